@@ -48,8 +48,7 @@ TEST_F(FailedTest, NamesTheSites) {
 TEST_F(FailedTest, RunAndExpireSaySo) {
   const Result ran = run(plain({memlog_tool(), "run", "--", program("failures")}));
   EXPECT_TRUE(ran.exited(0)) << ran.how() << ran.err;
-  EXPECT_NE(ran.err.find("9 allocations failed: no memory; 5 of them at site_malloc"),
-            std::string::npos)
+  EXPECT_NE(ran.err.find("9 allocations failed: no memory; 5 of them at main"), std::string::npos)
       << ran.err;
 
   Command command = traced({program("failures"), "wait"});
@@ -66,7 +65,7 @@ TEST_F(FailedTest, RunAndExpireSaySo) {
   process.close_input();
   EXPECT_TRUE(process.wait().exited(0));
   const Result watched = watch.wait();
-  EXPECT_NE(watched.out.find("9 allocations failed: no memory; 5 of them at site_malloc"),
+  EXPECT_NE(watched.out.find("9 allocations failed: no memory; 5 of them at main"),
             std::string::npos)
       << watched.out << watched.err;
 }

@@ -27,6 +27,8 @@ std::string required(const char* name, const std::string& path) {
 
 const std::string g_source = taken_from_environment("MTRACE_SOURCE_DIR");
 const std::string g_build = taken_from_environment("MTRACE_BUILD_DIR");
+// Tests compare exact numbers.
+const bool g_exact = ::setenv("MEMLOG_BYTES", "1", 1) == 0;
 
 }  // namespace
 

@@ -201,6 +201,7 @@ std::map<std::string, std::string> plain_environment(const std::string& home) {
   return {{"PATH", "/usr/bin:/bin:/usr/sbin:/sbin"},
           {"HOME", home},
           {"TMPDIR", home},
+          {"MEMLOG_BYTES", "1"},
           {"LC_ALL", "C.UTF-8"}};
 }
 

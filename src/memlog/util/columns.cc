@@ -3,7 +3,9 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <cctype>
 #include <clocale>
+#include <cstdlib>
 #include <cwchar>
 
 namespace mtrace::util {
@@ -81,7 +83,7 @@ void append_cut(std::string& out, std::string_view line, size_t columns) {
   }
   const std::string_view shown = beginning_of(line, columns - 1);
   out += shown;
-  out += "…";
+  out += prints_utf8() ? "…" : "~";
   // Colours are set and reset also where nothing is shown any more.
   for (size_t at = shown.size(); at < line.size();) {
     const Character one = character_at(line, at);
@@ -91,6 +93,19 @@ void append_cut(std::string& out, std::string_view line, size_t columns) {
 }
 
 }  // namespace
+
+bool prints_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* const locale = std::getenv(name);
+    if (locale == nullptr || *locale == '\0') continue;
+    std::string lower;
+    for (const char* c = locale; *c != '\0'; ++c) {
+      lower += static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
+    }
+    return lower.find("utf-8") != std::string::npos || lower.find("utf8") != std::string::npos;
+  }
+  return false;
+}
 
 Screen screen_of(FILE* stream) {
   winsize size = {};

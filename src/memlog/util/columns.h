@@ -38,6 +38,9 @@ struct Screen {
 
 Screen screen_of(FILE* stream);
 
+// Returns whether the user's locale is UTF-8, by LC_ALL, LC_CTYPE or else LANG.
+bool prints_utf8();
+
 // Cuts each line of `text` to `columns`, with "…" at its end; 0: does not cut.
 std::string cut_lines(const std::string& text, size_t columns);
 

@@ -1,5 +1,7 @@
 #include "util/text.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -197,6 +199,17 @@ std::string grouped(uint64_t number) {
 std::string grouped(int64_t number, bool sign) {
   if (number < 0) return "-" + grouped(uint64_t{0} - static_cast<uint64_t>(number));
   return (sign ? "+" : "") + grouped(static_cast<uint64_t>(number));
+}
+
+std::string shell_word(const std::string& text) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || (c & 0x80) != 0 ||
+           std::strchr("_./:@%+=,-", c) != nullptr;
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
 }
 
 }  // namespace mtrace::util

@@ -54,4 +54,7 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 std::string grouped(int64_t number, bool sign = false);
 std::string grouped(uint64_t number);
 
+// Returns `text` as a shell reads one word: in quotes if it has anything that is special there.
+std::string shell_word(const std::string& text);
+
 }  // namespace mtrace::util

@@ -299,7 +299,7 @@ TEST(Facts, EveryOrderHasWords) {
     const bool leads = style.order != Order::kBytes && style.order != Order::kStack;
     EXPECT_EQ(!text::lead_text(row, 0, style).empty(), leads) << i;
     EXPECT_NE(text::lack_text(style.order), nullptr);
-    EXPECT_EQ(text::facts_text(row, 0, style), "");
+    EXPECT_EQ(text::facts_text(row, style), "");
   }
 }
 

@@ -400,7 +400,8 @@ TEST_F(Golden, ReportsAreFoundWhereMtraceOutputPoints) {
   }
   TemporaryDirectory empty;
   ::setenv("MTRACE_OUTPUT", empty.path().c_str(), 1);
-  EXPECT_EQ(memlog({"show"}).err, "memlog: no report in " + empty.path() + "\n");
+  EXPECT_EQ(memlog({"show"}).err,
+            "memlog: no report in " + empty.path() + ": memlog run PROGRAM makes one\n");
   ::unsetenv("MTRACE_OUTPUT");
 }
 

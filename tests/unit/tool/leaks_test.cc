@@ -41,7 +41,8 @@ std::string leaks_of(const std::string& kind, const std::string& frames) {
       directory.path(), test::build_dir(), kind);
   const test::Outcome result = test::memlog({"leaks", "--frames", frames, directory.path()});
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_NE(result.out.find(": 13 states of 15 reports, "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find(": 15 reports, 13 of them comparable, "), std::string::npos)
+      << result.out;
   return result.out;
 }
 
@@ -53,7 +54,7 @@ TEST(Leaks, NoneInAProgramWithout) {
 TEST(Leaks, APlantedOneToTheByte) {
   const std::string out = leaks_of("planted", "1..");
   // The bytes, which end with a zero, and the object around them.
-  EXPECT_NE(out.find("\n+10001 bytes a report  p < 0.0001  "), std::string::npos) << out;
+  EXPECT_NE(out.find("\n+10001 bytes a report  "), std::string::npos) << out;
   EXPECT_NE(out.find("\n2 stacks grow: "), std::string::npos) << out;
 }
 
@@ -61,7 +62,7 @@ TEST(Leaks, APlantedOneToTheByte) {
 TEST(Leaks, ARealOneInSetenv) {
   const std::string out = leaks_of("real", "1");
   // "ROUND=", 3,000 characters and a zero; and the node of the tree that remembers them.
-  EXPECT_NE(out.find("\n+3007 bytes a report  p < 0.0001  "), std::string::npos) << out;
+  EXPECT_NE(out.find("\n+3007 bytes a report  "), std::string::npos) << out;
   EXPECT_NE(out.find("\n    __add_to_environ  setenv.c:"), std::string::npos) << out;
   EXPECT_NE(out.find("\n    __tsearch  tsearch.c:"), std::string::npos) << out;
   EXPECT_NE(out.find("\n2 stacks grow: "), std::string::npos) << out;

@@ -102,7 +102,8 @@ TEST(Directory, StandsForItsReports) {
     ::mkdir((directory / "none").c_str(), 0755);
     const Outcome none = memlog({command, directory / "none"});
     EXPECT_EQ(none.status, 1);
-    EXPECT_EQ(none.err, "memlog: no report in " + (directory / "none") + "\n");
+    EXPECT_EQ(none.err,
+              "memlog: no report in " + (directory / "none") + ": memlog run PROGRAM makes one\n");
   }
 }
 
@@ -112,8 +113,9 @@ TEST(LeaksWithFewStates, PointsToDiff) {
   const Outcome few = memlog(words);
   EXPECT_EQ(few.status, 0);
   EXPECT_TRUE(
-      few.out.ends_with("5 states are needed for a level of 0.01\nto compare two: memlog "
-                        "diff " +
+      few.out.ends_with("4 reports, 3 of them comparable, from report 2 to 4: 64900 bytes -> 68612 "
+                        "bytes live\n\n2 more are needed: memlog run --every 10s, or killall -USR1 "
+                        "svc between equal phases of work\nto compare two: memlog diff " +
                         words[2] + " " + words[4] + "\n"))
       << few.out;
   const Outcome one = memlog({"leaks", words[1], words[2]});

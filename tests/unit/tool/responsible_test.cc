@@ -105,10 +105,30 @@ TEST(Responsible, IsOwnCodeWithoutNames) {
                            kModules),
             3u);
   // A plug-in that no library directory of the system holds is own code; an allocator never is.
-  EXPECT_EQ(responsible.of({in(kJemalloc), in(kPlugin), in(kApp, "main")}, kModules), 1u);
+  EXPECT_EQ(responsible.of({in(kJemalloc), in(kPlugin), in(kApp)}, kModules), 1u);
+  // A name says more, even of a library of the system; own code's comes first.
+  EXPECT_EQ(responsible.of({in(kJemalloc), in(kPlugin), in(kApp, "main")}, kModules), 2u);
+  EXPECT_EQ(responsible.of({in(kCrypto), in(kCrypto, "X509_new"), in(kApp)}, kModules), 1u);
+  EXPECT_EQ(responsible.of({in(kCrypto), in(kCrypto, "X509_new"), in(kApp, "main")}, kModules), 2u);
   // What a just-in-time compiler made has a name, and is the program's.
   EXPECT_EQ(responsible.of({in(kLibc, "malloc"), {Place::kAddress, 0, 7, "handler", ""}}, kModules),
             1u);
+}
+
+// What allocates for its callers is known by its name; it is better than no name at all.
+TEST(Responsible, IsWhoCallsAWrapper) {
+  const Responsible responsible;
+  for (const char* wrapper : {"xmalloc", "xrealloc", "sqlite3Malloc", "sqlite3DbMallocRawNN",
+                              "ngx_calloc", "ap_calloc", "zone_malloc_or_die", "my_strdup"}) {
+    EXPECT_EQ(responsible.of({in(kApp, wrapper), in(kApp, "parse"), in(kApp, "main")}, kModules),
+              1u)
+        << wrapper;
+    EXPECT_EQ(responsible.of({in(kApp, wrapper), in(kApp)}, kModules), 0u) << wrapper;
+  }
+  for (const char* other : {"allocate_session", "mallocate_all_of_it", "dump_malloc_stats",
+                            "strdupes", "Malloced", "make_calloc_table"}) {
+    EXPECT_EQ(responsible.of({in(kApp, other), in(kApp, "main")}, kModules), 0u) << other;
+  }
 }
 
 TEST(Responsible, FallsBackToTheSystemThenToLibraries) {
@@ -117,7 +137,7 @@ TEST(Responsible, FallsBackToTheSystemThenToLibraries) {
       responsible.of({in(kLibc, "malloc"), in(kLibc, "__strdup"), in(kCrypto, "CRYPTO_malloc"),
                       in(kCrypto, "X509_new"), in(kLibc, "start_thread")},
                      kModules),
-      2u);
+      3u);
   EXPECT_EQ(responsible.of({in(kStd, "operator new(unsigned long)"),
                             in(kApp, "std::allocator<int>::allocate(unsigned long)"),
                             in(kApp, "std::vector<int>::push_back(int const&)")},

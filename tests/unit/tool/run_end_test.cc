@@ -103,11 +103,18 @@ TEST_F(RunEnd, TellsWhoHeldThePeakAndWhoIsLive) {
   ASSERT_NE(live, std::string::npos) << out;
   EXPECT_LT(peak, live);
   const std::string first = out.substr(peak, live - peak);
-  EXPECT_NE(first.find("at the peak 70000 bytes (98.6%)"), std::string::npos) << out;
+  EXPECT_NE(first.find("   70000 bytes  98.6%  high < main\n"), std::string::npos) << out;
   EXPECT_LT(first.find("high"), first.find("keeps")) << out;
   EXPECT_EQ(out.find("high", live), std::string::npos) << out;
-  EXPECT_NE(out.find("+1000 bytes", live), std::string::npos) << out;
-  EXPECT_NE(out.find("keeps", live), std::string::npos) << out;
+  EXPECT_NE(out.find("    1000 bytes 100.0%  keeps < main\n", live), std::string::npos) << out;
+  EXPECT_NE(out.find(" two.c:4; 1 block\n", live), std::string::npos) << out;
+  // The next commands, whole.
+  for (const char* command : {"memlog show --sum ", "memlog show --peak "}) {
+    const size_t at = out.find(command, live);
+    ASSERT_NE(at, std::string::npos) << out;
+    const std::string words = out.substr(at, out.find('\n', at) - at);
+    EXPECT_NE(script("$memlog" + words.substr(6)).find("two.c:"), std::string::npos) << words;
+  }
 }
 
 TEST_F(RunEnd, TellsOfTheLargestProcessFirstAndNotOfOthersPrograms) {

@@ -119,7 +119,7 @@ TEST(Terminal, APagerThatIsClosedEarlyIsNoError) {
 }
 
 TEST(Terminal, LessShowsAPageAndWaits) {
-  Started started = start("memlog show app-4711-1.memlog");
+  Started started = start("MEMLOG_BYTES=0 memlog show app-4711-1.memlog");
   const std::string page = read_to(started, "\n:");
   EXPECT_TRUE(has(page, "pid 4711 on web3")) << page;
   EXPECT_TRUE(has(page, "\033[31m+123.8 KiB")) << page;

@@ -10,13 +10,18 @@
 
 namespace mtrace::test {
 
+// What is printed has characters that are not ASCII.
+const bool g_utf8 = ::setenv("LC_ALL", "C.UTF-8", 1) == 0;
+
 Outcome memlog(const std::vector<std::string>& words, bool terminal) {
   char* text[2] = {};
   size_t size[2] = {};
   FILE* out = open_memstream(&text[0], &size[0]);
   FILE* err = open_memstream(&text[1], &size[1]);
   Outcome result;
+  if (terminal) ::setenv("MEMLOG_BYTES", "0", 1);
   result.status = cli::run(words, {out, err, terminal});
+  if (terminal) ::setenv("MEMLOG_BYTES", "1", 1);
   std::fclose(out);
   std::fclose(err);
   result.out.assign(text[0], size[0]);

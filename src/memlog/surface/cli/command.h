@@ -55,7 +55,12 @@ const Command& events_command();
 const Command& replay_command();
 const Command& help_command();
 
-// Returns all commands, in the order of memlog help.
+// The commands by what they are for, in the order of memlog help.
+struct CommandGroup {
+  const char* title;
+  std::vector<const Command*> commands;
+};
+const std::vector<CommandGroup>& command_groups();
 std::vector<const Command*> all_commands();
 
 // Runs the program with `words`, its arguments without its name. Returns the exit status.

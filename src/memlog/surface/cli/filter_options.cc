@@ -135,8 +135,9 @@ std::vector<Option> with_filters(std::vector<Option> options) {
 }
 
 std::vector<Option> with_view_options(std::vector<Option> options) {
-  constexpr Option kView[] = {kFullNamesOption, kNoHeaderOption, kNoResolveOption, kColorOption,
-                              kNoPagerOption,   kSysrootOption,  kSymbolsOption};
+  constexpr Option kView[] = {kFullNamesOption, kNoHeaderOption,  kNoResolveOption,
+                              kBytesOption,     kNoBuiltinOption, kColorOption,
+                              kNoPagerOption,   kSysrootOption,   kSymbolsOption};
   options.insert(options.end(), std::begin(kView), std::end(kView));
   return with_filters(std::move(options));
 }

@@ -138,13 +138,18 @@ Order read_order(const char* command, const Arguments& arguments) {
   return Order::kBytes;
 }
 
+bool wants_bytes(const Arguments& arguments) {
+  const char* always = std::getenv("MEMLOG_BYTES");
+  return arguments.has("--bytes") || (always != nullptr && std::string(always) == "1");
+}
+
 text::Style read_style(const Arguments& arguments, const Streams& streams) {
   text::Style style;
   const std::string colour = arguments.choice("--color");
   const char* no_colour = std::getenv("NO_COLOR");
   style.colour = colour == "always" || (colour == "auto" && streams.terminal &&
                                         (no_colour == nullptr || *no_colour == '\0'));
-  style.units = streams.terminal;
+  style.units = !wants_bytes(arguments);
   style.columns = streams.columns;
   style.oneline = arguments.has("--oneline");
   style.full_names = arguments.has("--full-names");
@@ -204,6 +209,12 @@ analyze::GroupBy read_group_by(const Arguments& arguments) {
 void fold(text::Style& style, const reports::Reports& reports) {
   const analyze::Filter& filter = reports.filter();
   style.responsible = filter.all_frames ? nullptr : filter.responsible;
+}
+
+void leave_out_runtime(const Arguments& arguments, const text::Style& style,
+                       reports::Reports& reports) {
+  if (arguments.has("--no-builtin") || arguments.has("--json")) return;
+  if (style.order != Order::kStack) reports.leave_out_runtime();
 }
 
 }  // namespace mtrace::cli

@@ -66,6 +66,12 @@ inline constexpr Option kColorOption = {
     R"(When to use colours: auto (default; on a terminal, unless NO_COLOR is set), always or
     never.)",
     "auto|always|never"};
+inline constexpr Option kBytesOption = {
+    "--bytes", "", "",
+    R"(Print exact bytes and milliseconds, not KiB, minutes and so on. MEMLOG_BYTES=1: always.)"};
+inline constexpr Option kNoBuiltinOption = {"--no-builtin", "", "",
+                                            R"(Also list what the C and C++ runtimes keep to the end
+    (memlog check --print-builtin).)"};
 inline constexpr Option kNoPagerOption = {
     "--no-pager", "", "",
     R"(Do not use a pager. Otherwise output longer than the terminal goes through MEMLOG_PAGER,
@@ -79,8 +85,11 @@ inline constexpr Option kPeakOption = {"--peak", "", "", "Same as --by peak."};
 // Reads --by and --peak. Throws UsageError.
 analyze::Order read_order(const char* command, const Arguments& arguments);
 
-// Returns the style from --color, --oneline, --full-names and --no-header, as far as the command
-// has them, and from `streams`.
+// Returns whether numbers are to be exact: --bytes, MEMLOG_BYTES.
+bool wants_bytes(const Arguments& arguments);
+
+// Returns the style from --color, --bytes, --oneline, --full-names and --no-header, as far as the
+// command has them, and from `streams`.
 text::Style read_style(const Arguments& arguments, const Streams& streams);
 
 // The options that tell the program's own code from libraries', and what to add up.
@@ -112,5 +121,10 @@ analyze::GroupBy read_group_by(const Arguments& arguments);
 
 // Folds the stacks of a view unless --frames chooses frames.
 void fold(text::Style& style, const reports::Reports& reports);
+
+// Leaves out what runtimes keep, unless the output is for programs or for comparing, or
+// --no-builtin is given.
+void leave_out_runtime(const Arguments& arguments, const text::Style& style,
+                       reports::Reports& reports);
 
 }  // namespace mtrace::cli

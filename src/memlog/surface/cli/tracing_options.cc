@@ -168,6 +168,7 @@ RunOptions read_run_options(const Arguments& arguments) {
     options.keep = static_cast<size_t>(arguments.number("--keep", 0, 1, 1000000));
   }
   options.unreachable = arguments.has("--unreachable");
+  options.bytes = wants_bytes(arguments);
   options.timeline = read_timeline_interval(arguments);
   options.responsible = read_responsible(command.c_str(), arguments);
   options.directory = reports::report_directory();
@@ -229,6 +230,7 @@ Manual run_manual() {
        kAfterExitOption,
        kSuppressionsOption,
        {"--quiet", "-q", "", "Print no summary."},
+       kBytesOption,
        {"--keep-status", "", "",
         R"(End with the program's status also when a report, event log or timeline could not be written
         in full.)"},

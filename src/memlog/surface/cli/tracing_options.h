@@ -18,6 +18,7 @@ struct RunOptions {
   std::chrono::milliseconds timeline{0};  // interval of samples; 0: none
   size_t keep = 0;                        // reports of each process that are not merged; 0: all
   bool quiet = false;
+  bool bytes = false;                       // exact numbers in the summary
   bool unreachable = false;                 // look for lost blocks at exit
   analyze::ResponsiblePointer responsible;  // of the summary
 };

@@ -1,6 +1,7 @@
 // memlog check: an exit status for continuous integration.
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,6 +88,13 @@ std::optional<uint64_t> size_of(const Arguments& arguments, const char* name) {
       fmt::format("check: {} {} is not a size like 0 or 64K", name, arguments.value(name)));
 }
 
+// Whether an operand is a program, not a report or a pattern of names.
+bool is_program(const std::string& operand) {
+  struct stat info = {};
+  if (::stat(operand.c_str(), &info) != 0) return !process::find_program(operand).empty();
+  return S_ISREG(info.st_mode) && (info.st_mode & 0111) != 0 && !reports::list_memlog(operand);
+}
+
 // Throws UsageError.
 CheckOptions read_check_options(const Arguments& arguments) {
   CheckOptions options;
@@ -118,6 +126,11 @@ CheckOptions read_check_options(const Arguments& arguments) {
   options.command.assign(end, words.end());
   if (options.files.empty() == options.command.empty()) {
     throw UsageError("check: give either reports, or -- and a program");
+  }
+  if (!options.files.empty() && is_program(options.files[0])) {
+    throw UsageError(
+        fmt::format("check: {0} is a program: put -- before it: memlog check ... -- {0}",
+                    util::shell_word(options.files[0])));
   }
   if (!options.command.empty()) {
     if (options.max_growth && options.baseline.empty()) {
@@ -172,6 +185,7 @@ Manual check_manual() {
            kGroupByOption,
            kFullNamesOption,
            kNoResolveOption,
+           kBytesOption,
            kColorOption,
            kNoPagerOption,
            {"--format", "-f", "FORMAT",

@@ -146,6 +146,7 @@ int run_diff(const Arguments& arguments, const Streams& streams) {
   style.limit = static_cast<size_t>(arguments.number("--number", as_json ? 0 : 20, 0, INT32_MAX));
   reports::Reports reports(read_grouped_options("diff", arguments));
   fold(style, reports);
+  leave_out_runtime(arguments, style, reports);
   const bool deltas = arguments.has("--deltas");
   if (!deltas && reports.filter().chooses_reports()) {
     throw UsageError(

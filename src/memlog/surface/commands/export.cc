@@ -397,6 +397,15 @@ void write_output(const Arguments& arguments, const std::string& text, const Str
   output.finish();
 }
 
+// A name for a file of the format.
+std::string suggested_file(const Format& format) {
+  const std::string_view type = format.media_type == nullptr ? "" : format.media_type;
+  return type.starts_with("text/html")        ? "report.html"
+         : type == "image/svg+xml"            ? "report.svg"
+         : type == "application/octet-stream" ? "report.pb.gz"
+                                              : "report.json";
+}
+
 int run_export(const Arguments& given, const Streams& streams) {
   const EventSource source(given);
   const Arguments& arguments = source.arguments();
@@ -410,6 +419,11 @@ int run_export(const Arguments& given, const Streams& streams) {
     if (arguments.has(option)) {
       throw UsageError(fmt::format("export: {} is for clickhouse", option));
     }
+  }
+  if (format.has(exporting::kForFiles) && streams.terminal && !arguments.has("--output")) {
+    throw UsageError(
+        fmt::format("export: {0} is not for a terminal: memlog export -f {0} -o {1} ...",
+                    format.name, suggested_file(format)));
   }
   if (arguments.has("--source") && format.name != "html") {
     throw UsageError("export: --source is for html; for other formats use memlog show --source");
@@ -448,10 +462,6 @@ int run_export(const Arguments& given, const Streams& streams) {
   if (format.has(exporting::kOfEvents) || shows_events) {
     export_events(format, source, rows, reports, streams);
     return rows.status;
-  }
-  if (format.has(exporting::kBinary) && streams.terminal && !arguments.has("--output")) {
-    throw UsageError(fmt::format(
-        "export: {} is binary and standard output is a terminal: use -o FILE", format.name));
   }
   std::string text = write(format, rows, order, reports, streams);
   if (format.has(exporting::kCompresses) && arguments.value("--output", "-").ends_with(".gz")) {

@@ -62,11 +62,12 @@ std::string overview() {
   LD_PRELOAD=/path/to/libmtrace.so ./app &   trace a program
   memlog report app                          ask it for a report: changes since the last one
   memlog show                                read the report
-
-Commands:
 )";
-  for (const Command* command : all_commands()) {
-    out += fmt::format("  {:<11} {}\n", command->manual.name, command->manual.purpose);
+  for (const CommandGroup& group : command_groups()) {
+    out += fmt::format("\n{}:\n", group.title);
+    for (const Command* command : group.commands) {
+      out += fmt::format("  {:<11} {}\n", command->manual.name, command->manual.purpose);
+    }
   }
   out +=
       R"(
@@ -122,8 +123,9 @@ int run_help(const Arguments& arguments, const Streams& streams) {
     topics.emplace_back(command->manual.name);
   }
   const std::string meant = nearest(topic, topics);
-  throw UsageError(fmt::format("help: unknown topic {}{}", topic,
-                               meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant)));
+  throw UsageError(fmt::format("help: unknown topic {} ({})", topic,
+                               meant.empty() ? fmt::format("there are: {}", fmt::join(topics, ", "))
+                                             : fmt::format("did you mean {}?", meant)));
 }
 
 }  // namespace

@@ -112,8 +112,8 @@ Judged look_at(const reports::ReportSeries& files, reports::Reports& reports,
 std::string header_text(const Judged& judged, const text::Style& style) {
   const std::vector<analyze::State>& states = judged.series.states();
   std::string out = text::coloured(judged.name, text::kBold, style) +
-                    fmt::format(": {} of {}", text::count_text(states.size(), "state"),
-                                text::count_text(judged.files.size(), "report"));
+                    fmt::format(": {}, {} of them comparable",
+                                text::count_text(judged.files.size(), "report"), states.size());
   if (!states.empty()) {
     out += fmt::format(", from report {} to {}: {} -> {} live", states.front().seq,
                        states.back().seq, text::bytes_text(states.front().live, style, false),
@@ -125,9 +125,16 @@ std::string header_text(const Judged& judged, const text::Style& style) {
 }
 
 // What to do with fewer states than the test needs.
-std::string too_few_text(const Judged& judged, double level) {
-  std::string out = fmt::format("{} are needed for a level of {}\n",
-                                text::count_text(judged.states_needed, "state"), level);
+std::string too_few_text(const Judged& judged, double level, bool explain) {
+  const size_t more = judged.states_needed - judged.series.states().size();
+  std::string out = fmt::format(
+      "{} more {} needed: memlog run --every 10s, or killall -USR1 {} between equal phases of "
+      "work\n",
+      more, more == 1 ? "is" : "are", util::shell_word(util::base_name(judged.last.program)));
+  if (explain) {
+    out += fmt::format("{} are needed for a level of {}\n",
+                       text::count_text(judged.states_needed, "comparable report"), level);
+  }
   // Report 1 is better than nothing where there is only one state.
   const std::vector<std::string>& files =
       judged.state_files.size() >= 2 ? judged.state_files : judged.files;
@@ -139,7 +146,7 @@ std::string too_few_text(const Judged& judged, double level) {
 std::string judged_text(const Judged& judged, const Options& options) {
   std::string out = options.style.header ? header_text(judged, options.style) : "";
   if (!judged.enough()) {
-    return out + too_few_text(judged, options.context.level);
+    return out + too_few_text(judged, options.context.level, options.context.explain);
   }
   text::LeaksContext context = options.context;
   context.filtered = judged.filtered;
@@ -171,6 +178,7 @@ int run_leaks(const Arguments& arguments, const Streams& streams) {
       static_cast<size_t>(arguments.number("--number", options.json ? 0 : 20, 0, INT32_MAX));
   options.context.level = read_level(arguments);
   options.all = arguments.has("--all");
+  options.context.explain = arguments.has("--explain");
   if (arguments.has("--limit")) {
     options.context.limit = text::read_size(arguments.value("--limit"));
     if (!options.context.limit) {
@@ -183,6 +191,7 @@ int run_leaks(const Arguments& arguments, const Streams& streams) {
   }
   reports::Reports reports(read_grouped_options("leaks", arguments));
   fold(options.style, reports);
+  leave_out_runtime(arguments, options.style, reports);
   options.context.group_by = reports.filter().group_by;
   const std::vector<std::string> files =
       reports::files_of(reports::Reports::files(arguments.operands(), true));
@@ -215,6 +224,9 @@ const Command& leaks_command() {
              as growing. Default 0.01.)"},
             {"--limit", "", "SIZE",
              "Predict when this much will be live if the growth goes on: 512M, 2G."},
+            {"--explain", "", "",
+             R"(Also print the statistics: the probability, the interval of the slope, how many were
+             tested.)"},
             {"--all", "", "", "Use report 1 and the report at exit as states, too."},
             {"--number", "-n", "N",
              R"(Rows to show of those that grow, and of the others; 0: all. Default 20, or all

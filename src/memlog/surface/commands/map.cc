@@ -569,6 +569,7 @@ const Command& map_command() {
          page; age, of its oldest block; occupancy, how much of it live blocks take.)",
          "stack|age|occupancy"},
         kJsonOption,
+        kBytesOption,
         kColorOption,
         kLibraryOption,
         kOwnOption,

@@ -54,7 +54,7 @@ int run_one(const Command& command, const std::vector<std::string>& words, const
 int choose(const std::vector<std::string>& words, const Streams& streams) {
   if (words.empty()) return help_command().run(Arguments(help_command().manual, {}), streams);
   const std::string& name = words[0];
-  if (name == "--version" || name == "-V" || name == "version") {
+  if (name == "--version" || name == "-V" || name == "-v" || name == "version") {
     print(streams, fmt::format("memlog {}\n", MTRACE_VERSION));
     return kGood;
   }
@@ -90,14 +90,30 @@ int reported(const Streams& streams, Body body) {
 
 }  // namespace
 
+const std::vector<CommandGroup>& command_groups() {
+  static const std::vector<CommandGroup> groups = {
+      {"First",
+       {&run_command(), &report_command(), &attach_command(), &show_command(), &diff_command(),
+        &leaks_command()}},
+      {"Reports",
+       {&tree_command(), &check_command(), &export_command(), &sql_command(), &merge_command(),
+        &resolve_command(), &decode_command()}},
+      {"Running processes",
+       {&top_command(), &status_command(), &detach_command(), &expire_command(),
+        &unreachable_command(), &map_command()}},
+      {"Every event", {&events_command(), &strip_command(), &replay_command()}},
+      {"Services and many machines", {&serve_command(), &push_command(), &collect_command()}},
+      {"Besides", {&recover_command(), &help_command()}},
+  };
+  return groups;
+}
+
 std::vector<const Command*> all_commands() {
-  return {&run_command(),    &attach_command(),  &detach_command(), &report_command(),
-          &status_command(), &top_command(),     &expire_command(), &unreachable_command(),
-          &map_command(),    &serve_command(),   &show_command(),   &tree_command(),
-          &diff_command(),   &leaks_command(),   &check_command(),  &export_command(),
-          &sql_command(),    &recover_command(), &merge_command(),  &resolve_command(),
-          &push_command(),   &collect_command(), &decode_command(), &events_command(),
-          &strip_command(),  &replay_command(),  &help_command()};
+  std::vector<const Command*> all;
+  for (const CommandGroup& group : command_groups()) {
+    all.insert(all.end(), group.commands.begin(), group.commands.end());
+  }
+  return all;
 }
 
 void complain(const Streams& streams, const std::string& text) {

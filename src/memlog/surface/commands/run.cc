@@ -48,7 +48,7 @@ std::string summary(const RunOptions& options, const reports::RunReports& found,
   std::string out;
   if (!found.processes.empty()) {
     text::Style style;
-    style.units = ::isatty(STDERR_FILENO) == 1;
+    style.units = !options.bytes;
     style.responsible = options.responsible;
     out = text::run_summary(found.processes, style);
   } else if (not_covered.empty()) {
@@ -193,7 +193,7 @@ const char* when(ledger::HoldPoint point) {
 std::string lost_text(const RunOptions& options, ExitLooks& looks) {
   if (!options.unreachable) return {};
   text::Style style;
-  style.units = ::isatty(STDERR_FILENO) == 1;
+  style.units = !options.bytes;
   style.responsible = options.responsible;
   std::string out = "\n";
   for (ExitLook& look : looks.found()) {

@@ -18,6 +18,7 @@
 #include "view/json/report.h"
 #include "view/json/stack.h"
 #include "view/json/views.h"
+#include "view/reports/catalog.h"
 #include "view/reports/reports.h"
 #include "view/text/header_text.h"
 #include "view/text/report_text.h"
@@ -46,13 +47,13 @@ holds now, and the id of the stack. The second line has what else is known: allo
 how many blocks were temporary (freed by the same thread before it allocated anything else) or
 short-lived; how long blocks lived; the age of the oldest block; the slack (bytes that the allocator
 gave beyond what was asked for); and the bytes held when the process was at its peak. Then comes the
-stack, innermost function first. A directory stands for the last report of the process that was
-started last there, with --sum for all of its reports. Without FILE, the directory is that of
+stack, innermost function first. A directory stands for the process that was started last there: for
+its last report; if that is the one at exit and no filter is given, for what was live then, which is
+the sum of its reports; with --sum for all reports there. Without FILE, the directory is that of
 MTRACE_OUTPUT, or else the current one. - is standard input.
 
 Frames without names are named for display, as memlog resolve would name them; the files do not
-change. On a terminal, numbers are in KiB and MiB (of 1024), seconds, minutes and hours; elsewhere
-they are in exact bytes and milliseconds. Entries that are not heap (@kind) are listed apart and
+change. Numbers are in KiB and MiB (of 1024), seconds, minutes and hours; with --bytes, exact. Entries that are not heap (@kind) are listed apart and
 never added to the heap.
 
 Filters on frames see the full stacks, before they are shortened and merged; filters on numbers see
@@ -309,6 +310,17 @@ std::string text_of_sources(const analyze::Table& table, SourceLookup& sources,
   return out + missing_sources_text(missing, style);
 }
 
+// The reports of the run whose last one `files` has, where nothing was asked for but to see it.
+std::vector<std::string> whole_run(const Arguments& arguments,
+                                   const std::vector<std::string>& files) {
+  if (files.size() != 1 || arguments.operands() == files) return {};
+  for (const char* asked : {"--json", "--oneline", "--partial", "--seq", "--label", "--grew",
+                            "--shrank", "--by", "--peak", "--min-bytes", "--lifetime"}) {
+    if (arguments.has(asked)) return {};
+  }
+  return reports::run_until_exit(files[0]);
+}
+
 int run_show(const Arguments& given, const Streams& streams) {
   const EventSource source(given);
   const Arguments& arguments = source.arguments();
@@ -321,6 +333,7 @@ int run_show(const Arguments& given, const Streams& streams) {
   }
   reports::Reports reports(std::move(reading));
   fold(options.style, reports);
+  leave_out_runtime(arguments, options.style, reports);
   std::optional<SourceLookup> sources;
   if (arguments.has("--source")) {
     check_source_options(arguments, options, reports);
@@ -335,9 +348,18 @@ int run_show(const Arguments& given, const Streams& streams) {
                      text::remarks_text(context, options.style)
                : text::entries_text(table, context, options.style);
   };
-  const std::vector<std::string> files =
+  std::vector<std::string> files =
       reports::Reports::files(arguments.operands(), arguments.has("--sum"));
   if (arguments.has("--sum")) return show_sum(files, options, reports, entries, streams);
+  if (const auto run = whole_run(arguments, files); run.size() > 1) {
+    const int status = show_sum(run, options, reports, entries, streams);
+    if (!options.style.header) return status;
+    print(streams, text::remark(fmt::format("live at exit: {} reports added up; what the last one "
+                                            "changed: memlog show {}",
+                                            run.size(), util::shell_word(files[0])),
+                                options.style));
+    return status;
+  }
   bool first = true;
   const auto show = [&](reports::Report& report) {
     text::Context context;

@@ -571,6 +571,7 @@ const Command& unreachable_command() {
          "The program keeps data in the N lowest bits of its pointers, 0 to 4. Default 0."},
         kSuppressionsOption,
         kJsonOption,
+        kBytesOption,
         kColorOption,
         kLibraryOption,
         kOwnOption,

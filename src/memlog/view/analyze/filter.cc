@@ -16,10 +16,13 @@ bool any(const std::vector<StackPattern>& patterns, const profile::Frames& frame
 void LeftOut::add(const std::string& kind, int64_t change) { add({1, kind.empty() ? change : 0}); }
 
 void LeftOut::add(const LeftOut& more) {
+  const auto add_bytes = [](int64_t& sum, int64_t change) {
+    if (__builtin_add_overflow(sum, change, &sum)) sum = change > 0 ? INT64_MAX : INT64_MIN;
+  };
   stacks += more.stacks;
-  if (__builtin_add_overflow(bytes, more.bytes, &bytes)) {
-    bytes = more.bytes > 0 ? INT64_MAX : INT64_MIN;
-  }
+  runtime_stacks += more.runtime_stacks;
+  add_bytes(bytes, more.bytes);
+  add_bytes(runtime_bytes, more.runtime_bytes);
 }
 
 bool Filter::takes(int64_t number, const std::string& text) const {
@@ -27,25 +30,28 @@ bool Filter::takes(int64_t number, const std::string& text) const {
          (label == nullptr || re2::RE2::PartialMatch(text, *label));
 }
 
-bool Filter::wants(const profile::Frames& frames,
-                   const std::vector<profile::Module>& modules) const {
-  return (include.empty() || any(include, frames, modules)) && !any(exclude, frames, modules);
+Filter::Taken Filter::takes(const profile::Frames& frames,
+                            const std::vector<profile::Module>& modules) const {
+  if (!include.empty() && !any(include, frames, modules)) return Taken::kNo;
+  if (any(exclude, frames, modules)) return Taken::kNo;
+  return any(runtime, frames, modules) ? Taken::kRuntime : Taken::kYes;
 }
 
 LeftOut Filter::apply(profile::Memlog& memlog) {
   LeftOut out;
-  if (include.empty() && exclude.empty() && calls.empty()) return out;
+  if (include.empty() && exclude.empty() && runtime.empty() && calls.empty()) return out;
   std::erase_if(memlog.entries, [&](const profile::Entry& entry) {
     const uint64_t number = entry.frames.number();
-    const auto known = wanted_.find(number);
+    const auto known = known_.find(number);
     const bool called =
         calls.empty() || std::find(calls.begin(), calls.end(), entry.call.text()) != calls.end();
     if (!called) return out.add(entry.kind, entry.bytes), true;
-    const bool wanted =
-        number != 0 && known != wanted_.end() ? known->second : wants(entry.frames, memlog.modules);
-    if (number != 0) wanted_.try_emplace(number, wanted);
-    if (!wanted) out.add(entry.kind, entry.bytes);
-    return !wanted;
+    const Taken taken =
+        number != 0 && known != known_.end() ? known->second : takes(entry.frames, memlog.modules);
+    if (number != 0) known_.try_emplace(number, taken);
+    if (taken == Taken::kNo) out.add(entry.kind, entry.bytes);
+    if (taken == Taken::kRuntime) out.add({0, 0, 1, entry.kind.empty() ? entry.bytes : 0});
+    return taken != Taken::kYes;
   });
   return out;
 }

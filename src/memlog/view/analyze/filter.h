@@ -29,7 +29,9 @@ struct Span {
 // The rows or entries left out.
 struct LeftOut {
   size_t stacks = 0;
-  int64_t bytes = 0;  // net, of the heap; saturates
+  int64_t bytes = 0;          // net, of the heap; saturates
+  size_t runtime_stacks = 0;  // what runtimes keep; not among those above
+  int64_t runtime_bytes = 0;
 
   void add(const std::string& kind, int64_t change);
   void add(const LeftOut& more);
@@ -43,6 +45,7 @@ struct Filter {
   // any, and none of `exclude`.
   std::vector<StackPattern> include;
   std::vector<StackPattern> exclude;
+  std::vector<StackPattern> runtime;  // what runtimes keep: none of them, either
   // Functions that were called, as in `call=`: one of them, if there are any.
   std::vector<std::string> calls;
   // Select rows, once they are summed up.
@@ -70,9 +73,10 @@ struct Filter {
   LeftOut apply(std::vector<Row>& rows) const;
 
  private:
-  bool wants(const profile::Frames& frames, const std::vector<profile::Module>& modules) const;
+  enum class Taken : uint8_t { kYes, kNo, kRuntime };
+  Taken takes(const profile::Frames& frames, const std::vector<profile::Module>& modules) const;
 
-  absl::flat_hash_map<uint64_t, bool> wanted_;  // by the number of the frames
+  absl::flat_hash_map<uint64_t, Taken> known_;  // by the number of the frames
 };
 
 }  // namespace mtrace::analyze

@@ -68,6 +68,7 @@ bool FramePatterns::has_source(const std::string& source) const {
 LibraryCode::LibraryCode() {
   constexpr char kName[] = "the built-in table";
   allocators_.add(kName, kAllocators);
+  wrappers_.add(kName, kWrappers);
   internals_.add(kName, kInternals);
   start_up_.add(kName, kStartUp);
   system_.add(kName, kSystem);
@@ -80,6 +81,7 @@ const LibraryCode::Known& LibraryCode::of_function(const std::string& function) 
   const std::string called = called_name(function);
   known.own = own_.has_function(called);
   known.library = library_.has_function(called);
+  known.wraps = wrappers_.has_function(called);
   known.code = allocators_.has_function(called)  ? Code::kAllocator
                : start_up_.has_function(called)  ? Code::kStartUp
                : internals_.has_function(called) ? Code::kLibrary
@@ -123,7 +125,7 @@ Code LibraryCode::of(const std::vector<Frame>& frames, size_t at,
 }
 
 std::string library_table() {
-  return fmt::format("{}\n{}\n{}\n{}", kAllocators, kInternals, kStartUp, kSystem);
+  return fmt::format("{}\n{}\n{}\n{}\n{}", kAllocators, kWrappers, kInternals, kStartUp, kSystem);
 }
 
 const char kAllocators[] =
@@ -151,6 +153,14 @@ function:^alloc::alloc::
 function:^_?Py(Mem|Object)_(Raw)?(Malloc|Calloc|Realloc)$
 
 module:/lib(jemalloc|mimalloc|tcmalloc\w*|rpmalloc|snmalloc\w*|tbbmalloc\w*)(-[^/]*)?\.so
+)";
+
+const char kWrappers[] =
+    R"(# Functions that allocate for their callers. The first caller with another name is responsible.
+
+function:^(\w+_)?[a-z]?(m|c|re)alloc(ate)?_?(n|zero|array|safe|0|2)?(_or_\w+|_try|_fatal)?$
+function:^\w*[a-z0-9](Malloc|Calloc|Realloc)(Zero|Raw|RawNN|NN|64)?$
+function:^(x|\w+_)str(n?dup)$
 )";
 
 const char kInternals[] =

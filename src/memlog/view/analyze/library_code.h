@@ -74,12 +74,15 @@ class LibraryCode {
   // Returns what frame `at` of a stack is.
   Code of(const std::vector<profile::Frame>& frames, size_t at,
           const std::vector<profile::Module>& modules) const;
+  // Returns whether a function is known by its name to allocate for its caller, as xmalloc does.
+  bool wraps(const std::string& function) const { return of_function(function).wraps; }
 
  private:
   // What a function's name or a module's path tells. `own` and `library`: a user says so.
   struct Known {
     bool own = false;
     bool library = false;
+    bool wraps = false;
     Code code = Code::kOwn;
   };
   const Known& of_function(const std::string& function) const;
@@ -88,6 +91,7 @@ class LibraryCode {
   FramePatterns own_;
   FramePatterns library_;
   FramePatterns allocators_;
+  FramePatterns wrappers_;
   FramePatterns internals_;
   FramePatterns start_up_;
   FramePatterns system_;
@@ -101,6 +105,7 @@ std::string library_table();
 // The built-in table of library code, in the format of view/analyze/library_code.h.
 
 extern const char kAllocators[];
+extern const char kWrappers[];
 extern const char kInternals[];
 extern const char kStartUp[];
 extern const char kSystem[];

@@ -1,6 +1,7 @@
 #include "view/analyze/responsible.h"
 
 #include <algorithm>
+#include <climits>
 #include <utility>
 
 namespace mtrace::analyze {
@@ -9,29 +10,11 @@ namespace {
 using profile::Frame;
 using profile::Module;
 
-size_t responsible_in(const std::vector<Code>& codes) {
-  for (size_t i = 0; i < codes.size(); ++i) {
-    if (codes[i] == Code::kOwn) return i;
-  }
-  for (size_t i = 0; i < codes.size(); ++i) {
-    if (codes[i] == Code::kSystem) return i;
-  }
-  size_t last = 0;
-  for (size_t i = 0; i < codes.size(); ++i) {
-    if (codes[i] == Code::kLibrary) {
-      last = i;
-    } else if (codes[last] == Code::kLibrary) {
-      break;
-    }
-  }
-  return last;
-}
+constexpr unsigned kNobody = UINT_MAX;  // a rank
 
-std::vector<Code> codes_of(const LibraryCode& code, const std::vector<Frame>& frames,
-                           const std::vector<Module>& modules) {
-  std::vector<Code> codes(frames.size());
-  for (size_t i = 0; i < frames.size(); ++i) codes[i] = code.of(frames, i, modules);
-  return codes;
+// Whether the outer frame `at` rather names a run than the frame `known`.
+bool tells_more(const std::vector<Frame>& frames, size_t at, size_t known) {
+  return !frames[at].function.empty() || frames[known].function.empty();
 }
 
 }  // namespace
@@ -46,11 +29,49 @@ std::string cut_text(size_t depth) {
   return out + ')';
 }
 
-size_t Responsible::of(const std::vector<Frame>& frames, const std::vector<Module>& modules) const {
-  for (size_t i = 0; i < frames.size(); ++i) {
-    if (code_.of(frames, i, modules) == Code::kOwn) return i;
+Responsible::Known Responsible::known(const std::vector<Frame>& frames, size_t at,
+                                      const std::vector<Module>& modules) const {
+  const Frame& frame = frames[at];
+  const Code code = code_.of(frames, at, modules);
+  if (code != Code::kOwn && code != Code::kSystem) return {code, kNobody};
+  const bool named = !frame.function.empty() || !frame.source.empty();
+  const unsigned kind = !named ? 2 : code_.wraps(frame.function) ? 1 : 0;
+  return {code, 2 * kind + (code == Code::kOwn ? 0 : 1)};
+}
+
+std::vector<Responsible::Known> Responsible::all_known(const std::vector<Frame>& frames,
+                                                       const std::vector<Module>& modules) const {
+  std::vector<Known> all;
+  all.reserve(frames.size());
+  for (size_t i = 0; i < frames.size(); ++i) all.push_back(known(frames, i, modules));
+  return all;
+}
+
+size_t Responsible::leader(const std::vector<Known>& known) {
+  const auto first = std::min_element(
+      known.begin(), known.end(), [](const Known& a, const Known& b) { return a.rank < b.rank; });
+  if (first != known.end() && first->rank != kNobody) {
+    return static_cast<size_t>(first - known.begin());
   }
-  return responsible_in(codes_of(code_, frames, modules));
+  size_t last = 0;
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (known[i].code == Code::kLibrary) {
+      last = i;
+    } else if (known[last].code == Code::kLibrary) {
+      break;
+    }
+  }
+  return last;
+}
+
+size_t Responsible::of(const std::vector<Frame>& frames, const std::vector<Module>& modules) const {
+  std::vector<Known> seen;
+  seen.reserve(frames.size());
+  for (size_t i = 0; i < frames.size(); ++i) {
+    seen.push_back(known(frames, i, modules));
+    if (seen.back().rank == 0) return i;
+  }
+  return leader(seen);
 }
 
 bool Responsible::missing(const std::vector<Frame>& frames, const std::vector<Module>& modules,
@@ -68,30 +89,30 @@ std::vector<FoldedFrame> Responsible::folded(const std::vector<Frame>& frames,
                                              size_t depth) const {
   std::vector<FoldedFrame> out;
   if (frames.empty()) return out;
-  const std::vector<Code> codes = codes_of(code_, frames, modules);
+  const std::vector<Known> all = all_known(frames, modules);
   const bool unknown = missing(frames, modules, depth);
-  const size_t leader = unknown ? frames.size() : responsible_in(codes);
-  out.push_back({leader, unknown ? size_t{0} : size_t{1}});
+  const size_t first = unknown ? frames.size() : leader(all);
+  out.push_back({first, unknown ? size_t{0} : size_t{1}});
   FoldedFrame inside = {0, 0, true};
-  for (size_t i = 0; i < leader; ++i) {
-    if (codes[i] == Code::kAllocator) continue;
-    inside.frame = i;
+  for (size_t i = 0; i < first; ++i) {
+    if (all[i].code == Code::kAllocator) continue;
+    if (inside.frames == 0 || tells_more(frames, i, inside.frame)) inside.frame = i;
     ++inside.frames;
   }
   if (inside.frames != 0) out.push_back(inside);
 
   if (unknown) return out;
   size_t end = frames.size();
-  while (end > leader + 1 && codes[end - 1] == Code::kStartUp) --end;
-  for (size_t i = leader + 1; i < end;) {
-    if (codes[i] == Code::kOwn) {
+  while (end > first + 1 && all[end - 1].code == Code::kStartUp) --end;
+  for (size_t i = first + 1; i < end;) {
+    if (all[i].code == Code::kOwn) {
       out.push_back({i++});
       continue;
     }
     FoldedFrame run = {i, 0};
-    for (; i < end && codes[i] != Code::kOwn; ++i) {
+    for (; i < end && all[i].code != Code::kOwn; ++i) {
       // Of a thread's start "std::thread::_State_impl<...>::_M_run", not what called that.
-      if (i < frames.size() && codes[i] != Code::kStartUp) run.frame = i;
+      if (all[i].code != Code::kStartUp && tells_more(frames, i, run.frame)) run.frame = i;
       ++run.frames;
     }
     out.push_back(run);

@@ -31,12 +31,11 @@ class Responsible {
   Responsible() : Responsible(LibraryCode()) {}
   explicit Responsible(LibraryCode code) : code_(std::move(code)) {}
 
-  // Returns the index of the responsible frame; 0 for a stack without frames:
-  //   1. the innermost frame of own code;
-  //   2. if there is none, the innermost that is neither an allocator's nor a library's internals
-  //      nor start-up;
-  //   3. if there is none, of the innermost run of library frames the one that was called first;
-  //   4. else the innermost.
+  // Returns the index of the responsible frame; 0 for a stack without frames. Of the frames that
+  // are neither an allocator's nor a library's internals nor start-up, the innermost that has a
+  // name and does not wrap an allocator; an own one comes before one of the system's libraries,
+  // those before wrappers, and those before frames without a name. If there is none, of the
+  // innermost run of library frames the one that was called first; else the innermost.
   size_t of(const std::vector<profile::Frame>& frames,
             const std::vector<profile::Module>& modules) const;
 
@@ -54,6 +53,13 @@ class Responsible {
                                   const std::vector<profile::Module>& modules,
                                   size_t depth = 0) const;
 
+  // Returns whether a frame tells a reader who called whom: it has a name, and is no library's
+  // internals.
+  bool tells(const std::vector<profile::Frame>& frames, size_t at,
+             const std::vector<profile::Module>& modules) const {
+    return known(frames, at, modules).rank < kNameless;
+  }
+
   // Returns whether the frame is own code.
   bool own(const std::vector<profile::Frame>& frames, size_t at,
            const std::vector<profile::Module>& modules) const {
@@ -61,6 +67,17 @@ class Responsible {
   }
 
  private:
+  static constexpr unsigned kNameless = 4;  // and 5: ranks of frames without a name
+  struct Known {
+    Code code;
+    unsigned rank;  // of frames that may be responsible: the lowest is
+  };
+  Known known(const std::vector<profile::Frame>& frames, size_t at,
+              const std::vector<profile::Module>& modules) const;
+  std::vector<Known> all_known(const std::vector<profile::Frame>& frames,
+                               const std::vector<profile::Module>& modules) const;
+  static size_t leader(const std::vector<Known>& known);
+
   LibraryCode code_;
 };
 

@@ -62,28 +62,17 @@ const char kRuntimeKeeps[] =
 # libstdc++: memory for exceptions when there is none any more, 72,704 bytes, made at its start
 frames:module:/libstdc\+\+\.so < module:/ld-linux
 
-# libc: buffers of stdin, stdout and files. A file that was never closed shows by fopen.
-frames:function:^_IO_file_doallocate$
-frames:function:^_IO_wfile_doallocate$
-
-# libc: the lists of atexit, the time zone, message catalogues
-frames:function:^(calloc|malloc)$ < function:^__new_exitfn$
-frames:function:^__new_exitfn$
-function:^(tzset_internal|__tzfile_read|__tz_convert|tzset)$
-function:^(_nl_load_domain|_nl_find_domain|__dcigettext)$
-
-# libc: locales that setlocale has loaded
-function:^(setlocale|_nl_find_locale|_nl_load_locale_from_archive)$
-
-# libc: name service modules, and the buffers of functions that return static data
-function:^_*nss_(action|module|database|passwd|group|shadow|hosts|services)_\w+$
-frames:function:^get(pw|gr|sp)(nam|uid|gid|ent)$
-frames:function:^get(host|net|proto|serv)by(name2?|addr|number|port)$
-
 # The loader: objects, thread-local storage of threads that still run
 frames:module:/ld-linux
-frames:function:^_?_dl_allocate_tls
-frames:function:^(calloc|malloc)$ < function:^_?_dl_allocate_tls
+
+# libc: buffers of stdin, stdout and files (a file that was never closed shows by fopen), the list
+# of atexit, buffers of functions that return static data, thread-local storage
+frames:function:^(_IO_w?file_doallocate$|__new_exitfn$|_?_dl_allocate_tls)
+frames:function:^get((pw|gr|sp)(nam|uid|gid|ent)|(host|net|proto|serv)by(name2?|addr|number|port))$
+frames:function:^(calloc|malloc)$ < function:^(__new_exitfn$|_?_dl_allocate_tls)
+
+# libc: the time zone; message catalogues; locales that setlocale has loaded; name service modules
+function:^(tzset(_internal)?|__tzfile_read|__tz_convert|_*nss_(action|module|database|passwd|group|shadow|hosts|services)_\w+|_nl_(load|find)_domain|__dcigettext|(bind)?textdomain|setlocale|_nl_find_locale|_nl_load_locale_from_archive)$
 )";
 
 std::vector<StackPattern> runtime_keeps() {

@@ -44,19 +44,19 @@ std::string write_massif(const Moment& moment, const Stacks& stacks) {
 }
 
 constexpr Format kTable[] = {
-    {"html", 0, Side::kAbove, "text/html; charset=utf-8", nullptr,
+    {"html", kForFiles, Side::kAbove, "text/html; charset=utf-8", nullptr,
      R"(a page: reports over time, flame graph, any two compared.
 Opens on the peak with --peak, and for a program that
 reported only at its end)"},
-    {"flamegraph", kPicture | kBothSides, Side::kAbove, "image/svg+xml", write_flame_graph,
-     "SVG: a browser opens it; click to zoom, Ctrl-F to search"},
+    {"flamegraph", kPicture | kBothSides | kForFiles, Side::kAbove, "image/svg+xml",
+     write_flame_graph, "SVG: a browser opens it; click to zoom, Ctrl-F to search"},
     {"folded", kLines, Side::kAbove, kText,
      [](const Moment&, const Stacks& stacks) { return folded(stacks); },
      "one line per stack, for flamegraph.pl and similar tools"},
-    {"speedscope", 0, Side::kAbove, kJson,
+    {"speedscope", kForFiles, Side::kAbove, kJson,
      [](const Moment&, const Stacks& stacks) { return speedscope(stacks); },
      "https://www.speedscope.app"},
-    {"pprof", kNoBase | kBinary, Side::kAllocated, "application/octet-stream", write_pprof,
+    {"pprof", kNoBase | kForFiles, Side::kAllocated, "application/octet-stream", write_pprof,
      "profile.proto, compressed: lines, inlining and build-ids"},
     {"callgrind", 0, Side::kAbove, kText,
      [](const Moment& moment, const Stacks& stacks) {
@@ -73,10 +73,10 @@ reported only at its end)"},
     {"gperftools", kBytesOnly, Side::kAllocated, kText,
      [](const Moment& moment, const Stacks& stacks) { return gperftools(stacks, moment.table); },
      "google-pprof, jeprof: a heap profile with names"},
-    {"chrome", kOfEvents | kCompresses, Side::kAbove, nullptr, nullptr,
+    {"chrome", kOfEvents | kCompresses | kForFiles, Side::kAbove, nullptr, nullptr,
      R"(Perfetto, chrome://tracing: counters, threads and large
 blocks over time; needs --events)"},
-    {"firefox", kOfEvents | kCompresses, Side::kAbove, nullptr, nullptr,
+    {"firefox", kOfEvents | kCompresses | kForFiles, Side::kAbove, nullptr, nullptr,
      R"(https://profiler.firefox.com: each allocation and free over
 time; needs --events)"},
     {"dot", kPicture, Side::kAbove, kText,

@@ -32,7 +32,7 @@ enum Trait : unsigned {
   kLines = 16,        // one line or more for each stack: a large report is written while it is read
   kKnowsTime = 32,    // massif, heaptrack: can show several reports
   kOfEvents = 64,     // needs an event log
-  kBinary = 128,      // is nothing for a terminal
+  kForFiles = 128,    // is nothing for a terminal
   kCompresses = 256,  // does for a name in .gz
   kBothSides = 512    // shows also the stacks that shrank
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -147,6 +148,26 @@ std::optional<std::string> newest_report(const std::string& directory) {
   });
   if (newest == all.end()) return std::nullopt;
   return newest->path;
+}
+
+std::vector<std::string> run_until_exit(const std::string& path) {
+  const std::optional<Listed> last = list_memlog(path);
+  if (!last || last->trigger != "exit") return {};
+  const std::string parent = std::filesystem::path(path).parent_path();
+  std::vector<Listed> run = list_memlogs(parent.empty() ? "." : parent);
+  std::erase_if(run, [&](const Listed& one) {
+    return one.pid != last->pid || one.started != last->started || one.program != last->program ||
+           one.seq > last->seq;
+  });
+  std::sort(run.begin(), run.end(), [](const Listed& a, const Listed& b) { return a.seq < b.seq; });
+  std::vector<std::string> files;
+  int64_t next = 1;
+  for (const Listed& one : run) {
+    if (one.first != next) return {};
+    next = one.seq + 1;
+    files.push_back(one.path);
+  }
+  return files;
 }
 
 std::string report_directory() {

@@ -39,6 +39,10 @@ void drop_contained(std::vector<Listed>& reports,
 // Returns the last report of the process that was started last; nothing: there is no report.
 std::optional<std::string> newest_report(const std::string& directory);
 
+// Returns the reports of one run up to the one at `path`, in order, if that is its report at exit
+// and all of them are beside it; empty: it is not, or some are missing.
+std::vector<std::string> run_until_exit(const std::string& path);
+
 // Returns where reports go by default: MTRACE_OUTPUT's directory, which may be missing, else the
 // current one.
 std::string report_directory();

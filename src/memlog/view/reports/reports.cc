@@ -39,8 +39,8 @@ std::vector<std::string> files_in(const std::string& directory, bool all) {
   } else if (const auto newest = newest_report(directory)) {
     return {*newest};
   }
-  throw std::runtime_error(
-      fmt::format("no report in {}", directory == "." ? "the current directory" : directory));
+  throw std::runtime_error(fmt::format("no report in {}: memlog run PROGRAM makes one",
+                                       directory == "." ? "the current directory" : directory));
 }
 
 auto process_of(const Listed& report) {

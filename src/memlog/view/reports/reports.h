@@ -76,6 +76,8 @@ class Reports {
 
   // Also excludes the stacks that match one of these.
   void exclude(std::vector<analyze::StackPattern> patterns);
+  // Leaves out what runtimes keep, and counts it apart.
+  void leave_out_runtime() { filter_.runtime = analyze::runtime_keeps(); }
 
   // Returns the files that the operands name. A directory, or no operand, stands for the newest
   // report there, or for all of its reports (`all`). Throws std::runtime_error when there is none.

@@ -26,6 +26,25 @@ std::string short_place(const Table& table, const Frame& frame, bool with_offset
                      : fmt::format("({}){}", name, mark);
 }
 
+constexpr char kCaller[] = " < ";
+
+// The functions of a stack; folded, without what the first one calls.
+std::vector<std::string> names_of(const Table& table, const analyze::Row& row, const Style& style) {
+  std::vector<std::string> out;
+  if (style.responsible == nullptr) {
+    for (const Frame& frame : row.frames) out.push_back(function_text(table, frame, style));
+  } else {
+    for (const analyze::FoldedFrame& line :
+         style.responsible->folded(row.frames, table.modules(), row.depth)) {
+      if (line.inside) continue;
+      out.push_back(line.missing() ? analyze::cut_text(row.depth)
+                                   : function_text(table, row.frames[line.frame], style));
+    }
+  }
+  if (row.cut) out.emplace_back(format::kCutLine);
+  return out;
+}
+
 }  // namespace
 
 std::string function_text(const Table& table, const Frame& frame, const Style& style) {
@@ -76,19 +95,30 @@ std::vector<std::string> stack_lines(const Table& table, const analyze::Row& row
 
 std::string stack_line(const Table& table, const analyze::Row& row, const Style& style) {
   std::string out;
-  const auto add = [&](const std::string& text) { out += (out.empty() ? "" : " < ") + text; };
-  if (style.responsible == nullptr) {
-    for (const Frame& frame : row.frames) add(function_text(table, frame, style));
-  } else {
-    for (const analyze::FoldedFrame& line :
-         style.responsible->folded(row.frames, table.modules(), row.depth)) {
-      if (line.inside) continue;
-      add(line.missing() ? analyze::cut_text(row.depth)
-                         : function_text(table, row.frames[line.frame], style));
-    }
+  for (const std::string& name : names_of(table, row, style)) {
+    out += (out.empty() ? "" : kCaller) + name;
   }
-  if (row.cut) add(format::kCutLine);
   return out;
+}
+
+std::string callers_line(const Table& table, const analyze::Row& row, size_t most,
+                         const Style& style) {
+  constexpr size_t kColumns = 90;
+  std::string out;
+  std::string last;
+  size_t names = 0;
+  for (const analyze::FoldedFrame& line :
+       style.responsible->folded(row.frames, table.modules(), row.depth)) {
+    if (names == most || line.inside) continue;
+    if (names != 0 && !style.responsible->tells(row.frames, line.frame, table.modules())) continue;
+    const std::string name = line.missing() ? analyze::cut_text(row.depth)
+                                            : function_text(table, row.frames[line.frame], style);
+    if (name == last) continue;  // it calls itself
+    if (names != 0 && out.size() + name.size() > kColumns) break;
+    out += (names++ == 0 ? "" : kCaller) + name;
+    last = name;
+  }
+  return out.empty() ? "..." : out;
 }
 
 std::string group_text(const analyze::Group& group, const Style& style) {

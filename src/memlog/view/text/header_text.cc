@@ -17,15 +17,7 @@ std::string typed(const std::string& command) {
   for (const std::string_view part : util::split(command, ' ')) {
     const std::string argument =
         part == "''" ? "" : plain(util::unescaped(part).value_or(std::string(part)));
-    const bool quote = argument.empty() || argument.find_first_of(" '\"") != std::string::npos;
-    if (!out.empty()) out += ' ';
-    if (!quote) {
-      out += argument;
-      continue;
-    }
-    out += '\'';
-    for (const char c : argument) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    out += '\'';
+    out += (out.empty() ? "" : " ") + util::shell_word(argument);
   }
   return out;
 }
@@ -150,8 +142,8 @@ std::string header_text(const profile::Header& header, const Style& style) {
       header.uptime.empty() ? "" : fmt::format(", {} seconds after the start", header.uptime));
   if (header.sampled) {
     fmt::format_to(append,
-                   "sampled, a block in about every {}: estimates \u00b1 their standard errors\n",
-                   size_text(*header.sampled, style));
+                   "sampled, a block in about every {}: estimates {} their standard errors\n",
+                   size_text(*header.sampled, style), plus_minus());
   }
   fmt::format_to(append, "changed by {}{} in {:+} blocks\n", bytes_text(header.delta.bytes, style),
                  error_text(header.delta_error.value_or(0), style), header.delta.blocks);

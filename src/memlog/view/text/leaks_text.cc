@@ -26,8 +26,18 @@ std::string interval_text(const Slope& slope, const Style& style) {
   return fmt::format(" (95%: {} to {})", rate_text(slope.low, style), rate_text(slope.high, style));
 }
 
-std::string probability_text(double probability) {
-  return probability < 1e-4 ? "p < 0.0001" : fmt::format("p {:.4f}", probability);
+// How likely a stack that only fluctuates looks like this.
+std::string chance_text(double probability, bool explain) {
+  constexpr double kLeast = 1e-6;
+  const double one_in = std::floor(1 / std::max(probability, kLeast));
+  const char* const sure = probability < 1e-3   ? "almost certainly growing"
+                           : probability < 0.05 ? "very probably growing"
+                                                : "probably growing";
+  std::string out =
+      fmt::format("{} ({}1 in {} by chance)", sure, probability < kLeast ? "less than " : "",
+                  util::grouped(static_cast<uint64_t>(one_in)));
+  if (explain) out += probability < 1e-4 ? ", p < 0.0001" : fmt::format(", p {:.4f}", probability);
+  return out;
 }
 
 std::string stack_text(const Series& series, const Row& row, const Style& style) {
@@ -39,13 +49,14 @@ std::string stack_text(const Series& series, const Row& row, const Style& style)
   return out;
 }
 
-std::string leak_text(const Series& series, const Finding& finding, const Style& style) {
+std::string leak_text(const Series& series, const Finding& finding, bool explain,
+                      const Style& style) {
   const Row& row = series.table().rows()[finding.row];
   std::string out = coloured(rate_text(finding.slope.middle, style) + " a report", kRed, style);
-  out += interval_text(finding.slope, style);
-  out +=
-      fmt::format("  {}  {} -> {}", probability_text(finding.probability),
-                  bytes_text(finding.first, style, false), bytes_text(finding.last, style, false));
+  if (explain) out += interval_text(finding.slope, style);
+  out += fmt::format("  {} -> {}  {}", bytes_text(finding.first, style, false),
+                     bytes_text(finding.last, style, false),
+                     chance_text(finding.probability, explain));
   if (row.group != nullptr) out += "  " + count_text(row.group->stacks, "stack");
   if (row.stack != 0) out += coloured(fmt::format("  stack={:016x}", row.stack), kFaint, style);
   return out + '\n' + stack_text(series, row, style);
@@ -90,7 +101,8 @@ std::string leaks_text(const Series& series, const std::vector<Finding>& finding
   for (const Finding& finding : findings) {
     if (finding.course != Course::kGrows) break;
     ++leaks;
-    if (style.limit == 0 || leaks <= style.limit) out += leak_text(series, finding, style);
+    if (style.limit == 0 || leaks <= style.limit)
+      out += leak_text(series, finding, context.explain, style);
   }
   if (style.limit != 0 && leaks > style.limit) {
     out += fmt::format("... {} more (-n 0)\n", util::grouped(uint64_t{leaks - style.limit}));
@@ -101,12 +113,14 @@ std::string leaks_text(const Series& series, const std::vector<Finding>& finding
     const Slope growth = analyze::growth_of(findings);
     out += fmt::format("\n{} {}: {} a report in all{}\n", count_text(leaks, row),
                        leaks == 1 ? "grows" : "grow", rate_text(growth.middle, style),
-                       interval_text(growth, style));
+                       context.explain ? interval_text(growth, style) : "");
     if (context.limit) out += forecast_text(series, growth, *context.limit, style);
   }
-  out += fmt::format("{} changed and {} tested; by chance, {:.2g} would be taken for growing\n",
-                     count_text(findings.size(), row), findings.size() == 1 ? "was" : "were",
-                     context.level * static_cast<double>(findings.size()));
+  if (context.explain) {
+    out += fmt::format("{} changed and {} tested; by chance, {:.2g} would be taken for growing\n",
+                       count_text(findings.size(), row), findings.size() == 1 ? "was" : "were",
+                       context.level * static_cast<double>(findings.size()));
+  }
   const size_t others = findings.size() - leaks;
   if (others != 0) out += "\n" + coloured("not growing:", kBold, style) + '\n';
   for (size_t i = 0; i < others; ++i) {

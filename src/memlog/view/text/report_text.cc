@@ -14,10 +14,11 @@ using analyze::Order;
 using analyze::Row;
 using analyze::Table;
 
-std::string percent_text(const Row& row, int64_t growth) {
+// The share of the growth, in a list that is about it.
+std::string percent_text(const Row& row, int64_t growth, const Style& style) {
+  if (style.order != Order::kBytes || !style.percent) return {};
   if (!row.kind.empty() || row.bytes <= 0 || growth <= 0) return {};
-  return fmt::format("{:.1f}%",
-                     100.0 * static_cast<double>(row.bytes) / static_cast<double>(growth));
+  return share_text(static_cast<uint64_t>(row.bytes), static_cast<uint64_t>(growth));
 }
 
 const char* sign_colour(int64_t bytes) { return bytes > 0 ? kRed : bytes < 0 ? kGreen : kFaint; }
@@ -29,7 +30,7 @@ std::string long_entry(const Table& table, const Row& row, const Context& contex
   out += coloured(bytes_text(row.bytes, style), sign_colour(row.bytes), style);
   out += error_text(analyze::error_of(row), style);
   if (style.order != Order::kBlocks) out += fmt::format("  {:+} blocks", row.blocks);
-  const std::string percent = style.percent ? percent_text(row, context.growth) : "";
+  const std::string percent = percent_text(row, context.growth, style);
   if (!percent.empty()) out += "  " + coloured(percent, kBold, style);
   if (row.live && style.order != Order::kLive) {
     out += "  live " + size_text(*row.live, style) + error_text(analyze::live_error_of(row), style);
@@ -41,7 +42,7 @@ std::string long_entry(const Table& table, const Row& row, const Context& contex
   if (row.group != nullptr) out += "  " + count_text(row.group->stacks, "stack");
   if (row.stack != 0) out += coloured(fmt::format("  stack={:016x}", row.stack), kFaint, style);
   out += '\n';
-  const std::string facts = facts_text(row, context.peak, style);
+  const std::string facts = facts_text(row, style);
   if (!facts.empty()) out += "  " + coloured(facts, kFaint, style) + '\n';
   if (row.group != nullptr) return out + "    " + group_text(*row.group, style) + '\n';
   for (const std::string& line : stack_lines(table, row, style)) {
@@ -60,7 +61,10 @@ std::string short_entry(const Table& table, const Row& row, const Context& conte
   const std::string blocks = fmt::format("{:>+10}", row.blocks);
   const bool blocks_first = style.order == Order::kBlocks;
   out += (blocks_first ? blocks : bytes) + ' ' + (blocks_first ? bytes : blocks);
-  if (style.percent) out += fmt::format(" {:>6}", percent_text(row, context.growth));
+  const std::string percent = style.order == Order::kPeak
+                                  ? share_text(row.peak, context.peak)
+                                  : percent_text(row, context.growth, style);
+  if (style.percent) out += fmt::format(" {:>6}", percent);
   const std::string id = row.group != nullptr ? count_text(row.group->stacks, "stack")
                          : row.stack == 0     ? ""
                                               : fmt::format("{:016x}", row.stack);
@@ -103,9 +107,18 @@ std::string kind_text(const Table& table, const std::string& kind, const Context
 }  // namespace
 
 std::string left_out_text(const analyze::LeftOut& filtered) {
-  if (filtered.stacks == 0) return {};
-  return fmt::format("... {} left out by filters, net {} bytes\n",
-                     util::grouped(uint64_t{filtered.stacks}), util::grouped(filtered.bytes, true));
+  std::string out;
+  if (filtered.stacks != 0) {
+    out +=
+        fmt::format("... {} left out by filters, net {} bytes\n",
+                    util::grouped(uint64_t{filtered.stacks}), util::grouped(filtered.bytes, true));
+  }
+  if (filtered.runtime_stacks != 0) {
+    out += fmt::format("... {} that the C and C++ runtimes keep, net {} bytes (--no-builtin)\n",
+                       util::grouped(uint64_t{filtered.runtime_stacks}),
+                       util::grouped(filtered.runtime_bytes, true));
+  }
+  return out;
 }
 
 std::string kind_title(const std::string& kind, const Style& style) {
@@ -266,7 +279,7 @@ std::string lead_column(const Row& row, const Style& style) {
   return {};
 }
 
-std::string facts_text(const Row& row, uint64_t peak, const Style& style) {
+std::string facts_text(const Row& row, const Style& style) {
   std::string out;
   const auto add = [&](const std::string& fact) {
     if (!fact.empty()) out += (out.empty() ? "" : "; ") + fact;
@@ -286,7 +299,7 @@ std::string facts_text(const Row& row, uint64_t peak, const Style& style) {
   if (order != Order::kLifetime && row.lifetimes.most != 0) add(lifetime_text(row, style));
   if (order != Order::kAge && row.age != 0) add(age_text(row, style));
   if (order != Order::kSlack && row.slack != 0) add(slack_text(row, style));
-  if (order != Order::kPeak && row.peak != 0) add(peak_text(row, peak, style));
+  if (order != Order::kPeak && row.peak != 0) add(peak_text(row, 0, style));
   add(call_text(row));
   for (const profile::Field& field : row.further) {
     if (field.key == format::kFieldBefore) add("freed before by stack " + field.value);

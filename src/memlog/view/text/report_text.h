@@ -54,7 +54,7 @@ std::string lead_text(const analyze::Row& row, uint64_t peak, const Style& style
 std::string lead_column(const analyze::Row& row, const Style& style);
 
 // Returns the further numbers that are not 0 and not in lead_text().
-std::string facts_text(const analyze::Row& row, uint64_t peak, const Style& style);
+std::string facts_text(const analyze::Row& row, const Style& style);
 
 // Returns what rows lack that an order leaves out: "no share in the peak".
 const char* lack_text(analyze::Order order);

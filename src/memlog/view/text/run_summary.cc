@@ -3,16 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
+#include "format/memlog.h"
 #include "model/profile/reader.h"
+#include "model/symbols/debug_package.h"
 #include "model/symbols/symbolizer.h"
 #include "util/file.h"
+#include "util/text.h"
 #include "view/analyze/groups.h"
 #include "view/analyze/sum.h"
+#include "view/analyze/suppressions.h"
 #include "view/reports/companions.h"
 #include "view/text/frame_text.h"
 #include "view/text/header_text.h"
-#include "view/text/report_text.h"
 
 namespace mtrace::text {
 namespace {
@@ -55,10 +59,24 @@ std::string resident_text(const RunProcess& process, const Style& style) {
   return ", resident at most " + bytes_text(static_cast<int64_t>(process.resident), style, false);
 }
 
-std::string files_text(const std::vector<std::string>& files) {
-  return fmt::format(
-      "reports: {}\n",
-      plain(files.size() == 1 ? files[0] : fmt::format("{} to {}", files.front(), files.back())));
+// The reports, and the commands that show more of them.
+std::string next_text(const RunProcess& process, const profile::Header& last) {
+  const std::string& file = process.files.back();
+  std::string all = util::shell_word(file);
+  if (process.files.size() > 1) {
+    all = util::shell_word(file.substr(0, file.rfind('-'))) + "-*" + format::kSuffix;
+  }
+  std::string out =
+      fmt::format("reports: {}\n  what is live   memlog show --sum {}\n", plain(file), all);
+  if (last.peak)
+    out += fmt::format("  the peak       memlog show --peak {}\n", util::shell_word(file));
+  if (reports::timeline_beside(file, last)) {
+    const std::string page =
+        fmt::format("{}-{}.html", util::base_name(process.program), process.pid);
+    out += fmt::format("  its course     memlog export -f html -o {} {}\n", util::shell_word(page),
+                       all);
+  }
+  return out;
 }
 
 analyze::ProcessSum sum_of(const RunProcess& process) {
@@ -76,30 +94,118 @@ analyze::ProcessSum sum_of(const RunProcess& process) {
   return std::move(analyze::sum_processes(memlogs).back());
 }
 
-// The functions that hold most by `order`, under a title that begins with `what`. Empty: there is
-// none.
+// A function, and what the stacks hold that it is responsible for.
+struct Share {
+  size_t stacks = 0;
+  int64_t held = 0;
+  int64_t blocks = 0;
+  const analyze::Row* largest = nullptr;
+};
+
+// The first source line of a stack's responsible frame, or its module.
+std::string share_line(const Share& share, const analyze::Group& group, analyze::Order order,
+                       const Style& style) {
+  std::string out = coloured(plain(group.source), kFaint, style);
+  const auto add = [&](const std::string& text) { out += (out.empty() ? "" : "; ") + text; };
+  // Of the peak, blocks are not known.
+  const std::string stacks = share.stacks > 1 ? count_text(share.stacks, "stack") : "";
+  const auto blocks = static_cast<uint64_t>(std::max<int64_t>(share.blocks, 0));
+  if (order != analyze::Order::kPeak) {
+    add(count_text(blocks, "block") + (stacks.empty() ? "" : " in " + stacks));
+  } else if (!stacks.empty()) {
+    add(stacks);
+  }
+  if (!stacks.empty()) {
+    out += fmt::format(", the largest {}",
+                       share_text(static_cast<uint64_t>(analyze::quantity(*share.largest, order)),
+                                  static_cast<uint64_t>(share.held)));
+  }
+  return out;
+}
+
+// Whose code has no names, where that hides much of what is held.
+std::string nameless_text(const analyze::Table& table, analyze::Order order, const Style& style) {
+  constexpr int64_t kMuch = 10;  // one part in so many
+  std::map<uint32_t, int64_t> held;
+  int64_t all = 0;
+  for (const analyze::Row& row : table.rows()) {
+    if (!row.kind.empty() || analyze::quantity(row, order) <= 0) continue;
+    all += analyze::quantity(row, order);
+    const auto nameless =
+        std::find_if(row.frames.begin(), row.frames.end(), [](const profile::Frame& frame) {
+          return frame.function.empty() && frame.place == profile::Place::kModule;
+        });
+    if (nameless != row.frames.end()) held[nameless->module] += analyze::quantity(row, order);
+  }
+  const auto most = std::max_element(
+      held.begin(), held.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == held.end() || most->second < all / kMuch) return {};
+  const std::string& path = table.modules()[most->first].path;
+  return remark(
+      fmt::format("{} goes through code of {} that has no names: {}",
+                  share_text(static_cast<uint64_t>(most->second), static_cast<uint64_t>(all)),
+                  plain(util::base_name(path)), symbols::names_from(path)),
+      style);
+}
+
+// Takes what runtimes keep out of a list; returns what to say of it.
+std::string without_runtime(analyze::Table& table, analyze::Order order, const Style& style) {
+  static const std::vector<analyze::StackPattern> keeps = analyze::runtime_keeps();
+  int64_t bytes = 0;
+  std::erase_if(table.rows(), [&](const analyze::Row& row) {
+    const int64_t held = analyze::quantity(row, order);
+    if (!row.kind.empty() || held <= 0) return true;
+    const bool kept = std::any_of(keeps.begin(), keeps.end(), [&](const auto& pattern) {
+      return pattern.matches(row.frames, table.modules());
+    });
+    if (kept) bytes += held;
+    return kept;
+  });
+  return bytes == 0 ? ""
+                    : fmt::format("  not listed: {} that the C and C++ runtimes keep\n",
+                                  bytes_text(bytes, style, false));
+}
+
+// The functions that hold most by `order`, under a title that begins with `what`; `all`: what
+// shares are of. Empty: there is none.
 std::string functions_text(analyze::Table table, analyze::Order order, const std::string& what,
-                           const profile::Header& last, Style style) {
-  const auto is_other = [&](const analyze::Row& row) {
-    return !row.kind.empty() || analyze::quantity(row, order) <= 0;
-  };
-  std::erase_if(table.rows(), is_other);
-  const size_t stacks = table.rows().size();
-  if (stacks == 0) return {};
-  analyze::Table functions =
-      analyze::grouped(std::move(table), analyze::GroupBy::kFunction, style.responsible);
-  std::vector<analyze::Row>& rows = functions.rows();
-  Context context;
-  context.growth = analyze::gross_growth(rows);
-  context.peak = last.peak ? last.peak->bytes : 0;
-  style.order = order;
-  analyze::sort(rows, order);
-  const size_t all = rows.size();
-  if (all > kFunctions) rows.resize(kFunctions);
-  return fmt::format("\n{} by function{} ({}):\n\n", what,
-                     all > kFunctions ? fmt::format(", the {} largest of {}", kFunctions, all) : "",
-                     count_text(stacks, "stack")) +
-         entries_text(functions, context, style);
+                           int64_t all, const Style& style) {
+  constexpr size_t kCallers = 5;  // names in a line
+  const std::string kept = without_runtime(table, order, style);
+  analyze::Groups groups(analyze::GroupBy::kFunction, style.responsible);
+  std::vector<Share> shares;
+  for (const analyze::Row& row : table.rows()) {
+    const size_t place = groups.place(row, table.modules());
+    shares.resize(std::max(shares.size(), place + 1));
+    Share& share = shares[place];
+    ++share.stacks;
+    share.blocks += row.blocks;
+    share.held += analyze::quantity(row, order);
+    if (share.largest == nullptr ||
+        analyze::quantity(row, order) > analyze::quantity(*share.largest, order)) {
+      share.largest = &row;
+    }
+  }
+  if (shares.empty()) return {};
+  std::vector<size_t> sorted(shares.size());
+  for (size_t i = 0; i < sorted.size(); ++i) sorted[i] = i;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](size_t a, size_t b) { return shares[a].held > shares[b].held; });
+  std::string out = fmt::format(
+      "\n{} by function{} ({}):\n", what,
+      sorted.size() > kFunctions ? fmt::format(", the {} largest of {}", kFunctions, sorted.size())
+                                 : "",
+      count_text(table.rows().size(), "stack"));
+  sorted.resize(std::min(sorted.size(), kFunctions));
+  for (const size_t place : sorted) {
+    const Share& share = shares[place];
+    out += fmt::format("{:>14} {:>6}  {}\n{:>23}{}\n", bytes_text(share.held, style, false),
+                       share_text(static_cast<uint64_t>(share.held),
+                                  static_cast<uint64_t>(std::max<int64_t>(all, 0))),
+                       callers_line(table, *share.largest, kCallers, style), "",
+                       share_line(share, *groups.all()[place], order, style));
+  }
+  return out + kept;
 }
 
 std::string live_text(const profile::Header& last) {
@@ -112,22 +218,21 @@ std::string process_text(const RunProcess& process, const Style& style) {
   const analyze::ProcessSum sum = sum_of(process);
   const profile::Header& last = sum.last;
   std::string out = coverage_remarks(last, style) + peak_text(last, style);
-  out += fmt::format("{} {} in {} blocks\n", live_text(last),
-                     bytes_text(last.live.bytes, style, false), last.live.blocks);
+  out += fmt::format(
+      "{} {} in {}\n", live_text(last), bytes_text(last.live.bytes, style, false),
+      count_text(static_cast<uint64_t>(std::max<int64_t>(last.live.blocks, 0)), "block"));
   out += resident_remark(last, style) + failed_text(sum.table, style);
   for (const std::string& why : sum.incomplete) out += remark(plain(why), style);
   // Where the program was largest at its end, both lists are the same.
   const bool grew = last.peak && static_cast<int64_t>(last.peak->bytes) > last.live.bytes;
   if (grew)
-    out += functions_text(sum.table, analyze::Order::kPeak, "held at the peak", last, style);
+    out += functions_text(sum.table, analyze::Order::kPeak, "held at the peak",
+                          static_cast<int64_t>(last.peak->bytes), style);
   out += functions_text(sum.table, analyze::Order::kBytes,
-                        (grew ? "" : "held at the peak and ") + live_text(last), last, style);
-  out += '\n' + files_text(process.files);
-  std::string timeline;
-  if (reports::timeline_beside(process.files.back(), last, &timeline)) {
-    out += fmt::format("timeline: {} (memlog export -f html draws it)\n", plain(timeline));
-  }
-  return out;
+                        (grew ? "" : "held at the peak and ") + live_text(last), last.live.bytes,
+                        style);
+  out += nameless_text(sum.table, grew ? analyze::Order::kPeak : analyze::Order::kBytes, style);
+  return out + '\n' + next_text(process, last);
 }
 
 }  // namespace
@@ -166,8 +271,8 @@ std::string lost_summary(profile::Memlog& lost, const char* when, size_t blocks,
   return fmt::format("definitely lost {} {} in {} {}\n", when,
                      bytes_text(header.live.bytes, style, false),
                      count_text(static_cast<uint64_t>(header.live.blocks), "block"), looked) +
-         functions_text(analyze::Table::of(lost), analyze::Order::kBytes, "definitely lost", header,
-                        style);
+         functions_text(analyze::Table::of(lost), analyze::Order::kBytes, "definitely lost",
+                        header.live.bytes, style);
 }
 
 }  // namespace mtrace::text

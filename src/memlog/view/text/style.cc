@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "util/text.h"
+#include "util/columns.h"
 
 namespace mtrace::text {
 
@@ -34,8 +34,10 @@ std::string size_text(uint64_t bytes, const Style& style) {
   return bytes_text(static_cast<int64_t>(std::min<uint64_t>(bytes, INT64_MAX)), style, false);
 }
 
+const char* plus_minus() { return util::prints_utf8() ? "\u00b1" : "+-"; }
+
 std::string error_text(uint64_t bytes, const Style& style) {
-  return bytes == 0 ? "" : " \u00b1 " + size_text(bytes, style);
+  return bytes == 0 ? "" : fmt::format(" {} {}", plus_minus(), size_text(bytes, style));
 }
 
 std::string duration_text(uint64_t milliseconds, const Style& style) {

@@ -42,6 +42,8 @@ std::string size_text(uint64_t bytes, const Style& style);
 // Returns whole KiB with separators: "1,234".
 inline std::string kib_text(uint64_t bytes) { return util::grouped(bytes / 1024); }
 inline std::string kib_text(int64_t bytes) { return util::grouped(bytes / 1024); }
+// Returns "±", or "+-" where the locale (LC_ALL, LC_CTYPE, LANG) is not UTF-8.
+const char* plus_minus();
 // Returns " ± 4.0 KiB"; empty for 0.
 std::string error_text(uint64_t bytes, const Style& style);
 

@@ -1,0 +1,170 @@
+// The step after the first command: what memlog leaves out, adds up, refuses and suggests.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "model/symbols/debug_package.h"
+#include "tool_test.h"
+#include "util/columns.h"
+#include "util/text.h"
+
+namespace mtrace::test {
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+class NextStep : public testing::Test {
+ protected:
+  NextStep() : before_(std::filesystem::current_path()) {
+    std::filesystem::current_path(directory_.path());
+  }
+  ~NextStep() override { std::filesystem::current_path(before_); }
+
+  // The reports of a process, the last at its exit.
+  void write_run() {
+    for (int seq = 1; seq <= 3; ++seq) {
+      const std::string name = "app-5000-" + std::to_string(seq) + ".memlog";
+      std::string text = read_file(golden(name));
+      const size_t at = text.find("# trigger: ");
+      if (seq == 3) text.replace(at, text.find('\n', at) - at, "# trigger: exit");
+      write_file(name, text);
+    }
+  }
+
+  TemporaryDirectory directory_;
+  std::filesystem::path before_;
+};
+
+TEST_F(NextStep, ShowAfterTheExitIsWhatWasLive) {
+  write_run();
+  const Outcome sum = memlog({"show", "--sum", "."});
+  const Outcome live = memlog({"show"});
+  EXPECT_EQ(live.status, 0) << live.err;
+  EXPECT_EQ(live.out, sum.out +
+                          "note: live at exit: 3 reports added up; what the last one changed: "
+                          "memlog show app-5000-3.memlog\n");
+  EXPECT_EQ(memlog({"show", "."}).out, live.out);
+  // Who asks for something gets that.
+  const std::string change = memlog({"show", "app-5000-3.memlog"}).out;
+  EXPECT_TRUE(has(change, "changed by ")) << change;
+  EXPECT_TRUE(has(memlog({"show", "--seq", "3"}).out, "changed by "));
+  EXPECT_TRUE(has(memlog({"show", "--json"}).out, "\"seq\": 3"));
+  // With a report missing, there is no sum.
+  std::filesystem::remove("app-5000-1.memlog");
+  EXPECT_EQ(memlog({"show"}).out, memlog({"show", "./app-5000-3.memlog"}).out);
+}
+
+TEST_F(NextStep, WhatRuntimesKeepIsLeftOutAndSaid) {
+  const std::string text = small_memlog({"_IO_file_doallocate\t(/usr/lib/libc.so.6+0x99)", "main\tapp.c:42\t(/usr/bin/app+0x1110)"});
+  write_file("one.memlog", text);
+  for (const char* command : {"show", "tree"}) {
+    const std::string out = memlog({command, "--no-header", "one.memlog"}).out;
+    EXPECT_TRUE(has(out, "... 1 that the C and C++ runtimes keep, net +64 bytes (--no-builtin)\n"))
+        << out;
+    EXPECT_FALSE(has(out, "main")) << out;
+    const std::string all = memlog({command, "--no-header", "--no-builtin", "one.memlog"}).out;
+    EXPECT_TRUE(has(all, "main")) << all;
+  }
+  // For programs, and for comparing, nothing is left out.
+  EXPECT_TRUE(has(memlog({"show", "--json", "one.memlog"}).out, "_IO_file_doallocate"));
+  EXPECT_TRUE(has(memlog({"show", "--by", "stack", "one.memlog"}).out, "main"));
+}
+
+TEST_F(NextStep, NumbersAreForPeopleAlsoInAPipe) {
+  const std::string report = golden("app-4711-2.memlog");
+  ::setenv("MEMLOG_BYTES", "0", 1);
+  const std::string people = memlog({"show", report}).out;
+  EXPECT_TRUE(has(people, " KiB")) << people;
+  const std::string exact = memlog({"show", "--bytes", report}).out;
+  EXPECT_TRUE(has(exact, "+63360 bytes")) << exact;
+  ::setenv("MEMLOG_BYTES", "1", 1);
+  EXPECT_EQ(memlog({"show", report}).out, exact);
+}
+
+TEST_F(NextStep, ALocaleWithoutUtf8GetsAscii) {
+  for (const char* name : {"C", "POSIX", "de_DE.ISO-8859-1", "en_US"}) {
+    ::setenv("LC_ALL", name, 1);
+    EXPECT_FALSE(util::prints_utf8()) << name;
+    const std::string out = memlog({"show", golden("app-4960-1.memlog")}).out;
+    EXPECT_TRUE(has(out, " +- ")) << out;
+    for (const char c : out) EXPECT_EQ(c & 0x80, 0);
+  }
+  for (const char* name : {"C.UTF-8", "en_US.utf8", "de_DE.UTF-8@euro"}) {
+    ::setenv("LC_ALL", name, 1);
+    EXPECT_TRUE(util::prints_utf8()) << name;
+  }
+  ::setenv("LC_ALL", "C.UTF-8", 1);
+}
+
+TEST_F(NextStep, APageIsNotForATerminal) {
+  const std::string report = golden("app-4711-2.memlog");
+  for (const char* format : {"html", "flamegraph", "speedscope", "pprof"}) {
+    const Outcome refused = memlog({"export", "-f", format, report}, true);
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_EQ(refused.out, "");
+    EXPECT_TRUE(has(refused.err, std::string("memlog export -f ") + format + " -o report."))
+        << refused.err;
+    EXPECT_EQ(memlog({"export", "-f", format, report}).status, 0) << "a pipe takes it";
+  }
+  EXPECT_EQ(memlog({"export", "-f", "folded", report}, true).status, 0);
+}
+
+TEST_F(NextStep, CheckKnowsAProgram) {
+  write_file("t", "#!/bin/sh\n");
+  ::chmod("t", 0755);
+  const Outcome file = memlog({"check", "--max-live", "10K", "./t"});
+  EXPECT_EQ(file.err,
+            "memlog: check: ./t is a program: put -- before it: memlog check ... -- ./t\n");
+  EXPECT_EQ(file.status, 2);
+  EXPECT_TRUE(has(memlog({"check", "true"}).err, "true is a program"));
+  // An executable memlog, as some file systems have all files, is a memlog.
+  write_file("one.memlog", small_memlog({"leaks"}));
+  ::chmod("one.memlog", 0755);
+  EXPECT_FALSE(has(memlog({"check", "one.memlog"}).err, "program"));
+  EXPECT_FALSE(has(memlog({"check", "*.memlog"}).err, "program"));
+}
+
+TEST_F(NextStep, UnknownTopicsAreAnsweredWithThoseThereAre) {
+  EXPECT_TRUE(has(memlog({"help", "zzzzzz"}).err, "there are: options, library-code, run, "));
+  EXPECT_TRUE(has(memlog({"help", "shwo"}).err, "did you mean show?"));
+  for (const char* version : {"-v", "-V", "--version"}) {
+    EXPECT_TRUE(memlog({version}).out.starts_with("memlog ")) << version;
+  }
+}
+
+// Names of a package, of a file that no package has, and of a system without dpkg.
+TEST_F(NextStep, WhereNamesCanBeHad) {
+  const std::string root = directory_.path();
+  std::filesystem::create_directories(root + "/var/lib/dpkg/info");
+  std::filesystem::create_directories(root + "/etc");
+  write_file("etc/os-release", "NAME=x\nID=debian\nID_LIKE=y\n");
+  write_file("var/lib/dpkg/info/libsqlite3-0:amd64.list",
+             "/.\n/usr/lib/x86_64-linux-gnu/libsqlite3.so.0.8.6\n");
+  write_file("var/lib/dpkg/info/libc6:amd64.list", "/lib/x86_64-linux-gnu/libc.so.6\n");
+  const std::string server = "DEBUGINFOD_URLS=https://debuginfod.debian.net";
+  EXPECT_EQ(symbols::names_from("/usr/lib/x86_64-linux-gnu/libsqlite3.so.0.8.6", root),
+            "apt install libsqlite3-0-dbgsym, or " + server);
+  EXPECT_EQ(symbols::names_from("/usr/lib/x86_64-linux-gnu/libc.so.6", root),
+            "apt install libc6-dbg, or " + server);
+  EXPECT_EQ(symbols::names_from("/home/me/app", root), "it is stripped: built with -g it has them");
+  EXPECT_EQ(symbols::names_from("/usr/lib/other.so", root), server);
+  write_file("etc/os-release", "ID=\"unheard-of\"\n");
+  EXPECT_EQ(symbols::names_from("/usr/lib/other.so", root),
+            "DEBUGINFOD_URLS=https://debuginfod.elfutils.org");
+}
+
+TEST_F(NextStep, WordsForAShell) {
+  EXPECT_EQ(util::shell_word("r1/app-1.memlog"), "r1/app-1.memlog");
+  EXPECT_EQ(util::shell_word(""), "''");
+  EXPECT_EQ(util::shell_word("a b"), "'a b'");
+  EXPECT_EQ(util::shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(util::shell_word("$(rm x)"), "'$(rm x)'");
+  EXPECT_EQ(util::shell_word("a*"), "'a*'");
+}
+
+}  // namespace
+}  // namespace mtrace::test
