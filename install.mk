@@ -1,4 +1,5 @@
-# The manual pages, the completion for shells, mtrace.pc, and where all of it is installed.
+# The manual pages, the completion for shells, what pkg-config and CMake read, and where all of it is
+# installed.
 # What commands and options there are is asked of memlog itself.
 
 INCDIR  ?= $(PREFIX)/include
@@ -12,6 +13,7 @@ FISH_COMPLETIONS ?= $(PREFIX)/share/fish/vendor_completions.d
 SHARE       ?= $(BUILD)/share
 PAGES       := $(patsubst doc/man/%.in,$(SHARE)/man/%,$(wildcard doc/man/*.in))
 UNITS       := $(SHARE)/systemd/memlog-serve.service $(SHARE)/systemd/mtrace.conf
+CMAKE_FILES := $(addprefix $(SHARE)/cmake/mtrace-config,.cmake -version.cmake)
 COMPLETIONS := $(addprefix $(SHARE)/completion/memlog.,bash zsh fish)
 DOCUMENTS   := README LICENSE index.html $(wildcard doc/performance/*.svg doc/pictures/*.svg \
                doc/pictures/*.png) \
@@ -30,12 +32,17 @@ $(SHARE)/paths: always
 	@echo '$(PATHS)' | cmp -s - $@ || echo '$(PATHS)' >$@
 .PHONY: always share uninstall
 
-share: $(PAGES) $(UNITS) $(COMPLETIONS) $(SHARE)/mtrace.pc
+share: $(PAGES) $(UNITS) $(COMPLETIONS) $(SHARE)/mtrace.pc $(CMAKE_FILES)
 
 comma := ,
 space := $(empty) $(empty)
+# From the directory of CMake's files to another.
+cmake_to = $(shell realpath -ms --relative-to='$(LIBDIR)/cmake/mtrace' '$(1)')
 fill_in = sed -e 's|@VERSION@|$(VERSION)|g; s|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g' \
               -e 's|@BINDIR@|$(BINDIR)|g; s|@INCDIR@|$(INCDIR)|g; s|@DOCDIR@|$(DOCDIR)|g' \
+              -e 's|@CMAKE_TO_INCDIR@|$(call cmake_to,$(INCDIR))|' \
+              -e 's|@CMAKE_TO_LIBDIR@|$(call cmake_to,$(LIBDIR))|' \
+              -e 's|@CMAKE_TO_BINDIR@|$(call cmake_to,$(BINDIR))|' \
               -e 's|@NAMES@|$(subst $(space),$(comma) ,$(API_FUNCTIONS))|' \
               -e '/^@COMMANDS@$$/{r $(SHARE)/commands.roff' -e 'd}' \
               -e '/^@OPTIONS@$$/{r $(SHARE)/options.roff' -e 'd}'
@@ -61,6 +68,10 @@ $(SHARE)/systemd/%: doc/systemd/%.in $(SHARE)/paths install.mk
 $(SHARE)/mtrace.pc: doc/mtrace.pc.in $(SHARE)/paths install.mk
 	$(call say,PC,$@)
 	$(Q)$(fill_in) $< >$@
+$(SHARE)/cmake/%: doc/cmake/%.in $(SHARE)/paths install.mk
+	@mkdir -p $(@D)
+	$(call say,CMAKE,$@)
+	$(Q)$(fill_in) $< >$@
 
 # Another pair of the same, for other paths: deb.mk.
 LIBRARY ?= $(BUILD)/libmtrace.so
@@ -74,6 +85,7 @@ INSTALLED := $(LIBRARY):755:$(LIBDIR)/libmtrace.so $(TOOL):755:$(BINDIR)/memlog 
     $(SHARE)/completion/memlog.zsh:644:$(ZSH_COMPLETIONS)/_memlog \
     $(SHARE)/completion/memlog.fish:644:$(FISH_COMPLETIONS)/memlog.fish \
     $(SHARE)/mtrace.pc:644:$(LIBDIR)/pkgconfig/mtrace.pc \
+    $(foreach f,$(notdir $(CMAKE_FILES)),$(SHARE)/cmake/$(f):644:$(LIBDIR)/cmake/mtrace/$(f)) \
     $(SHARE)/systemd/memlog-serve.service:644:$(UNITDIR)/memlog-serve.service \
     $(SHARE)/systemd/mtrace.conf:644:$(DOCDIR)/doc/systemd/mtrace.conf \
     $(foreach d,$(DOCUMENTS),$(d):644:$(DOCDIR)/$(d))
@@ -94,7 +106,7 @@ install: all share $(LIBRARY) $(TOOL) $(HTTP) $(REPLAY)
 uninstall:
 	$(Q)rm -f $(foreach f,$(INSTALLED_FILES),"$(DESTDIR)$(f)")
 	$(Q)if [ -z "$(DESTDIR)" ]; then \
-	    rmdir $(LIBDIR)/mtrace $(DOCDIR)/doc/performance $(DOCDIR)/doc/pictures $(DOCDIR)/doc/systemd $(DOCDIR)/doc/internals/notebook $(DOCDIR)/doc/internals $(DOCDIR)/doc $(DOCDIR) 2>/dev/null || true; \
+	    rmdir $(LIBDIR)/mtrace $(LIBDIR)/cmake/mtrace $(DOCDIR)/doc/performance $(DOCDIR)/doc/pictures $(DOCDIR)/doc/systemd $(DOCDIR)/doc/internals/notebook $(DOCDIR)/doc/internals $(DOCDIR)/doc $(DOCDIR) 2>/dev/null || true; \
 	else for file in $(INSTALLED_FILES); do \
 	    (cd "$(DESTDIR)" 2>/dev/null && rmdir -p ".$$(dirname "$$file")" 2>/dev/null) || true; \
 	done; fi

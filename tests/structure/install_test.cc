@@ -8,6 +8,7 @@
 #include <regex>
 #include <string>
 
+#include "install_fixture.h"
 #include "process.h"
 
 namespace mtrace::test {
@@ -24,25 +25,8 @@ constexpr char kProgram[] =
     "  return mtrace_report_label(\"ready\") == 1 && kept != NULL ? 7 : 1;\n"
     "}\n";
 
-class InstallTest : public ::testing::Test {
+class InstallTest : public InstallFixture {
  protected:
-  InstallTest() { fs::create_directory(root_); }
-
-  Result shell(const std::string& text) const {
-    Command command;
-    command.argv = {"/bin/bash", "-c", "set -e -o pipefail; cd \"$SOURCE\"\n" + text};
-    command.env = plain_environment(temp_.path());
-    command.env["SOURCE"] = source_dir();
-    command.env["BUILD"] = build_dir();
-    command.env["ROOT"] = root_;
-    command.env["TMP"] = temp_.path();
-    return run(command);
-  }
-  std::string good(const std::string& text) const {
-    const Result result = shell(text);
-    EXPECT_TRUE(result.exited(0)) << text << '\n' << result.how() << '\n' << result.err;
-    return result.out;
-  }
   // Files and links below the root, by path, with their mode.
   std::map<std::string, unsigned> files() const {
     std::map<std::string, unsigned> found;
@@ -98,9 +82,6 @@ class InstallTest : public ::testing::Test {
         "cd \"$TMP\"; systemd-analyze security --offline=yes --threshold=35 "
         "units/memlog-serve.service");
   }
-
-  TemporaryDirectory temp_;
-  std::string root_ = temp_ / "root";
 };
 
 TEST_F(InstallTest, InstallsWhatWorksAndTakesItAwayAgain) {
@@ -115,15 +96,27 @@ TEST_F(InstallTest, InstallsWhatWorksAndTakesItAwayAgain) {
   EXPECT_EQ(mode_of("/usr/local/bin/memlog"), 0755u);
   EXPECT_EQ(mode_of("/libmtrace.so"), 0755u);
   EXPECT_EQ(mode_of("/mtrace/memlog-replay"), 0755u);
-  for (const char* end :
-       {"/include/mtrace.h", "/include/mtrace_gtest.h", "/man1/memlog.1", "/man5/memlog.5",
-        "/man7/libmtrace.7", "/man3/mtrace_report.3", "/man3/mtrace_savepoint_explain.3",
-        "/bash-completion/completions/memlog", "/zsh/site-functions/_memlog",
-        "/fish/vendor_completions.d/memlog.fish", "/pkgconfig/mtrace.pc",
-        "/share/doc/mtrace/README", "/share/doc/mtrace/LICENSE", "/share/doc/mtrace/index.html",
-        "/share/doc/mtrace/doc/api.md", "/share/doc/mtrace/doc/internals/design.md",
-        "/mtrace/memlog-http.so", "/systemd/system/memlog-serve.service",
-        "/share/doc/mtrace/doc/systemd/mtrace.conf"}) {
+  for (const char* end : {"/include/mtrace.h",
+                          "/include/mtrace_gtest.h",
+                          "/man1/memlog.1",
+                          "/man5/memlog.5",
+                          "/man7/libmtrace.7",
+                          "/man3/mtrace_report.3",
+                          "/man3/mtrace_savepoint_explain.3",
+                          "/bash-completion/completions/memlog",
+                          "/zsh/site-functions/_memlog",
+                          "/fish/vendor_completions.d/memlog.fish",
+                          "/pkgconfig/mtrace.pc",
+                          "/cmake/mtrace/mtrace-config.cmake",
+                          "/cmake/mtrace/mtrace-config-version.cmake",
+                          "/share/doc/mtrace/README",
+                          "/share/doc/mtrace/LICENSE",
+                          "/share/doc/mtrace/index.html",
+                          "/share/doc/mtrace/doc/api.md",
+                          "/share/doc/mtrace/doc/internals/design.md",
+                          "/mtrace/memlog-http.so",
+                          "/systemd/system/memlog-serve.service",
+                          "/share/doc/mtrace/doc/systemd/mtrace.conf"}) {
     EXPECT_EQ(mode_of(end), 0644u) << end;
   }
   expect_works("/usr/local");
@@ -188,6 +181,7 @@ TEST_F(InstallTest, DebianPackageHasTheSameAndWorks) {
   EXPECT_EQ(good("dpkg-deb -I " + deb + " triggers"), "activate-noawait ldconfig\n");
   good("cd \"$ROOT\"; dpkg-deb --ctrl-tarfile " + deb +
        " | tar -xO ./md5sums | md5sum --check --quiet");
+  good("cd \"$ROOT/usr\"; test -f lib/*/cmake/mtrace/mtrace-config.cmake");
   expect_works("/usr");
   expect_units();
   // Where they look for each other when they cannot tell where they are.
