@@ -16,7 +16,7 @@ UNITS       := $(SHARE)/systemd/memlog-serve.service $(SHARE)/systemd/mtrace.con
 CMAKE_FILES := $(addprefix $(SHARE)/cmake/mtrace-config,.cmake -version.cmake)
 COMPLETIONS := $(addprefix $(SHARE)/completion/memlog.,bash zsh fish)
 DOCUMENTS   := README LICENSE index.html $(wildcard doc/performance/*.svg doc/pictures/*.svg \
-               doc/pictures/*.png) \
+               doc/pictures/*.png doc/examples/*.* doc/examples/project/*) \
                $(filter-out doc/internals/contributing.md,$(wildcard doc/*.md doc/internals/*.md \
                doc/internals/notebook/*.md))
 # Each function of the header has a page, which is a link to that of mtrace_report.
@@ -106,7 +106,7 @@ install: all share $(LIBRARY) $(TOOL) $(HTTP) $(REPLAY)
 uninstall:
 	$(Q)rm -f $(foreach f,$(INSTALLED_FILES),"$(DESTDIR)$(f)")
 	$(Q)if [ -z "$(DESTDIR)" ]; then \
-	    rmdir $(LIBDIR)/mtrace $(LIBDIR)/cmake/mtrace $(DOCDIR)/doc/performance $(DOCDIR)/doc/pictures $(DOCDIR)/doc/systemd $(DOCDIR)/doc/internals/notebook $(DOCDIR)/doc/internals $(DOCDIR)/doc $(DOCDIR) 2>/dev/null || true; \
+	    rmdir $(LIBDIR)/mtrace $(LIBDIR)/cmake/mtrace $(DOCDIR)/doc/performance $(DOCDIR)/doc/pictures $(DOCDIR)/doc/systemd $(DOCDIR)/doc/examples/project $(DOCDIR)/doc/examples $(DOCDIR)/doc/internals/notebook $(DOCDIR)/doc/internals $(DOCDIR)/doc $(DOCDIR) 2>/dev/null || true; \
 	else for file in $(INSTALLED_FILES); do \
 	    (cd "$(DESTDIR)" 2>/dev/null && rmdir -p ".$$(dirname "$$file")" 2>/dev/null) || true; \
 	done; fi

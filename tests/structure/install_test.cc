@@ -116,7 +116,8 @@ TEST_F(InstallTest, InstallsWhatWorksAndTakesItAwayAgain) {
                           "/share/doc/mtrace/doc/internals/design.md",
                           "/mtrace/memlog-http.so",
                           "/systemd/system/memlog-serve.service",
-                          "/share/doc/mtrace/doc/systemd/mtrace.conf"}) {
+                          "/share/doc/mtrace/doc/systemd/mtrace.conf",
+                          "/share/doc/mtrace/doc/examples/project/CMakeLists.txt"}) {
     EXPECT_EQ(mode_of(end), 0644u) << end;
   }
   expect_works("/usr/local");
@@ -181,7 +182,9 @@ TEST_F(InstallTest, DebianPackageHasTheSameAndWorks) {
   EXPECT_EQ(good("dpkg-deb -I " + deb + " triggers"), "activate-noawait ldconfig\n");
   good("cd \"$ROOT\"; dpkg-deb --ctrl-tarfile " + deb +
        " | tar -xO ./md5sums | md5sum --check --quiet");
-  good("cd \"$ROOT/usr\"; test -f lib/*/cmake/mtrace/mtrace-config.cmake");
+  good(
+      "cd \"$ROOT/usr\"; test -f lib/*/cmake/mtrace/mtrace-config.cmake\n"
+      "test -f share/doc/mtrace/doc/examples/project/CMakeLists.txt");
   expect_works("/usr");
   expect_units();
   // Where they look for each other when they cannot tell where they are.
