@@ -117,7 +117,9 @@ TEST_F(InstallTest, InstallsWhatWorksAndTakesItAwayAgain) {
                           "/mtrace/memlog-http.so",
                           "/systemd/system/memlog-serve.service",
                           "/share/doc/mtrace/doc/systemd/mtrace.conf",
-                          "/share/doc/mtrace/doc/examples/project/CMakeLists.txt"}) {
+                          "/share/doc/mtrace/doc/examples/project/CMakeLists.txt",
+                          "/share/doc/mtrace/doc/examples/conftest.py",
+                          "/share/doc/mtrace/doc/examples/github.yml"}) {
     EXPECT_EQ(mode_of(end), 0644u) << end;
   }
   expect_works("/usr/local");
