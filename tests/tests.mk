@@ -205,7 +205,7 @@ check: all tests
 QUICK := $(addprefix $(TEST_BUILD)/,unit_library unit_tool structure_tests)
 UNIT_TOOL_PROGRAMS := $(addprefix $(PROGRAMS)/,accounting attached deaths gtest_leaky shop temporaries)
 # Not those that take more than two seconds each: half of the time.
-QUICK_WITHOUT := InstallTest Browser Leaks LargeCompressed LargeReport PythonLines Simulated BlockPlaces \
+QUICK_WITHOUT := InstallTest BuildSystems Browser Leaks LargeCompressed LargeReport PythonLines Simulated BlockPlaces \
     WalkWords.JumpsOutOfEveryInstructionLeaveNothingWrong EhFrame.SurvivesDamage \
     RegionTable.ChildrenOfForksOfBusyThreads Report.GivesUpAfterTheTimeout
 check-quick: all $(QUICK) $(UNIT_TOOL_PROGRAMS) $(UNWIND_PLUGS) share
