@@ -40,6 +40,8 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 BUILD   ?= build$(if $(SANITIZE),-sanitize)
+# One name for a folder in this one: what another make built by its whole path would never be stale.
+override BUILD := $(patsubst $(CURDIR)/%,%,$(BUILD))
 VERSION := 0.2.0
 
 MULTIARCH = $(shell $(CC) -print-multiarch 2>/dev/null)
