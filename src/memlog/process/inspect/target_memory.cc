@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "process/inspect/error.h"
+#include "process/inspect/permission.h"
 
 namespace mtrace::process {
 
@@ -18,9 +19,9 @@ TargetMemory::TargetMemory(pid_t pid, std::nothrow_t)
 
 TargetMemory::TargetMemory(pid_t pid) : TargetMemory(pid, std::nothrow) {
   if (error_ == 0) return;
-  throw AttachError(
-      fmt::format("cannot be traced: {} (see kernel.yama.ptrace_scope, or run memlog as root)",
-                  std::strerror(error_)));
+  throw AttachError(error_ == EACCES || error_ == EPERM
+                        ? why_forbidden(pid)
+                        : fmt::format("cannot be traced: {}", std::strerror(error_)));
 }
 
 TargetMemory::~TargetMemory() {

@@ -11,6 +11,7 @@
 
 #include "model/symbols/symbol_table.h"
 #include "process/inspect/error.h"
+#include "process/inspect/permission.h"
 
 namespace mtrace::process {
 namespace {
@@ -20,9 +21,8 @@ constexpr size_t kObjectPage = 4096;
 std::vector<Mapping> mappings_of(pid_t pid) {
   auto mappings = file_mappings(pid);
   if (!mappings) {
-    throw AttachError(errno == EACCES || errno == EPERM
-                          ? "belongs to another user, or protects itself"
-                          : std::strerror(errno));
+    throw AttachError(errno == EACCES || errno == EPERM ? why_forbidden(pid)
+                                                        : std::strerror(errno));
   }
   if (mappings->empty()) throw AttachError("is part of the kernel, or has just ended");
   return std::move(*mappings);

@@ -18,6 +18,7 @@
 #include "model/symbols/elf_file.h"
 #include "model/symbols/symbol_table.h"
 #include "process/inspect/mappings.h"
+#include "process/inspect/permission.h"
 #include "process/inspect/system_calls.h"
 #include "process/inspect/target_memory.h"
 #include "util/file.h"
@@ -81,7 +82,7 @@ std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::
   const auto files = file_mappings(pid);
   if (!files) {
     why = errno == EACCES || errno == EPERM
-              ? "cannot be inspected: it belongs to another user or protects itself; try as root"
+              ? why_forbidden(pid)
               : fmt::format("cannot be inspected: {}", std::strerror(errno));
     return std::nullopt;
   }
@@ -102,11 +103,8 @@ std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::
       process.address_ = *address;
       process.block_ = std::make_unique<StatusBlock>();
       if (!read_memory(pid, *address, process.block_.get(), sizeof(StatusBlock))) {
-        why = fmt::format(
-            "has {} mapped, but cannot be read: {}{}", util::base_name(mapping.path),
-            std::strerror(errno),
-            errno == EPERM ? " (it belongs to another user, or kernel.yama.ptrace_scope forbids it)"
-                           : "");
+        why = fmt::format("has {} mapped, but cannot be read: it {}", util::base_name(mapping.path),
+                          errno == EPERM ? why_forbidden(pid) : std::strerror(errno));
       } else if (process.block_->magic != format::kStatusMagic ||
                  process.block_->size < sizeof(StatusBlock)) {
         why = fmt::format("has {} mapped, but of another version than this memlog",

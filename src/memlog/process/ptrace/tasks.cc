@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "process/inspect/error.h"
+#include "process/inspect/permission.h"
 #include "process/inspect/process.h"
 #include "process/ptrace/interruption.h"
 
@@ -98,9 +99,8 @@ bool Tasks::seize(pid_t tid, Seizing& seizing) {
     }
     if (error == ESRCH || is_ending(task_state(pid_, tid))) return false;
     if (tries == kTries) {
-      throw AttachError(
-          fmt::format("cannot be traced: {} (see kernel.yama.ptrace_scope, or run memlog as root)",
-                      std::strerror(error)));
+      throw AttachError(error == EPERM ? why_forbidden(pid_)
+                                       : fmt::format("cannot be traced: {}", std::strerror(error)));
     }
     // The kernel refuses to trace an ending thread a moment before its state shows the end.
     std::this_thread::sleep_for(std::chrono::microseconds(100));
