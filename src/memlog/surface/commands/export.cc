@@ -291,7 +291,7 @@ std::string export_page(const EventSource& source, reports::Reports& reports) {
 
 constexpr char kBeforeFormats[] = R"(
 Writes a report, or the sum of several, for other tools. html and massif also draw the timeline that
-memlog run recorded beside the reports, with resident memory beside the heap (massif: extra heap).
+memlog run recorded beside the reports, html with resident memory beside the heap.
 
 )";
 constexpr char kAfterFormats[] = R"(
@@ -340,6 +340,18 @@ void check_events(const Format& format, const EventSource& source,
   }
 }
 
+// A row of five numbers for each allocation and free: a log takes a hundredth of that.
+void warn_of_size(const exporting::EventStream& stream, const Streams& streams) {
+  constexpr uint64_t kRow = 45;  // bytes, about
+  constexpr uint64_t kMuch = 16 << 20;
+  const uint64_t bytes = exporting::measure(stream).changes * kRow;
+  if (bytes < kMuch) return;
+  text::Style style;
+  style.units = true;
+  complain(streams, fmt::format("export: this takes about {}; -o NAME.json.gz takes a tenth",
+                                text::size_text(bytes, style)));
+}
+
 void export_events(const Format& format, const EventSource& source, const ExportRows& rows,
                    const reports::Reports& reports, const Streams& streams) {
   const analyze::Filter& filter = reports.filter();
@@ -349,6 +361,7 @@ void export_events(const Format& format, const EventSource& source, const Export
                                                         exporting::Side::kAllocated, responsible);
   const exporting::EventStream stream(source.log(), source.chosen(), exporting::ids_of(stacks));
   const bool compress = source.arguments().value("--output", "-").ends_with(".gz");
+  if (format.name == "firefox" && !compress) warn_of_size(stream, streams);
   Output output(source.arguments(), streams);
   std::string text;  // to be compressed
   const exporting::WriteText write = [&](std::string_view part) {

@@ -57,18 +57,18 @@ constexpr std::string_view kPeak = "peak";
 
 Massif::Massif(const std::string& program, const std::string& column)
     : text_(fmt::format("desc: {} of memlog\ncmd: {}\ntime_unit: ms\n", column, program)) {
-  sample(0, 0, 0);
+  sample(0, 0);
 }
 
-void Massif::head(uint64_t milliseconds, uint64_t bytes, uint64_t resident) {
+void Massif::head(uint64_t milliseconds, uint64_t bytes) {
   text_ += fmt::format(
-      "#-----------\nsnapshot={}\n#-----------\ntime={}\nmem_heap_B={}\nmem_heap_extra_B={}\n"
+      "#-----------\nsnapshot={}\n#-----------\ntime={}\nmem_heap_B={}\nmem_heap_extra_B=0\n"
       "mem_stacks_B=0\nheap_tree=",
-      number_++, milliseconds, bytes, resident > bytes ? resident - bytes : 0);
+      number_++, milliseconds, bytes);
 }
 
-void Massif::sample(uint64_t milliseconds, uint64_t bytes, uint64_t resident) {
-  head(milliseconds, bytes, resident);
+void Massif::sample(uint64_t milliseconds, uint64_t bytes) {
+  head(milliseconds, bytes);
   text_ += "empty\n";
 }
 
@@ -83,7 +83,7 @@ void Massif::snapshot(uint64_t milliseconds, const Stacks& stacks) {
       node->value += stack.value;
     }
   }
-  head(milliseconds, stacks.total, 0);
+  head(milliseconds, stacks.total);
   if (stacks.total > largest_ || peak_at_ == 0) {
     largest_ = stacks.total;
     peak_at_ = text_.size();

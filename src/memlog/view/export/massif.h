@@ -16,16 +16,15 @@ class Massif {
   // Adds a snapshot with the tree of all stacks. Snapshots must be in time order. Merges places
   // below 1 percent of the whole.
   void snapshot(uint64_t milliseconds, const Stacks& stacks);
-  // Adds a snapshot without a tree. `resident`: bytes of the process in memory; what is more than
-  // `bytes` becomes massif's extra heap. It is left out where there is a tree: ms_print would hide
-  // all places below 1 percent of the sum.
-  void sample(uint64_t milliseconds, uint64_t bytes, uint64_t resident);
+  // Adds a snapshot without a tree. `bytes`: live. Resident memory has no place in the format:
+  // ms_print adds up all that a snapshot holds.
+  void sample(uint64_t milliseconds, uint64_t bytes);
 
   // Returns the whole file. Marks the largest snapshot as the peak.
   std::string finish();
 
  private:
-  void head(uint64_t milliseconds, uint64_t bytes, uint64_t resident);
+  void head(uint64_t milliseconds, uint64_t bytes);
 
   std::string text_;
   int number_ = 0;

@@ -86,7 +86,7 @@ void Timeline::show_samples(uint64_t until) {
     const profile::Sample& sample = samples_.samples[shown_];
     if (sample.milliseconds >= until) return;
     if (sample.milliseconds > last_) {
-      massif_->sample(sample.milliseconds, sample.live, sample.resident);
+      massif_->sample(sample.milliseconds, sample.live);
     }
   }
 }
