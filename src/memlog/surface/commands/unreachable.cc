@@ -19,6 +19,7 @@
 #include "surface/cli/command.h"
 #include "surface/cli/heap_scan.h"
 #include "surface/cli/process_operands.h"
+#include "surface/cli/reach_findings.h"
 #include "surface/cli/report_options.h"
 #include "surface/cli/suppressions_option.h"
 #include "util/text.h"
@@ -29,8 +30,6 @@
 
 namespace mtrace::cli {
 namespace {
-
-using analyze::Reach;
 
 constexpr char kUnreachableHelp[] = R"(
 Looks at the memory of a running process, or in a core file, for pointers to its live blocks, as
@@ -60,85 +59,12 @@ file if that has shared memory of files, or else from where the process had it, 
 program's and its libraries' files are read for what the kernel does not write into core files.
 )";
 
-struct Sum {
-  uint64_t bytes = 0;
-  uint64_t blocks = 0;
-  void add(uint64_t size) {
-    bytes += size;
-    ++blocks;
-  }
-};
-
-// What one stack has allocated, by Reach.
-struct StackReach {
-  std::array<Sum, 4> sums;
-  Sum owned;  // indirectly lost blocks that hang on its definitely lost ones
-  // Birth of the oldest block in ticks.
-  std::array<uint64_t, 4> oldest_of{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
-  size_t largest_reachable = SIZE_MAX;  // block
-};
+using Sum = ReachSum;
 
 constexpr std::array<const char*, 4> kReachNames = {"definitely lost", "indirectly lost",
                                                     "possibly lost", "still reachable"};
 constexpr std::array<const char*, 4> kReachKeys = {"definitely_lost", "indirectly_lost",
                                                    "possibly_lost", "reachable"};
-
-size_t place(Reach reach) { return static_cast<size_t>(reach); }
-
-class Findings {
- public:
-  Findings(const HeapScan& scan, const ledger::KnownLedger& known) {
-    const auto& blocks = scan.blocks();
-    for (size_t i = 0; i < blocks.size(); ++i) {
-      if (known.find(blocks[i].stack) == nullptr) continue;
-      if (scan.suppressed(i)) {
-        suppressed_.add(blocks[i].size);
-        continue;
-      }
-      const size_t reach = place(scan.reach(i));
-      totals_[reach].add(blocks[i].size);
-      StackReach& stack = stacks_[blocks[i].stack];
-      stack.sums[reach].add(blocks[i].size);
-      stack.oldest_of[reach] =
-          std::min(stack.oldest_of[reach], ledger::unpack_ticks(blocks[i].birth));
-      if (scan.reach(i) == Reach::kIndirect) {
-        stacks_[blocks[scan.owner(i)].stack].owned.add(blocks[i].size);
-      }
-      if (scan.reach(i) != Reach::kReachable) continue;
-      if (stack.largest_reachable == SIZE_MAX ||
-          blocks[i].size > blocks[stack.largest_reachable].size) {
-        stack.largest_reachable = i;
-      }
-    }
-    for (size_t i = 0; i < sorted_.size(); ++i) sort(static_cast<Reach>(i));
-  }
-
-  const Sum& total(Reach reach) const { return totals_[place(reach)]; }
-  const Sum& suppressed() const { return suppressed_; }  // in no total
-  const StackReach& of(uint32_t stack) const { return stacks_.at(stack); }
-  // The stacks with such blocks, those with the most bytes first.
-  const std::vector<uint32_t>& with(Reach reach) const { return sorted_[place(reach)]; }
-
- private:
-  void sort(Reach reach) {
-    std::vector<uint32_t>& found = sorted_[place(reach)];
-    for (const auto& [stack, sums] : stacks_) {
-      if (sums.sums[place(reach)].blocks != 0) found.push_back(stack);
-    }
-    const auto weight = [&](uint32_t stack) {
-      const StackReach& sums = stacks_.at(stack);
-      const uint64_t owned = reach == Reach::kDefinite ? sums.owned.bytes : 0;
-      return sums.sums[place(reach)].bytes + owned;
-    };
-    std::stable_sort(found.begin(), found.end(),
-                     [&](uint32_t a, uint32_t b) { return weight(a) > weight(b); });
-  }
-
-  std::array<Sum, 4> totals_;
-  Sum suppressed_;
-  std::map<uint32_t, StackReach> stacks_;
-  std::array<std::vector<uint32_t>, 4> sorted_;  // by Reach
-};
 
 class UnreachableAnswer {
  public:
@@ -246,6 +172,7 @@ class UnreachableAnswer {
   struct Function {
     std::string name;
     std::array<Sum, 3> sums;  // by kUnreached
+    uint64_t lost = 0;        // bytes: definitely, and what these blocks own
   };
   static constexpr std::array kUnreached = {Reach::kDefinite, Reach::kIndirect, Reach::kPossible};
 
@@ -263,23 +190,31 @@ class UnreachableAnswer {
   }
   void add_up_functions() {
     std::map<std::string, Function> by_name;
+    std::map<uint32_t, std::string> names;
     for (size_t i = 0; i < kUnreached.size(); ++i) {
       for (const uint32_t index : named(kUnreached[i])) {
         const std::string name = function_of(*known_.find(index));
         Function& function = by_name[name];
         function.name = name;
-        const Sum& sum = findings_.of(index).sums[place(kUnreached[i])];
+        const Sum& sum = findings_.of(index).sums[reach_index(kUnreached[i])];
         function.sums[i].bytes += sum.bytes;
         function.sums[i].blocks += sum.blocks;
+        if (kUnreached[i] == Reach::kDefinite) {
+          function.lost += sum.bytes + findings_.of(index).owned.bytes;
+        }
+        names.emplace(index, name);
       }
     }
     for (auto& [name, function] : by_name) functions_.push_back(std::move(function));
     const auto weight = [](const Function& function) {
       const auto& [definite, indirect, possible] = function.sums;
-      return std::tuple(definite.bytes, indirect.bytes, possible.bytes);
+      return std::tuple(function.lost, indirect.bytes, possible.bytes);
     };
     std::stable_sort(functions_.begin(), functions_.end(),
                      [&](const Function& a, const Function& b) { return weight(a) > weight(b); });
+    std::map<std::string, size_t> ranks;
+    for (const Function& function : functions_) ranks.emplace(function.name, ranks.size());
+    for (const auto& [stack, name] : names) ranks_.emplace(stack, ranks.at(name));
   }
   // Nothing where each function has one stack: the list of stacks says the same.
   std::string functions_text(const text::Style& style) const {
@@ -364,13 +299,22 @@ class UnreachableAnswer {
     if (reachable_) shown.push_back(Reach::kReachable);
     return shown;
   }
+  // In the order of their functions, as the table has them.
   std::vector<uint32_t> first(Reach reach) const {
     std::vector<uint32_t> stacks = findings_.with(reach);
+    const auto rank = [&](uint32_t stack) {
+      const auto known = ranks_.find(stack);
+      return known == ranks_.end() ? functions_.size() : known->second;
+    };
+    if (reach != Reach::kReachable) {
+      std::stable_sort(stacks.begin(), stacks.end(),
+                       [&](uint32_t a, uint32_t b) { return rank(a) < rank(b); });
+    }
     if (limit_ != 0 && stacks.size() > limit_) stacks.resize(limit_);
     return stacks;
   }
   uint64_t age(Reach reach, uint32_t stack) const {
-    const uint64_t birth = findings_.of(stack).oldest_of[place(reach)];
+    const uint64_t birth = findings_.of(stack).oldest_of[reach_index(reach)];
     return birth < now_ ? ledger::tick_milliseconds(now_ - birth) : 0;
   }
 
@@ -394,11 +338,11 @@ class UnreachableAnswer {
     std::string out;
     for (const uint32_t index : first(reach)) {
       const StackReach& found = findings_.of(index);
-      const Sum& sum = found.sums[place(reach)];
+      const Sum& sum = found.sums[reach_index(reach)];
       const ledger::LedgerStackState& stack = *known_.find(index);
       out += text::coloured(
-          fmt::format("\n{}: {} bytes in {}", kReachNames[place(reach)], util::grouped(sum.bytes),
-                      text::count_text(sum.blocks, "block")),
+          fmt::format("\n{}: {} bytes in {}", kReachNames[reach_index(reach)],
+                      util::grouped(sum.bytes), text::count_text(sum.blocks, "block")),
           reach == Reach::kDefinite ? text::kRed : text::kBold, style);
       if (reach == Reach::kDefinite && found.owned.blocks != 0) {
         out += fmt::format(", and {} bytes in {} indirectly", util::grouped(found.owned.bytes),
@@ -415,15 +359,15 @@ class UnreachableAnswer {
     const size_t all = findings_.with(reach).size();
     if (limit_ != 0 && all > limit_) {
       out += fmt::format("\n{} more {}: --limit 0 shows them\n",
-                         text::count_text(all - limit_, "stack"), kReachNames[place(reach)]);
+                         text::count_text(all - limit_, "stack"), kReachNames[reach_index(reach)]);
     }
     return out;
   }
 
   json::Value stack_json(Reach reach, uint32_t index) const {
     const StackReach& found = findings_.of(index);
-    const Sum& sum = found.sums[place(reach)];
-    json::Value out = {{"reach", kReachKeys[place(reach)]},
+    const Sum& sum = found.sums[reach_index(reach)];
+    json::Value out = {{"reach", kReachKeys[reach_index(reach)]},
                        {"bytes", sum.bytes},
                        {"blocks", sum.blocks},
                        {"oldest_ms", age(reach, index)}};
@@ -464,6 +408,7 @@ class UnreachableAnswer {
   size_t limit_;
   bool reachable_;
   std::vector<Function> functions_;         // those with the most definitely lost bytes first
+  std::map<uint32_t, size_t> ranks_;        // of stacks: the places of their functions
   std::map<uint32_t, RetainerPath> paths_;  // to the largest reachable block of each stack shown
   uint64_t now_ = 0;
 };
