@@ -137,7 +137,7 @@ void set_up_reports(const char* tool, char* const* envp, bool again) {
   report::set_listed(listed_entries());
   report::status_filters(sys::known_filters());
   if (!again) report::set_resolver(tool, envp, g_options.signal);
-  report::set_compressing(g_options.compress);
+  report::set_compressing(static_cast<report::Compressed>(g_options.compress));
   report::set_regions(g_options.mmap != 0);
 }
 

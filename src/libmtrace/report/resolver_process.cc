@@ -41,7 +41,7 @@ struct Shared {
   uint32_t tool_pid;
   uint32_t queued;  // jobs ever queued; job i is in jobs[i % kQueued]
   uint32_t taken;   // jobs ever taken by the supervisor
-  bool compress;
+  Compressed compress;
   sys::Program program;
   const char* argv[7 + kQueued];
   Job jobs[kQueued];
@@ -58,7 +58,7 @@ const char* g_tool = nullptr;
 sys::FileIdentity g_tool_file;
 char** g_environment = nullptr;
 int g_signal = 0;
-bool g_compress = false;
+Compressed g_compress = Compressed::kNone;
 Shared* g_shared = nullptr;
 uint32_t g_stopped = 0;  // 1: no resolver is started any more
 
@@ -90,7 +90,8 @@ void run_batch(Shared& shared) {
   shared.argv[argc++] = "memlog";
   shared.argv[argc++] = "resolve";
   shared.argv[argc++] = "--quiet";
-  if (shared.compress) shared.argv[argc++] = "--compress";
+  if (shared.compress == Compressed::kAll) shared.argv[argc++] = "--compress";
+  if (shared.compress == Compressed::kLarge) shared.argv[argc++] = "--compress-large";
   bool tree = false;
   for (uint32_t i = first; i != queued; ++i) tree |= shared.jobs[i % kQueued].tree;
   if (tree) shared.argv[argc++] = "--tree";
@@ -169,9 +170,9 @@ bool prepare() {
 
 }  // namespace
 
-void set_compressing(bool on) { g_compress = on; }
+void set_compressing(Compressed which) { g_compress = which; }
 
-bool only_names() { return g_tool != nullptr && !g_compress; }
+bool only_names() { return g_tool != nullptr && g_compress != Compressed::kAll; }
 
 void set_resolver(const char* tool, char* const* envp, int signal) {
   g_signal = signal;

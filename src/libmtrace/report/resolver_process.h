@@ -9,10 +9,11 @@ namespace mtrace::report {
 // At start. `tool`: path of memlog, or nullptr for none. The environment of the resolver is a copy
 // of `envp` without LD_*. `signal`: the trigger, which the resolver ignores.
 void set_resolver(const char* tool, char* const* envp, int signal);
-// Sets whether the resolver also compresses reports.
-void set_compressing(bool on);
+// Which reports the resolver also compresses: MTRACE_COMPRESS.
+enum class Compressed : uint32_t { kNone, kAll, kLarge };
+void set_compressing(Compressed which);
 
-// Whether there is a resolver and it only resolves names.
+// Whether there is a resolver and it does no more than memlog run does itself.
 bool only_names();
 
 // The tool as set_resolver() prepared it, for other runs. No path: there is no tool, or it must not

@@ -124,12 +124,55 @@ TEST_F(RunEnd, TellsOfTheLargestProcessFirstAndNotOfOthersPrograms) {
       "perl -e \"my @a = (1) x 1000000\"; :'");
   const size_t perl = out.find("\nperl (");
   ASSERT_NE(perl, std::string::npos) << out;
-  EXPECT_NE(out.find("processes have reported, the largest first\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("processes have reported, the largest first, shells last\n"), std::string::npos) << out;
   EXPECT_EQ(out.find("perl (", perl + 5), std::string::npos) << out;
   const size_t others = out.find("\nsmaller ones:\n");
   ASSERT_NE(others, std::string::npos) << out;
   EXPECT_LT(perl, others);
   EXPECT_NE(out.find("): peak ", others), std::string::npos) << out;
+}
+
+TEST_F(RunEnd, NamesManyOfOneProgramInOneLine) {
+  const std::string out =
+      script("$memlog run -o . bash -c 'for i in {1..20}; do perl -e 1; done; :'");
+  EXPECT_NE(out.find("\n  perl: 17 processes, peak at most "), std::string::npos) << out;
+  EXPECT_EQ(out.find("  perl ("), std::string::npos) << out;
+  EXPECT_NE(out.find("only one program: memlog run --follow perl ...\n"), std::string::npos) << out;
+}
+
+// A large report is compressed, unless somebody says otherwise; every command reads it.
+TEST_F(RunEnd, CompressesLargeReports) {
+  const std::string many = program("many_stacks") + " 20000 && ls ";
+  const auto files = [&](const std::string& where, const std::string& before) {
+    return script(before + many + where + " | grep memlog");
+  };
+  const std::string large = files("large", "$memlog run -q -o large ");
+  EXPECT_TRUE(large.ends_with("-1.memlog.zst\n")) << large;
+  EXPECT_NE(script("$memlog show -n 1 large").find("many_stacks"), std::string::npos);
+  // Also by the summary.
+  const std::string said = script("$memlog run -o said " + program("many_stacks") + " 20000");
+  EXPECT_NE(said.find("(20,000 stacks):\n"), std::string::npos) << said;
+  EXPECT_NE(said.find("-1.memlog.zst\n"), std::string::npos) << said;
+  for (const char* plain :
+       {"$memlog run -q --no-compress -o plain ", "MTRACE_COMPRESS=0 $memlog run -q -o plain "}) {
+    const std::string left = files("plain", std::string("rm -rf plain; ") + plain);
+    EXPECT_TRUE(left.ends_with("-1.memlog\n")) << plain << left;
+  }
+  const std::string small = script("$memlog run -q -o small " + program("accounting") +
+                                   " >/dev/null; ls small | grep zst || :");
+  EXPECT_EQ(small, "") << small;
+}
+
+TEST_F(RunEnd, PythonWithItsPoolsIsTold) {
+  const std::string note = "note: Python's objects of up to 512 bytes ";
+  EXPECT_NE(script("$memlog run -o . /usr/bin/python3 -c 'x = 1'").find(note), std::string::npos);
+  EXPECT_EQ(script("$memlog run --python -o . /usr/bin/python3 -c 'x = 1'").find(note),
+            std::string::npos);
+  EXPECT_EQ(script("PYTHONMALLOC=malloc $memlog run -o . /usr/bin/python3 -c 'x = 1'").find(note),
+            std::string::npos);
+  EXPECT_EQ(script("$memlog run --python -o . /usr/bin/python3 -c 'import os; "
+                   "print(os.environ[\"PYTHONMALLOC\"])' 2>/dev/null"),
+            "malloc\n");
 }
 
 TEST_F(RunEnd, AStateThatCannotBeSavedStays) {

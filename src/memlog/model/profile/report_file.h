@@ -20,6 +20,9 @@ void write_report(const std::string& path, std::string_view text, bool compresse
 // file. Throws FileError, and std::runtime_error unless `path` is a regular file.
 std::string compress_report(const std::string& path, std::string_view text);
 
+// What memlog run compresses unless told otherwise: a text of more bytes.
+inline constexpr size_t kLargeReport = 1 << 20;
+
 // Replaces the report `before` by the text `after`, if that is another. It stays compressed;
 // `compress`: it becomes so, with a new name (compress_report()). Throws what that throws, and
 // std::runtime_error when the new name is taken.

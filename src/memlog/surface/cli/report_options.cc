@@ -211,6 +211,12 @@ void fold(text::Style& style, const reports::Reports& reports) {
   style.responsible = filter.all_frames ? nullptr : filter.responsible;
 }
 
+void join_stacks(const Arguments& arguments, text::Style& style, const reports::Reports& reports) {
+  const analyze::Filter& filter = reports.filter();
+  style.join = !arguments.has("--json") && style.order != Order::kStack && !filter.all_frames &&
+               filter.include.empty() && filter.exclude.empty() && filter.calls.empty();
+}
+
 void leave_out_runtime(const Arguments& arguments, const text::Style& style,
                        reports::Reports& reports) {
   if (arguments.has("--no-builtin") || arguments.has("--json")) return;

@@ -129,7 +129,14 @@ RunOptions read_run_options(const Arguments& arguments) {
     }
     options.settings.push_back(fmt::format("MTRACE_SAMPLE={}", *size));
   }
-  if (arguments.has("--compress")) options.settings.emplace_back("MTRACE_COMPRESS=1");
+  if (arguments.has("--python")) options.settings.emplace_back("PYTHONMALLOC=malloc");
+  if (arguments.has("--compress")) {
+    options.settings.emplace_back("MTRACE_COMPRESS=1");
+  } else if (command == "run" && !arguments.has("--no-compress") &&
+             std::getenv("MTRACE_COMPRESS") == nullptr) {
+    options.compress_large = true;
+    options.settings.emplace_back("MTRACE_COMPRESS=2");
+  }
   if (arguments.has("--events")) options.settings.emplace_back("MTRACE_EVENTS=1");
   for (const auto& [option, setting] :
        {std::pair{"--events-drop", "MTRACE_EVENTS_DROP=1"},
@@ -169,6 +176,9 @@ RunOptions read_run_options(const Arguments& arguments) {
   }
   options.unreachable = arguments.has("--unreachable");
   options.bytes = wants_bytes(arguments);
+  const char* const python = std::getenv("PYTHONMALLOC");
+  options.python_seen = arguments.has("--python") ||
+                        (python != nullptr && std::string_view(python).starts_with("malloc"));
   options.timeline = read_timeline_interval(arguments);
   options.responsible = read_responsible(command.c_str(), arguments);
   options.directory = reports::report_directory();
@@ -216,7 +226,8 @@ Manual run_manual() {
         stack. memlog strip does the same afterwards.)"},
        {"--compress", "", "",
         R"(Compress reports with zstd when their frames are named: PROGRAM-PID-1.memlog.zst. Every
-        command of memlog reads them.)"},
+        command of memlog reads them. Otherwise only those of more than 1 MiB.)"},
+       {"--no-compress", "", "", "Compress no report."},
        {"--ledger", "", "DIR|none",
         R"(Each process keeps its tables in a file in this directory while it runs, for memlog top
         and memlog recover. none: no file. Default: a directory of this run in memory
@@ -229,6 +240,9 @@ Manual run_manual() {
        {"--unreachable", "", "", kExitLookHelp},
        kAfterExitOption,
        kSuppressionsOption,
+       {"--python", "", "",
+        R"(Let Python take each object from malloc (PYTHONMALLOC=malloc), so that objects of up to 512
+        bytes are seen with their stacks. Otherwise they are parts of arenas of 1 MiB.)"},
        {"--quiet", "-q", "", "Print no summary."},
        kBytesOption,
        {"--keep-status", "", "",

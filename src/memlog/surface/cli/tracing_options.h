@@ -19,6 +19,8 @@ struct RunOptions {
   size_t keep = 0;                        // reports of each process that are not merged; 0: all
   bool quiet = false;
   bool bytes = false;                       // exact numbers in the summary
+  bool python_seen = false;                 // Python takes each object from malloc
+  bool compress_large = false;              // reports of more than 1 MiB
   bool unreachable = false;                 // look for lost blocks at exit
   analyze::ResponsiblePointer responsible;  // of the summary
 };

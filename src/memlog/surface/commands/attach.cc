@@ -97,7 +97,7 @@ void ask_every(const std::vector<pid_t>& pids, const RunOptions& options, const 
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&ends, signal);
   ::sigprocmask(SIG_BLOCK, &ends, nullptr);
   using Clock = std::chrono::steady_clock;
-  reports::ReportNamer namer;
+  reports::ReportNamer namer(false);
   process::RegularReports regular(std::bind_front(&reports::ReportNamer::add, &namer));
   constexpr std::chrono::milliseconds kPatience{500};
   bool any = true;

@@ -84,7 +84,8 @@ class Resolving {
     resolver_.resolve(report.memlog);
     const std::string after = profile::write(report.memlog);
     const util::Text& before = report.before;
-    const bool compress = arguments_.has("--compress");
+    const bool compress = arguments_.has("--compress") || (arguments_.has("--compress-large") &&
+                                                           after.size() > profile::kLargeReport);
     const std::string output = arguments_.value("--output", before.path);
     if (output == "-") {
       write(after, compress);
@@ -167,6 +168,7 @@ const Command& resolve_command() {
          R"(Compress each FILE with zstd, and rename it to FILE.zst. Every command reads such
          reports. A report that is compressed stays so without this option. With -o: compress what
          is written, as if the name of the file ended in .zst.)"},
+        {"--compress-large", "", "", "The same, but only for a report of more than 1 MiB."},
         {"--quiet", "-q", "", "Print nothing; the exit status tells."}},
        R"(0: done, even if some frames have no name; 1: a file cannot be read or replaced; 2: a file
        is not a valid memlog (it stays as it is), or the command line is wrong.)",

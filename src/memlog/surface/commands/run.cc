@@ -50,7 +50,7 @@ std::string summary(const RunOptions& options, const reports::RunReports& found,
     text::Style style;
     style.units = !options.bytes;
     style.responsible = options.responsible;
-    out = text::run_summary(found.processes, style);
+    out = text::run_summary(found.processes, options.python_seen, style);
   } else if (not_covered.empty()) {
     out = fmt::format("no process wrote a report in {}{}\n", directory,
                       WIFSIGNALED(ended.status)
@@ -151,7 +151,8 @@ std::vector<std::string> event_logs(const RunOptions& options, pid_t pid) {
 std::string events_text(const RunOptions& options, pid_t pid) {
   std::string out;
   for (const std::string& log : event_logs(options, pid)) {
-    out += fmt::format("events: {} (memlog events prints it)\n", util::escaped(log, ""));
+    out += fmt::format("events: {}\n  each of them   memlog events {}\n", util::escaped(log, ""),
+                       util::shell_word(log));
   }
   return out;
 }
@@ -261,7 +262,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   process::sweep_reports(options.directory);
   std::fflush(streams.err);
   const std::string begun = reports::just_before_now();
-  reports::ReportNamer namer;
+  reports::ReportNamer namer(options.compress_large);
   process::RegularReports regular(std::bind_front(&reports::ReportNamer::add, &namer));
   std::set<int64_t> asked;  // processes, if their reports are to be merged
   process::TimelineRecorder timelines(ledgers.directory(), options.directory, options.timeline);

@@ -333,6 +333,7 @@ int run_show(const Arguments& given, const Streams& streams) {
   }
   reports::Reports reports(std::move(reading));
   fold(options.style, reports);
+  join_stacks(arguments, options.style, reports);
   leave_out_runtime(arguments, options.style, reports);
   std::optional<SourceLookup> sources;
   if (arguments.has("--source")) {

@@ -59,6 +59,7 @@ int run_tree(const Arguments& given, const Streams& streams) {
   if (as_json && !style.header) throw UsageError("tree: --json cannot be used with --no-header");
   reports::Reports reports(read_options("tree", arguments));
   fold(style, reports);
+  join_stacks(arguments, style, reports);
   leave_out_runtime(arguments, style, reports);
   if (arguments.has("--full")) style.responsible = nullptr;
   const analyze::TreeShape shape = {style.order, arguments.has("--invert"), style.responsible.get(),

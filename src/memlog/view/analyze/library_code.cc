@@ -151,6 +151,7 @@ function:^alloc::alloc::
 
 # Python
 function:^_?Py(Mem|Object)_(Raw)?(Malloc|Calloc|Realloc)$
+function:^(pymalloc_alloc|new_arena|_PyObject_ArenaMalloc)$
 
 module:/lib(jemalloc|mimalloc|tcmalloc\w*|rpmalloc|snmalloc\w*|tbbmalloc\w*)(-[^/]*)?\.so
 )";
@@ -214,7 +215,7 @@ const char kStartUp[] =
 function:^_+(start|libc_start_main\w*|libc_start_call_main|libc_csu_init|clone3?|dl_start\w*)$
 function:^_*(start_thread|clone3|dl_init|call_init)$
 function:^(main::)?lang_start(_internal)?(::|$)
-function:^mtrace_held_main$
+function:^(mtrace::hook::)?mtrace_held_main$
 )";
 
 const char kSystem[] =

@@ -53,11 +53,13 @@ std::optional<Pending> read(const std::string& path) {
 
 using Failures = std::vector<ReportNamer::Failure>;
 
-void name(std::vector<Pending>& batch, symbols::Symbolizer& symbolizer, Failures& failures) {
+void name(std::vector<Pending>& batch, symbols::Symbolizer& symbolizer, bool compress,
+          Failures& failures) {
   for (Pending& one : batch) {
     try {
       symbolizer.resolve(one.memlog);
-      profile::replace_report(one.before, profile::write(one.memlog), false);
+      const std::string after = profile::write(one.memlog);
+      profile::replace_report(one.before, after, compress && after.size() > profile::kLargeReport);
     } catch (const std::exception&) {
       failures.push_back({one.before.path, "it could not be replaced"});
     }
@@ -122,10 +124,10 @@ void ReportNamer::name_all(const std::vector<Report>& reports, symbols::Symboliz
     bytes += one->before.text.size();
     batch.push_back(std::move(*one));
     if (bytes < kBatch) continue;
-    name(batch, symbolizer, failures_);
+    name(batch, symbolizer, compress_, failures_);
     bytes = 0;
   }
-  name(batch, symbolizer, failures_);
+  name(batch, symbolizer, compress_, failures_);
 }
 
 void ReportNamer::work() {

@@ -23,7 +23,8 @@ class ReportNamer {
  public:
   static constexpr uint64_t kMostBytes = 128 << 20;  // of a report; it takes a multiple in memory
 
-  ReportNamer() = default;
+  // `compress`: reports of more than kLargeReport bytes.
+  explicit ReportNamer(bool compress) : compress_(compress) {}
   ~ReportNamer() { finish(); }
   ReportNamer(const ReportNamer&) = delete;
   ReportNamer& operator=(const ReportNamer&) = delete;
@@ -60,6 +61,7 @@ class ReportNamer {
   std::condition_variable changed_;
   std::vector<Report> waiting_;
   std::vector<Report> under_way_;
+  const bool compress_;
   std::vector<Failure> failures_;
   bool ends_ = false;
   bool ended_ = false;

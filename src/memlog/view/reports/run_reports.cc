@@ -22,7 +22,9 @@
 #include <utility>
 
 #include "format/memlog.h"
+#include "model/profile/report_file.h"
 #include "util/error.h"
+#include "util/input.h"
 #include "util/text.h"
 #include "view/reports/catalog.h"
 
@@ -55,6 +57,14 @@ std::vector<Listed> memlogs_in(const std::string& directory) {
 // Returns the end of a report, with the lines about its process and its library.
 std::string tail_of(const std::string& path) {
   constexpr std::streamoff kTail = 65536;
+  if (profile::is_compressed_name(path)) {
+    try {
+      const std::string text = util::read_text(path).text;
+      return text.substr(text.size() - std::min<size_t>(text.size(), kTail));
+    } catch (const std::exception&) {
+      return {};  // damaged: a view will say so
+    }
+  }
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file.tellg();
   file.seekg(std::max<std::streamoff>(0, size - kTail));

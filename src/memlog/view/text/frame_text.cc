@@ -27,6 +27,13 @@ std::string short_place(const Table& table, const Frame& frame, bool with_offset
 }
 
 constexpr char kCaller[] = " < ";
+constexpr char kJoined[] = "(joined)";  // what follows is another stack's
+
+// Whether a folded line is the first that another stack has lent. `joined`: one was.
+bool is_joint(const analyze::Row& row, const analyze::FoldedFrame& line, bool& joined) {
+  if (joined || row.joined == 0 || line.missing() || line.frame < row.joined) return false;
+  return joined = true;
+}
 
 // The functions of a stack; folded, without what the first one calls.
 std::vector<std::string> names_of(const Table& table, const analyze::Row& row, const Style& style) {
@@ -34,9 +41,11 @@ std::vector<std::string> names_of(const Table& table, const analyze::Row& row, c
   if (style.responsible == nullptr) {
     for (const Frame& frame : row.frames) out.push_back(function_text(table, frame, style));
   } else {
+    bool joined = false;
     for (const analyze::FoldedFrame& line :
          style.responsible->folded(row.frames, table.modules(), row.depth)) {
       if (line.inside) continue;
+      if (is_joint(row, line, joined)) out.emplace_back(kJoined);
       out.push_back(line.missing() ? analyze::cut_text(row.depth)
                                    : function_text(table, row.frames[line.frame], style));
     }
@@ -77,12 +86,14 @@ std::vector<std::string> stack_lines(const Table& table, const analyze::Row& row
   if (style.responsible == nullptr) {
     for (const Frame& frame : row.frames) out.push_back(frame_text(table, frame, style));
   } else {
+    bool joined = false;
     for (const analyze::FoldedFrame& line :
          style.responsible->folded(row.frames, table.modules(), row.depth)) {
       if (line.missing()) {
         out.push_back(analyze::cut_text(row.depth));
         continue;
       }
+      if (is_joint(row, line, joined)) out.emplace_back(kJoined);
       const Frame& frame = row.frames[line.frame];
       const std::string text = line.frames == 1 ? frame_text(table, frame, style)
                                                 : run_text(table, frame, line.frames, style);

@@ -22,6 +22,7 @@ struct Context {
   analyze::LeftOut filtered;  // left out by the user's filters
   // By kind: rows beyond the limit that were dropped earlier.
   std::map<std::string, analyze::Rest> rest;
+  size_t joined = 0;    // stacks that were cut and are continued by others
   size_t left_out = 0;  // rows left out because the order's quantity is 0
   // Rows left out because nothing changed: listed for what they allocated and freed, or only for
   // their share in the peak.

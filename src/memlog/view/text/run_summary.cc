@@ -12,6 +12,7 @@
 #include "util/file.h"
 #include "util/text.h"
 #include "view/analyze/groups.h"
+#include "view/analyze/joined.h"
 #include "view/analyze/sum.h"
 #include "view/analyze/suppressions.h"
 #include "view/reports/companions.h"
@@ -64,7 +65,8 @@ std::string next_text(const RunProcess& process, const profile::Header& last) {
   const std::string& file = process.files.back();
   std::string all = util::shell_word(file);
   if (process.files.size() > 1) {
-    all = util::shell_word(file.substr(0, file.rfind('-'))) + "-*" + format::kSuffix;
+    all = util::shell_word(file.substr(0, file.rfind('-'))) + "-*" + format::kSuffix +
+          (file.ends_with(format::kCompressedSuffix) ? "*" : "");
   }
   std::string out =
       fmt::format("reports: {}\n  what is live   memlog show --sum {}\n", plain(file), all);
@@ -123,6 +125,13 @@ std::string share_line(const Share& share, const analyze::Group& group, analyze:
   return out;
 }
 
+bool is_kept_by_runtime(const analyze::Table& table, const analyze::Row& row) {
+  static const std::vector<analyze::StackPattern> keeps = analyze::runtime_keeps();
+  return std::any_of(keeps.begin(), keeps.end(), [&](const auto& pattern) {
+    return pattern.matches(row.frames, table.modules());
+  });
+}
+
 // Whose code has no names, where that hides much of what is held.
 std::string nameless_text(const analyze::Table& table, analyze::Order order, const Style& style) {
   constexpr int64_t kMuch = 10;  // one part in so many
@@ -131,6 +140,7 @@ std::string nameless_text(const analyze::Table& table, analyze::Order order, con
   for (const analyze::Row& row : table.rows()) {
     if (!row.kind.empty() || analyze::quantity(row, order) <= 0) continue;
     all += analyze::quantity(row, order);
+    if (is_kept_by_runtime(table, row)) continue;
     const auto nameless =
         std::find_if(row.frames.begin(), row.frames.end(), [](const profile::Frame& frame) {
           return frame.function.empty() && frame.place == profile::Place::kModule;
@@ -150,14 +160,11 @@ std::string nameless_text(const analyze::Table& table, analyze::Order order, con
 
 // Takes what runtimes keep out of a list; returns what to say of it.
 std::string without_runtime(analyze::Table& table, analyze::Order order, const Style& style) {
-  static const std::vector<analyze::StackPattern> keeps = analyze::runtime_keeps();
   int64_t bytes = 0;
   std::erase_if(table.rows(), [&](const analyze::Row& row) {
     const int64_t held = analyze::quantity(row, order);
     if (!row.kind.empty() || held <= 0) return true;
-    const bool kept = std::any_of(keeps.begin(), keeps.end(), [&](const auto& pattern) {
-      return pattern.matches(row.frames, table.modules());
-    });
+    const bool kept = is_kept_by_runtime(table, row);
     if (kept) bytes += held;
     return kept;
   });
@@ -214,8 +221,24 @@ std::string live_text(const profile::Header& last) {
                                       : "live at the last report, which was not at exit";
 }
 
-std::string process_text(const RunProcess& process, const Style& style) {
-  const analyze::ProcessSum sum = sum_of(process);
+// That an interpreter of Python keeps small objects to itself.
+std::string python_text(const RunProcess& process, const analyze::Table& table,
+                        const Style& style) {
+  const bool is_python = util::base_name(process.program).starts_with("python") ||
+                         std::any_of(table.modules().begin(), table.modules().end(),
+                                     [](const profile::Module& module) {
+                                       return util::base_name(module.path).starts_with("libpython");
+                                     });
+  if (!is_python) return {};
+  return remark(
+      "Python's objects of up to 512 bytes are parts of its arenas, and not seen one by "
+      "one: memlog run --python ... (PYTHONMALLOC=malloc)",
+      style);
+}
+
+std::string process_text(const RunProcess& process, bool python_seen, const Style& style) {
+  analyze::ProcessSum sum = sum_of(process);
+  analyze::join_cut(sum.table);
   const profile::Header& last = sum.last;
   std::string out = coverage_remarks(last, style) + peak_text(last, style);
   out += fmt::format(
@@ -231,33 +254,81 @@ std::string process_text(const RunProcess& process, const Style& style) {
   out += functions_text(sum.table, analyze::Order::kBytes,
                         (grew ? "" : "held at the peak and ") + live_text(last), last.live.bytes,
                         style);
+  if (!python_seen) out += python_text(process, sum.table, style);
   out += nameless_text(sum.table, grew ? analyze::Order::kPeak : analyze::Order::kBytes, style);
   return out + '\n' + next_text(process, last);
 }
 
+bool is_shell(const std::string& program) {
+  const std::string name = util::base_name(program);
+  for (const char* shell : {"sh", "bash", "dash", "zsh", "ksh", "busybox"}) {
+    if (name == shell) return true;
+  }
+  return false;
+}
+
+// The other processes by their programs, those with the largest first; and how to leave them out.
+std::string smaller_text(const std::vector<RunProcess>& processes, size_t shown,
+                         const Style& style) {
+  struct Program {
+    std::string name;
+    size_t count = 0;
+    const RunProcess* largest = nullptr;
+  };
+  std::vector<Program> programs;
+  for (size_t i = shown; i < processes.size(); ++i) {
+    const std::string name = plain(util::base_name(processes[i].program));
+    auto known = std::find_if(programs.begin(), programs.end(),
+                              [&](const Program& one) { return one.name == name; });
+    if (known == programs.end()) known = programs.insert(known, {name, 0, &processes[i]});
+    ++known->count;
+  }
+  if (programs.empty()) return {};
+  std::string out = "\nsmaller ones:\n";
+  for (size_t i = 0; i < std::min(programs.size(), kLines); ++i) {
+    const Program& program = programs[i];
+    const RunProcess& largest = *program.largest;
+    const std::string peak = bytes_text(static_cast<int64_t>(largest.peak), style, false);
+    out += program.count == 1
+               ? fmt::format("  {}: peak {}{}, {}\n", name_of(largest), peak,
+                             resident_text(largest, style), plain(largest.files.back()))
+               : fmt::format("  {}: {} processes, peak at most {}{}\n", program.name, program.count,
+                             peak, resident_text(largest, style));
+  }
+  if (programs.size() > kLines) {
+    out += fmt::format("  ... {} more programs\n", programs.size() - kLines);
+  }
+  // "python*" for python3.11.
+  std::string first = util::base_name(processes[0].program);
+  const size_t letters = first.find_last_not_of("0123456789.") + 1;
+  if (letters != 0 && letters < first.size()) first = first.substr(0, letters) + '*';
+  if (processes.size() - shown > kLines) {
+    out += fmt::format("only one program: memlog run --follow {} ...\n", util::shell_word(first));
+  }
+  return out;
+}
+
 }  // namespace
 
-std::string run_summary(const std::vector<RunProcess>& processes, Style style) {
+std::string run_summary(std::vector<RunProcess> processes, bool python_seen, Style style) {
   if (style.responsible == nullptr) style.responsible = std::make_shared<analyze::Responsible>();
-  if (processes.size() == 1) return process_text(processes[0], style);
+  // Shells that start the program are not what was to be looked at.
+  const auto shells =
+      std::stable_partition(processes.begin(), processes.end(),
+                            [](const RunProcess& process) { return !is_shell(process.program); });
+  const auto others = static_cast<size_t>(shells - processes.begin());
+  const size_t most = std::min(kProcesses, others == 0 ? processes.size() : others);
+  if (processes.size() == 1) return process_text(processes[0], python_seen, style);
   std::string out =
-      fmt::format("{} processes have reported, the largest first\n", processes.size());
+      fmt::format("{} processes have reported, the largest first{}\n", processes.size(),
+                  others != 0 && others != processes.size() ? ", shells last" : "");
   size_t shown = 0;
-  while (shown < std::min(kProcesses, processes.size()) &&
-         size_of(processes[shown]) >= size_of(processes[0]) / kNear) {
+  while (shown < most && size_of(processes[shown]) >= size_of(processes[0]) / kNear) {
     const RunProcess& process = processes[shown++];
     out += '\n' + coloured(name_of(process) + resident_text(process, style), kBold, style) + '\n' +
-           process_text(process, style);
+           process_text(process, python_seen, style);
   }
-  if (shown < processes.size()) out += "\nsmaller ones:\n";
-  const size_t lines = std::min(processes.size(), shown + kLines);
-  for (size_t i = shown; i < lines; ++i) {
-    out += fmt::format("  {}: peak {}{}, {}\n", name_of(processes[i]),
-                       bytes_text(static_cast<int64_t>(processes[i].peak), style, false),
-                       resident_text(processes[i], style), plain(processes[i].files.back()));
-  }
-  if (lines < processes.size()) out += fmt::format("  ... {} more\n", processes.size() - lines);
-  return out;
+  return out + smaller_text(processes, shown, style);
 }
 
 std::string lost_summary(profile::Memlog& lost, const char* when, size_t blocks, Style style) {

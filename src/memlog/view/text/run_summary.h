@@ -11,9 +11,10 @@
 namespace mtrace::text {
 
 // Returns, of one process, its peak and what is live at exit, each with the functions that hold
-// most. Of several, largest peak first: the same for those with a peak near the largest, and a line
-// about each of the others. `processes`: at least one. Throws what reading reports throws.
-std::string run_summary(const std::vector<reports::RunProcess>& processes, Style style);
+// most. Of several, largest peak first and shells last: the same for those with a peak near the
+// largest, and a line about each program of the others. `processes`: at least one. `python_seen`:
+// interpreters of Python take each object from malloc. Throws what reading reports throws.
+std::string run_summary(std::vector<reports::RunProcess> processes, bool python_seen, Style style);
 
 // Returns what is definitely lost in a process, with the functions that lost most. `lost`: a report
 // of nothing else; gets names. `when`: "at exit". `blocks`: looked at.

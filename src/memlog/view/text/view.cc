@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 
+#include "view/analyze/joined.h"
 #include "view/analyze/table.h"
 #include "view/text/header_text.h"
 
@@ -31,6 +33,11 @@ void count_unchanged(const std::vector<analyze::Row>& rows, analyze::Order order
 
 uint64_t peak_of(const profile::Header& header) { return header.peak ? header.peak->bytes : 0; }
 
+void count_joined(const std::vector<analyze::Row>& rows, Context& context) {
+  context.joined += static_cast<size_t>(std::count_if(
+      rows.begin(), rows.end(), [](const analyze::Row& row) { return row.joined != 0; }));
+}
+
 // Drops the rows that are not wanted, which the context counts.
 void narrow(analyze::Table& table, const analyze::Filter& filter, const Style& style, Rows rows,
             Context& context) {
@@ -46,6 +53,7 @@ void narrow(analyze::Table& table, const analyze::Filter& filter, const Style& s
     analyze::drop_empty(table.rows(), style.order);
   }
   context.filtered.add(filter.apply(table.rows()));
+  count_joined(table.rows(), context);
 }
 
 }  // namespace
@@ -60,9 +68,12 @@ void each_part(reports::Report& report, const analyze::Filter& filter, const Sty
   analyze::GroupedTable groups(filter.group_by, filter.responsible);
   report.each([&](profile::Memlog& piece) {
     if (filter.group_by != analyze::GroupBy::kStack) {
-      groups.add(analyze::Table::of(piece));
+      analyze::Table part = analyze::Table::of(piece);
+      if (style.join && report.is_whole()) analyze::join_cut(part);
+      groups.add(part);
     } else if (filter.frames.whole()) {
       analyze::Table part = analyze::Table::of(piece);
+      if (style.join && report.is_whole()) analyze::join_cut(part);
       narrow(part, filter, style, rows, context);
       action(part);
     } else if (!merged.merge(piece, filter.frames)) {
@@ -101,6 +112,8 @@ analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const anal
       throw std::runtime_error("the sum of all processes does not fit 64 bits");
     }
   }
+  if (style.join && filter.frames.whole()) analyze::join_cut(all);
+  count_joined(all.rows(), context);
   all = analyze::grouped(std::move(all), filter.group_by, filter.responsible);
   context.growth = analyze::gross_growth(all.rows());
   if (rows == Rows::kChanged || (rows == Rows::kListed && analyze::leaves_out_zero(style.order))) {
