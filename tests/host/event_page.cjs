@@ -12,12 +12,19 @@ async function see(page) {
   });
   page.on('pageerror', (error) => facts.problems.push(error.message));
   await page.goto(`file://${process.argv[2]}`);
+  facts.opened = [await page.inputValue('#measure'), await page.inputValue('#report')];
+  facts.reports = await page.locator('#report option').allTextContents();
+  facts.sizes = await page.textContent('#sizes-key');
+  facts.bars = await page.locator('#sizes .size').evaluateAll((bars) => bars.reduce(
+      (sum, bar) => sum + Number(bar.dataset.blocks), 0));
   const summary = () => page.textContent('#summary');
   const shown = async (measure) => {
     await page.selectOption('#measure', measure);
     return summary();
   };
+  facts.peak = await summary();
   facts.live = await shown('live');
+  facts.sizesAtEnd = await page.textContent('#sizes-key');
   const box = await page.locator('#timeline').boundingBox();
   const at = (share) => [box.x + box.width * share, box.y + 60];
   await page.mouse.move(...at(0.4));

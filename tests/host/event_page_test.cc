@@ -1,4 +1,5 @@
 // The page of an event log, in a browser: see event_page.cjs.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -10,17 +11,27 @@
 namespace mtrace::test {
 namespace {
 
+// The most bytes that the blocks had at a time, and how many they were.
+constexpr char kPeakQuery[] =
+    "with changes as (select allocated_at at, size, 1 one from allocations union all "
+    "select freed_at, -size, -1 from allocations where freed_at is not null), "
+    "sums as (select at, sum(size) over (order by at, one desc rows unbounded preceding) live, "
+    "sum(one) over (order by at, one desc rows unbounded preceding) blocks from changes) "
+    "select printf('%,d bytes in %d blocks', live, blocks) from sums order by live desc limit 1";
+
 class EventPageTest : public HostTest {
  protected:
   static std::string log() { return shop_log(); }
   // Bytes, as the page writes them.
   std::string sum(const std::string& condition) {
-    const Result result = run(
-        tool({"sql", "--no-resolve", "--format", "csv",
-              "select printf('%,d bytes', sum(size)) from allocations where " + condition, log()}));
+    return query("select printf('%,d bytes', sum(size)) from allocations where " + condition);
+  }
+  std::string query(const std::string& text) {
+    const Result result = run(tool({"sql", "--no-resolve", "--format", "csv", text, log()}));
     EXPECT_TRUE(result.exited(0)) << result.err;
-    const std::string line = lines_of(result.out).at(1);
-    return line.substr(1, line.size() - 2);  // quotes
+    std::string line = lines_of(result.out).at(1);
+    std::erase(line, '"');
+    return line;
   }
 };
 
@@ -38,6 +49,13 @@ TEST_F(EventPageTest, ShowsWhatAnIntervalAllocatedKeptAndFreed) {
   ASSERT_TRUE(result.exited(0)) << result.err;
   const nlohmann::json facts = nlohmann::json::parse(lines_of(result.out).back());
   EXPECT_EQ(facts["problems"], nlohmann::json::array());
+  EXPECT_EQ(facts["opened"], nlohmann::json({"peak", "-1"})) << "the peak, not the exit";
+  EXPECT_EQ(fmt::format("{} in {} blocks", facts["peak"].get<std::string>(), facts["bars"].dump()),
+            query(kPeakQuery));
+  for (const char* fact : {"sizes", "sizesAtEnd"}) {
+    EXPECT_EQ(facts[fact], "Sizes are exact, from the event log.") << fact;
+  }
+  EXPECT_EQ(facts["reports"], nlohmann::json({"the peak", "report 5 of 5, the end of the log"}));
   EXPECT_EQ(facts["live"], sum("freed_at is null"));
   EXPECT_EQ(facts["measure"], "born");
   EXPECT_EQ(facts["brushed"], 1);

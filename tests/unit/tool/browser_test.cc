@@ -293,7 +293,7 @@ TEST_F(Browser, TheTimelineHasTheSeries) {
   const auto height = [&](size_t report) { return timeline["dots"][report - 1].get<double>(); };
   for (size_t i = 1; i <= kReports; ++i) {
     EXPECT_EQ(timeline["told"][i - 1],
-              fmt::format("report {0}, round-{0}: live {1} bytes, peak {2}, resident {3}, {4} "
+              fmt::format("report {0} of 5, round-{0}: live {1} bytes, peak {2}, resident {3}, {4} "
                           "since the report before; {0}0.000 s after the start, 2026-11-20 "
                           "20:00:{0}0 UTC",
                           i, grouped(live_at(i)), grouped(peak_at(i)), grouped(resident_at(i)),
@@ -315,16 +315,21 @@ TEST_F(Browser, TheTimelineHasTheSeries) {
   EXPECT_LT(height(4), height(1));
 }
 
+// As a row of the table of stacks has it, so that stacks of one function are told apart.
+std::string path_of(const Known& stack) {
+  return fmt::format("{0} {0}.c:3{1} < main main.c:9", stack.name,
+                     stack.callers == kServe ? " < serve serve.c:20" : "");
+}
+
 // The rows of the table of stacks: those of `order`, with these numbers in front.
 json live_rows(size_t report, const std::vector<size_t>& order) {
   json out = json::array();
   for (const size_t i : order) {
     const int64_t bytes = live_at(report, kStacks[i]);
-    const std::string callers = kStacks[i].callers == kServe ? " < serve < main" : " < main";
     out.push_back({grouped(bytes),
                    fmt::format("{:.2f}%", 100 * static_cast<double>(bytes) /
                                               static_cast<double>(live_at(report))),
-                   std::to_string(bytes / 100), kStacks[i].name + callers});
+                   std::to_string(bytes / 100), path_of(kStacks[i])});
   }
   return out;
 }
@@ -334,12 +339,11 @@ json changed_rows(size_t base, size_t report, const std::vector<size_t>& order, 
   for (const size_t i : order) {
     const int64_t before = live_at(base, kStacks[i]);
     const int64_t after = live_at(report, kStacks[i]);
-    const std::string callers = kStacks[i].callers == kServe ? " < serve < main" : " < main";
     out.push_back({grouped(after - before, true),
                    fmt::format("{:.2f}%", 100 * std::fabs(static_cast<double>(after - before)) /
                                               static_cast<double>(moved)),
                    grouped((after - before) / 100, true), grouped(before), grouped(after),
-                   kStacks[i].name + callers});
+                   path_of(kStacks[i])});
   }
   return out;
 }
@@ -411,29 +415,33 @@ TEST_F(Browser, ThePageShowsWhatWasAllocatedAndFreed) {
             (Names{"live bytes", "held at the peak", "live blocks", "allocated bytes",
                    "allocations", "temporary allocations", "lifetime of freed blocks"}));
   const json& shown = views["shown"];
-  expect_rows(shown["live"], {{"6,400", "67.72%", "100", "keeper < main"},
-                              {"3,000", "31.75%", "1", "buffer < worker"},
+  expect_rows(shown["live"], {{"6,400", "67.72%", "100", "keeper keeper.c:2 < main main.c:9"},
+                              {"3,000", "31.75%", "1", "buffer buffer.c:2 < worker worker.c:5"},
                               {"50", "0.53%", "1"}});
-  expect_rows(
-      shown["blocks"],
-      {{"100", "98.04%", "6,400", "keeper < main"}, {"1", "0.98%", "3,000"}, {"1", "0.98%", "50"}});
-  expect_rows(shown["allocated"], {{"32,000", "77.20%", "1,000", "5 ms", "scratch < main"},
-                                   {"6,400", "15.44%", "100", "", "keeper < main"},
-                                   {"3,000", "7.24%", "1", ""},
-                                   {"50", "0.12%", "1", ""}});
-  expect_rows(shown["allocations"], {{"1,000", "90.74%", "32,000", "5 ms", "scratch < main"},
-                                     {"100", "9.07%", "6,400"},
-                                     {"1", "0.09%", "3,000"},
-                                     {"1", "0.09%", "50"}});
-  expect_rows(shown["temporary"], {{"800", "100.00%", "1,000", "5 ms", "scratch < main"}});
-  expect_rows(shown["lifetime"], {{"5.0 s", "100.00%", "1,000", "5 ms", "scratch < main"}});
-  expect_rows(shown["peak"], {{"6,400", "64.00%", "keeper < main"},
-                              {"3,000", "30.00%", "buffer < worker"},
-                              {"550", "5.50%", "scratch < main"},
+  expect_rows(shown["blocks"], {{"100", "98.04%", "6,400", "keeper keeper.c:2 < main main.c:9"},
+                                {"1", "0.98%", "3,000"},
+                                {"1", "0.98%", "50"}});
+  expect_rows(shown["allocated"],
+              {{"32,000", "77.20%", "1,000", "5 ms", "scratch scratch.c:7 < main main.c:9"},
+               {"6,400", "15.44%", "100", "", "keeper keeper.c:2 < main main.c:9"},
+               {"3,000", "7.24%", "1", ""},
+               {"50", "0.12%", "1", ""}});
+  expect_rows(shown["allocations"],
+              {{"1,000", "90.74%", "32,000", "5 ms", "scratch scratch.c:7 < main main.c:9"},
+               {"100", "9.07%", "6,400"},
+               {"1", "0.09%", "3,000"},
+               {"1", "0.09%", "50"}});
+  expect_rows(shown["temporary"],
+              {{"800", "100.00%", "1,000", "5 ms", "scratch scratch.c:7 < main main.c:9"}});
+  expect_rows(shown["lifetime"],
+              {{"5.0 s", "100.00%", "1,000", "5 ms", "scratch scratch.c:7 < main main.c:9"}});
+  expect_rows(shown["peak"], {{"6,400", "64.00%", "keeper keeper.c:2 < main main.c:9"},
+                              {"3,000", "30.00%", "buffer buffer.c:2 < worker worker.c:5"},
+                              {"550", "5.50%", "scratch scratch.c:7 < main main.c:9"},
                               {"50", "0.50%"}});
   EXPECT_EQ(shown["temporary"]["titles"],
             (Names{"temporary", "share", "allocations", "mean lifetime",
-                   "stack, responsible function first"}));
+                   "stack: function and line, callers"}));
   EXPECT_EQ(shown["allocated"]["text"], "41,450 bytes in 1 report");
   EXPECT_EQ(box(shown["allocated"]["boxes"], "scratch")["title"],
             "scratch\n32,000 bytes (77.20%), 1,000 allocations");

@@ -11,10 +11,13 @@ constexpr size_t kMostLives = 400'000;
 
 class LivesSink : public EventSink {
  public:
-  LivesSink(const std::vector<uint64_t>& stacks, uint64_t length)
-      : stacks_(stacks), by_stack_(stacks.size()) {
-    out_.step = length / kMostIntervals + 1;
-    out_.count = static_cast<uint32_t>(length / out_.step + 1);
+  LivesSink(const std::vector<uint64_t>& stacks, const StreamMeasure& measure)
+      : stacks_(stacks),
+        peak_change_(measure.peak_change),
+        by_stack_(stacks.size()),
+        sizes_(stacks.size()) {
+    out_.step = measure.length / kMostIntervals + 1;
+    out_.count = static_cast<uint32_t>(measure.length / out_.step + 1);
     out_.samples.resize(out_.count);
   }
 
@@ -22,12 +25,20 @@ class LivesSink : public EventSink {
     advance(time);
     live_ += block.size;
     most_ = std::max(most_, live_);
+    analyze::SizeClass& sum = sizes_[block.stack][analyze::SizeHistogram::class_of(block.size)];
+    ++sum.blocks;
+    sum.bytes += block.size;
+    if (++changes_ == peak_change_) out_.at_peak = sizes();
     add(block, interval_of_birth(block), Lives::kNever);
     if (lives_ > kMostLives) halve();
   }
   void freed(uint64_t time, const StreamedBlock& block, uint32_t) override {
     advance(time);
     live_ -= block.size;
+    ++changes_;
+    const auto sum = sizes_[block.stack].find(analyze::SizeHistogram::class_of(block.size));
+    sum->second.bytes -= block.size;
+    if (--sum->second.blocks == 0) sizes_[block.stack].erase(sum);
     const uint32_t born = interval_of_birth(block);
     const auto never = by_stack_[block.stack].find({born, Lives::kNever});
     never->second.bytes -= block.size;
@@ -45,6 +56,7 @@ class LivesSink : public EventSink {
 
   Lives take() {
     advance(out_.step * out_.count);
+    out_.at_end = sizes();
     for (size_t i = 0; i < by_stack_.size(); ++i) {
       std::vector<Life>& lives = out_.stacks[stacks_[i]];
       for (const auto& [when, sum] : by_stack_[i]) {
@@ -65,6 +77,13 @@ class LivesSink : public EventSink {
   using When = std::pair<uint32_t, uint32_t>;  // born, died
   using Sums = absl::flat_hash_map<When, Sum>;
 
+  StackSizes sizes() const {
+    StackSizes out;
+    for (size_t i = 0; i < sizes_.size(); ++i) {
+      if (!sizes_[i].empty()) out[stacks_[i]] = sizes_[i];
+    }
+    return out;
+  }
   uint32_t interval(uint64_t time) const { return static_cast<uint32_t>(time / out_.step); }
   uint32_t interval_of_birth(const StreamedBlock& block) const {
     return block.inherited ? Lives::kBefore : interval(block.born);
@@ -112,9 +131,12 @@ class LivesSink : public EventSink {
   }
 
   const std::vector<uint64_t>& stacks_;
+  const uint64_t peak_change_;
+  uint64_t changes_ = 0;
   std::vector<Sums> by_stack_;
-  size_t lives_ = 0;  // in all of them
-  uint32_t at_ = 0;   // the interval under way
+  std::vector<SizeClasses> sizes_;  // of what is live, by stack
+  size_t lives_ = 0;                // in all of them
+  uint32_t at_ = 0;                 // the interval under way
   uint64_t live_ = 0;
   uint64_t most_ = 0;  // in it
   uint64_t resident_ = 0;
@@ -124,7 +146,7 @@ class LivesSink : public EventSink {
 }  // namespace
 
 Lives lives_of(const EventStream& stream) {
-  LivesSink sink(stream.stacks(), measure(stream).length);
+  LivesSink sink(stream.stacks(), measure(stream));
   stream.replay(sink);
   Lives lives = sink.take();
   const events::EventHeader& header = stream.header();

@@ -1,15 +1,23 @@
-// When the blocks of each stack were allocated and freed, in equal intervals of an event log: for a
-// page that shows any span of time.
+// When the blocks of each stack were allocated and freed, in equal intervals of an event log, for a
+// page that shows any span of time; and their sizes at two moments.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "view/export/event_stream.h"
+#include "view/heap/block_sizes.h"
 
 namespace mtrace::exporting {
+
+// The live blocks of a stack, by class of their sizes (analyze::SizeHistogram::class_of).
+using SizeClasses = std::map<size_t, analyze::SizeClass>;
+// By id of the stack.
+using StackSizes = absl::flat_hash_map<uint64_t, SizeClasses>;
 
 // Blocks of a stack that were allocated in one interval and freed in one.
 struct Life {
@@ -33,6 +41,8 @@ struct Lives {
   uint32_t count = 1;  // intervals
   absl::flat_hash_map<uint64_t, std::vector<Life>> stacks;  // by the id of the stack
   std::vector<Sample> samples;                              // by interval
+  StackSizes at_peak;                                       // when most bytes were live
+  StackSizes at_end;
 };
 
 // Reads the log twice. Takes up to 200 intervals, fewer if there would be more than 400,000 lives.

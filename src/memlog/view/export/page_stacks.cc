@@ -78,9 +78,27 @@ Value turnover_json(const analyze::Turnover& turnover) {
           number(turnover.temporary), number(turnover.timed_frees), number(turnover.lifetime())};
 }
 
-// [class, blocks, bytes, ...], or null unless they add up to what the stack held.
-Value classes_json(const SizeClasses& classes, int64_t bytes, int64_t blocks) {
+// The sizes that are known, by state; kPeakState: at the peak.
+using KnownSizes = std::map<int64_t, const StackSizes*>;
+constexpr int64_t kPeakState = -1;
+
+KnownSizes known_sizes(const PageInput& input) {
+  if (input.lives) {
+    return {{kPeakState, &input.lives->at_peak},
+            {static_cast<int64_t>(input.headers.size()), &input.lives->at_end}};
+  }
+  KnownSizes out;
+  for (const auto& [state, stacks] : input.sizes) out[static_cast<int64_t>(state)] = &stacks;
+  return out;
+}
+
+// [class, blocks, bytes, ...], or null unless they add up to what the stack held at that state. How
+// many blocks it had at the peak, no report tells.
+Value classes_json(const SizeClasses& classes, const Course& course, int64_t state) {
   Value out = Value::array();
+  const bool at_peak = state == kPeakState;
+  int64_t bytes = at_peak ? course.peak : course.bytes[static_cast<size_t>(state)];
+  int64_t blocks = at_peak ? 0 : course.blocks[static_cast<size_t>(state)];
   for (const auto& [number, sum] : classes) {
     bytes -= static_cast<int64_t>(sum.bytes);
     blocks -= static_cast<int64_t>(sum.blocks);
@@ -88,17 +106,15 @@ Value classes_json(const SizeClasses& classes, int64_t bytes, int64_t blocks) {
     out.push_back(sum.blocks);
     out.push_back(countable(static_cast<int64_t>(sum.bytes)));
   }
-  return bytes == 0 && blocks == 0 ? out : Value();
+  return bytes == 0 && (at_peak || blocks == 0) ? out : Value();
 }
 
 // [state, classes, ...]: those of the stack at the states where they changed.
-Value sizes_json(const std::map<size_t, StackSizes>& sizes, uint64_t stack, const Course& course) {
+Value sizes_json(const KnownSizes& sizes, uint64_t stack, const Course& course) {
   Value out = Value::array();
   for (const auto& [state, stacks] : sizes) {
-    const auto found = stacks.find(stack);
-    Value now = found == stacks.end()
-                    ? Value()
-                    : classes_json(found->second, course.bytes[state], course.blocks[state]);
+    const auto found = stacks->find(stack);
+    Value now = found == stacks->end() ? Value() : classes_json(found->second, course, state);
     const bool same = out.size() == 0 ? now.is_null() : out.back() == now;
     if (same) continue;
     out.push_back(state);
@@ -142,7 +158,7 @@ class PageWriter {
   explicit PageWriter(const PageInput& input)
       : responsible_(*input.responsible),
         lines_(input.lines),
-        sizes_(input.sizes),
+        sizes_(known_sizes(input)),
         lives_(input.lives) {}
 
   void add(const analyze::Table& table, const analyze::Row& row, const Course& course) {
@@ -235,7 +251,7 @@ class PageWriter {
 
   const analyze::Responsible& responsible_;
   const FindLines& lines_;
-  const std::map<size_t, StackSizes>& sizes_;
+  const KnownSizes sizes_;
   const std::optional<Lives>& lives_;
   Texts names_;
   Texts sources_;

@@ -122,8 +122,8 @@ std::string report_page(const PageInput& input) {
   data["host"] = plain(last.host);
   data["remarks"] = input.remarks;
   data["blocks"] = input.complete;
-  data["peak"] = peak_json(last, input.at_peak);
-  data["exactSizes"] = !input.sizes.empty();
+  data["peak"] = peak_json(last, input.at_peak || input.lives);
+  data["exactSizes"] = input.lives || !input.sizes.empty();
   data["samples"] = samples_json(input.samples, input.lives);
   data["lives"] = intervals_json(input.lives);
   data["reports"] = reports_json(input.headers);

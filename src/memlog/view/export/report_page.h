@@ -1,8 +1,6 @@
 // An HTML page about the reports of one process: pictures, a table, comparisons.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,7 +15,6 @@
 #include "view/analyze/responsible.h"
 #include "view/analyze/series.h"
 #include "view/export/lives.h"
-#include "view/heap/block_sizes.h"
 
 namespace mtrace::exporting {
 
@@ -30,11 +27,6 @@ struct SourceLines {
 // Returns the lines around frame `at` of a row; no texts: the file is not here.
 using FindLines = std::function<SourceLines(const analyze::Row& row, size_t at)>;
 
-// The live blocks of a stack, by class of their sizes (analyze::SizeHistogram::class_of).
-using SizeClasses = std::map<size_t, analyze::SizeClass>;
-// By id of the stack.
-using StackSizes = absl::flat_hash_map<uint64_t, SizeClasses>;
-
 struct PageInput {
   const analyze::Series& series;                  // at least one state
   std::vector<profile::Header> headers = {};      // of the states
@@ -43,15 +35,16 @@ struct PageInput {
   bool complete = false;                          // the reports are complete from the first on
   bool filtered = false;                          // the series has only some of the stacks
   std::optional<profile::Timeline> samples = {};  // what memlog run recorded of the process
-  bool at_peak = false;                           // opens on the peak, if the last report has one
-  std::vector<std::string> remarks = {};          // for the reader
+  bool at_peak = false;  // opens on the peak, if the last report has one; with `lives` always
+  std::vector<std::string> remarks = {};              // for the reader
   const analyze::Responsible* responsible = nullptr;  // folds stacks; must be set
   FindLines lines = {};                               // empty: the page has no source lines
   bool all_frames = false;                            // the page opens with all frames
   // At each state, as far as they are known. The page takes those of a stack that add up to what
   // its report says; other stacks count at their average size.
   std::map<size_t, StackSizes> sizes = {};
-  std::optional<Lives> lives = {};  // of the blocks of an event log
+  // Of the blocks of an event log. Their sizes take the place of `sizes`.
+  std::optional<Lives> lives = {};
 };
 
 // Returns the page. It is self-contained and loads nothing. Shows up to 20,000 stacks or 400,000

@@ -1,12 +1,12 @@
 // What the reports say: src/memlog/view/export/report_page.cc writes it.
 //
-// State 0 is before the first report, state n when the nth was taken, kPeak the last peak, at which
-// only bytes are known. A stack has its values where
-// they changed, [state, bytes, blocks, state, bytes, blocks, ...]; before that it held nothing. Its
-// turnover is that of all reports together. `sizes`: [state, classes, state, classes, ...], where
-// the classes of its blocks' sizes changed: [class, blocks, bytes, ...], or null: not known.
-// `lives`, of an event log: [born, died, bytes, blocks, ...] in intervals of its time, born -1
-// before it, died null never.
+// State 0 is before the first report, state n when the nth was taken, kPeak the last peak, of which
+// reports tell bytes only, an event log sizes, too. A stack has its values where they changed,
+// [state, bytes, blocks, state, bytes, blocks, ...]; before that it held nothing. Its turnover is
+// that of all reports together. `sizes`: [state, classes, state, classes, ...], where the classes
+// of its blocks' sizes changed: [class, blocks, bytes, ...], or null: not known. `lives`, of an
+// event log: [born, died, bytes, blocks, ...] in intervals of its time, born -1 before it, died
+// null never.
 
 const kPeak = -1;
 
@@ -25,6 +25,8 @@ class Data {
         begun: begun === null ? null : all[begun].brief,
       };
     });
+    for (const stack of this.stacks) stack.peakBlocks = blocksOf(Data.sizesAt(stack, kPeak));
+    this.peakBlocks = this.stacks.every(({peak, peakBlocks}) => peak === 0 || peakBlocks !== null);
     this.show(this.allFrames);
     for (const report of this.reports) {
       report.seconds = report.uptime === '' ?
@@ -64,7 +66,7 @@ class Data {
     let bytes = 0;
     let blocks = 0;
     if (state === null) return {bytes, blocks};
-    if (state === kPeak) return {bytes: stack.peak, blocks};
+    if (state === kPeak) return {bytes: stack.peak, blocks: stack.peakBlocks ?? 0};
     for (let i = 0; i < stack.values.length && stack.values[i] <= state; i += 3) {
       bytes = stack.values[i + 1];
       blocks = stack.values[i + 2];
@@ -109,7 +111,7 @@ class Data {
 
   // Whether blocks are known at both.
   counts(state, base) {
-    return this.blocks && state !== kPeak && base !== kPeak;
+    return this.blocks && (this.peakBlocks || (state !== kPeak && base !== kPeak));
   }
 
   // When, in seconds after the start, and what was live.
@@ -143,8 +145,15 @@ class Data {
     if (state === kPeak) return 'the peak';
     if (state === 0) return `before report ${this.reports[0].seq}`;
     const {seq, label} = this.reports[state - 1];
-    return label === '' ? `report ${seq}` : `report ${seq}, ${label}`;
+    const name = `report ${seq} of ${this.reports.at(-1).seq}`;
+    const more = label || (this.lives ? 'the end of the log' : '');
+    return more === '' ? name : `${name}, ${more}`;
   }
+}
+
+// Of classes of sizes, as in a stack.
+function blocksOf(classes) {
+  return classes && classes.reduce((sum, number, i) => i % 3 === 1 ? sum + number : sum, 0);
 }
 
 // How much of `rows` became more, and less.

@@ -23,8 +23,9 @@ class Page {
   describe() {
     const {command, pid, host, remarks, reports} = this.data;
     element('about').textContent = [
-      command, `pid ${pid}`, host && `on ${host}`, countText(reports.length, 'report'),
-      `the last taken ${timeText(reports.at(-1).taken)}`,
+      command, `pid ${pid}`, host && `on ${host}`,
+      this.data.lives ? 'an event log' : countText(reports.length, 'report'),
+      `${this.data.lives ? 'until' : 'the last taken'} ${timeText(reports.at(-1).taken)}`,
     ].filter((text) => text !== '').join(', ');
     element('resident-key').hidden =
         this.data.samples.length === 0 && this.data.reports.every(({rss}) => rss === null);

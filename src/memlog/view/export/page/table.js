@@ -2,6 +2,18 @@
 
 const kPage = 100;  // rows
 
+// "leaky leaky.c:3 < serve :20 < main main.c:9": a file again is not named again.
+function pathOf(frames) {
+  let last = '';
+  return frames.flatMap(({name, source}, i) => {
+    const [file, line] = source.slice(source.lastIndexOf('/') + 1).split(/(?=:\d+$)/);
+    const place = line && file === last ? line : source && file + (line ?? '');
+    last = file;
+    return [`${i === 0 ? '' : ' < '}${name}`,
+      ...(place ? [make('span', {'class': 'place'}, ` ${place}`)] : [])];
+  });
+}
+
 class StackTable {
   constructor(table, count, more, data) {
     Object.assign(this, {table, count, more, data});
@@ -32,7 +44,7 @@ class StackTable {
       columns.push({key: 'before', title: 'before', optional: true},
           {key: 'after', title: 'after', optional: true});
     }
-    return [...columns, {key: 'stack', title: 'stack, responsible function first'}];
+    return [...columns, {key: 'stack', title: 'stack: function and line, callers'}];
   }
 
   // `view`: as for numbers().
@@ -105,10 +117,9 @@ class StackTable {
   }
 
   stackCell(row) {
-    const {stack} = row;
     const button = make('button', {
       type: 'button', 'class': 'stack', 'aria-expanded': 'false',
-    }, stack.text);
+    }, ...pathOf(row.stack.frames));
     const cell = make('td', {}, button);
     button.onclick = () => {
       const open = button.getAttribute('aria-expanded') === 'false';
