@@ -2,6 +2,7 @@
 // browser.cjs DIRECTORY SPEEDSCOPE: opens the files that browser_test.cc has put into DIRECTORY in
 // Chromium, does what a user does, and prints as JSON what is to be seen then.
 
+const path = require('node:path');
 const {chromium} = require('playwright-core');
 const [directory, speedscope] = process.argv.slice(2);
 const kPatience = 300000;  // milliseconds; only ends a hang
@@ -181,6 +182,7 @@ async function exactSizes(browser) {
 async function views(browser) {
   const {page, facts} = await open(browser, url('views.html'));
   facts.about = await page.textContent('#about');
+  facts.end = await page.textContent('#curve-end');
   facts.axis = await texts(page, '#timeline text');
   facts.icicle = await page.isChecked('#icicle');
   facts.measures = await options(page, 'measure');
@@ -212,6 +214,29 @@ async function views(browser) {
   return facts;
 }
 
+// As wide as a phone, and then as narrow as can be. Whether it scrolls sideways, and how many titles
+// of columns are cut off.
+async function narrow(browser, address) {
+  const {page, facts} = await open(browser, address, {viewport: {width: 390, height: 844}});
+  facts.sideways = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  facts.cut = await page.locator('#stacks th').evaluateAll(
+      (titles) => titles.filter((title) => title.scrollWidth > title.clientWidth).length);
+  await page.setViewportSize({width: 320, height: 844});
+  facts.narrower = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  await page.setViewportSize({width: 1, height: 844});
+  await page.waitForFunction(() => innerWidth === 1);
+  await page.evaluate(() => new Promise(requestAnimationFrame));
+  await page.context().close();
+  return facts;
+}
+
+async function cut(browser) {
+  const {page, facts} = await open(browser, url('cut.html'));
+  facts.end = await page.textContent('#curve-end');
+  await page.context().close();
+  return facts;
+}
+
 async function hostile(browser, name) {
   const {page, facts} = await open(browser, url(name));
   facts.harmed = await page.evaluate(() => window.harmed === true);
@@ -239,7 +264,12 @@ async function inSpeedscope(browser) {
   const facts = {
     graph: await flameGraph(browser), still: await withoutScripts(browser, 'graph.svg'),
     base: await difference(browser), report: await report(browser),
-    views: await views(browser), exactSizes: await exactSizes(browser),
+    views: await views(browser), cut: await cut(browser), exactSizes: await exactSizes(browser),
+    narrow: {
+      page: await narrow(browser, url('page.html')), views: await narrow(browser, url('views.html')),
+      exact: await narrow(browser, url('exact.html')), cut: await narrow(browser, url('cut.html')),
+      manual: await narrow(browser, `file://${path.resolve(__dirname, '../../../index.html')}`),
+    },
     hostileSvg: await hostile(browser, 'hostile.svg'),
     hostilePage: await hostile(browser, 'hostile.html'),
     speedscope: await inSpeedscope(browser),

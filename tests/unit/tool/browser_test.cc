@@ -110,6 +110,23 @@ std::string views_text() {
       kMain, deep);
 }
 
+// A process that has run for 100 s, and the timeline that memlog run has written of it.
+std::string running_text() {
+  return fmt::format(
+      "# memlog 1\n# program: /usr/bin/svc\n# pid: 79\n# seq: 1\n# trigger: signal\n"
+      "# started: 2026-11-20T20:00:00.000000Z\n# taken: 2026-11-20T20:01:40.000000Z\n"
+      "# delta: +3000 bytes +1 blocks\n# live: 3000 bytes 1 blocks\n"
+      "# lost: frames=0 stacks=0 blocks=0 inflight=0\n"
+      "+3000\tblocks=+1\tlive=3000\tstack=0000000000000002\n\tbuffer\t(/usr/bin/svc+0x400)\n{}"
+      "# uptime: 100.000 seconds\n# end\n",
+      kMain);
+}
+constexpr char kCutTimeline[] =
+    "# timeline 1\n# program: /usr/bin/svc\n# pid: 79\n# started: 2026-11-20T20:00:00.000000Z\n"
+    "# interval: 1000 ms\n# columns: milliseconds live blocks resident allocations\n"
+    "1000\t1000\t1\t50000\t1\n41000\t2000\t1\t60000\t1\n81000\t3000\t1\t60000\t1\n"
+    "82000\t3000\t1\t60000\t1\n# end\n";
+
 // The page `views` as --sizes makes it: with the sizes of the 100 blocks of `keeper`.
 std::string with_sizes(const std::string& page) {
   const size_t begin = page.find("id=\"data\">") + std::strlen("id=\"data\">");
@@ -155,6 +172,9 @@ class Browser : public testing::Test {
     write("flamegraph", "hostile.svg", {"--frames", "all", directory / "hostile.memlog"});
     write("html", "page.html", reports);
     write_file(directory / "svc-78-1.memlog", views_text());
+    write_file(directory / "svc-79-1.memlog", running_text());
+    write_file(directory / "svc-79.timeline", kCutTimeline);
+    write("html", "cut.html", {directory / "svc-79-1.memlog"});
     write_file(directory / "buffer.c", "one\n\ttwo(\"\\n\");  // \xff\nthree\n");
     write("html", "views.html",
           {"--source", "--source-path", directory.path(), directory / "svc-78-1.memlog"});
@@ -510,7 +530,8 @@ TEST_F(Browser, ThePageIsInvertedAndShowsOneThread) {
   EXPECT_EQ(box(views["shown"]["live"]["boxes"], "worker")["y"], row);
   expect_width(views["inverted"], "keeper", 6400, 9450);
   EXPECT_EQ(views["threads"], (Names{"all", "main", "worker"}));
-  expect_rows(views["worker"], {{"3,000", "100.00%", "1", "buffer < worker"}});
+  expect_rows(views["worker"],
+              {{"3,000", "100.00%", "1", "buffer buffer.c:2 < worker worker.c:5"}});
   EXPECT_EQ(views["worker"]["text"], "3,000 bytes");
 }
 
@@ -529,6 +550,25 @@ TEST_F(Browser, ThePageHasTheCommandTimesAndSourceLines) {
             (Names{"    1  one\n    2  \ttwo(\"\\n\");  // \ufffd\n    3  three\n"}));
   EXPECT_EQ(views["here"], (Names{"    2  \ttwo(\"\\n\");  // \ufffd\n"}));
   EXPECT_EQ(views["narrow"], 500);
+}
+
+// What memlog run wrote of a process that ran on: the last report is 18 s behind its last sample.
+TEST_F(Browser, CurvesThatEndSayWhy) {
+  EXPECT_EQ(
+      facts_["cut"]["end"],
+      "The curves end at 82.0 of 100.0 s: memlog run writes the timeline of a running process "
+      "when its time has doubled, next at 164.0 s, and when the process ends.");
+  EXPECT_EQ(facts_["cut"]["problems"], json::array());
+  EXPECT_EQ(facts_["views"]["end"], "");
+}
+
+TEST_F(Browser, PagesFitAPhone) {
+  for (const auto& [name, page] : facts_["narrow"].items()) {
+    EXPECT_EQ(page["problems"], json::array()) << name;
+    EXPECT_EQ(page["sideways"], 0) << name;
+    EXPECT_EQ(page["narrower"], 0) << name;
+    EXPECT_EQ(page["cut"], 0) << name;
+  }
 }
 
 TEST_F(Browser, HostileNamesAreNames) {

@@ -134,6 +134,17 @@ class Data {
     return [first + begin * step, first + (end + 1) * step];
   }
 
+  // Why the sampled curves end before the reports do; '': they do not.
+  curveEnd() {
+    const [before, last] = this.samples.slice(-2).map(([time]) => time / 1000);
+    const {seconds, trigger} = this.reports.at(-1);
+    if (this.lives || last === undefined || seconds - last <= 2 * (last - before)) return '';
+    return `The curves end at ${last.toFixed(1)} of ${seconds.toFixed(1)} s: ` +
+        (trigger === 'exit' ? 'memlog run ended before the process.' :
+            `memlog run writes the timeline of a running process when its time has doubled, next ` +
+            `at ${(2 * last).toFixed(1)} s, and when the process ends.`);
+  }
+
   // The states that have a time, in its order.
   stops() {
     const states = this.reports.map((_, i) => i + 1);

@@ -29,6 +29,7 @@ class Page {
     ].filter((text) => text !== '').join(', ');
     element('resident-key').hidden =
         this.data.samples.length === 0 && this.data.reports.every(({rss}) => rss === null);
+    element('curve-end').textContent = this.data.curveEnd();
     element('remarks').append(...remarks.map((text) => make('li', {}, text)));
     const options = this.data.stops().map(
         (state) => make('option', {value: state}, this.data.title(state)));

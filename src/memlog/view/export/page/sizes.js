@@ -53,7 +53,7 @@ function drawSizes(svg, classes, word) {
         makeSvg('title', {}, text),
         makeSvg('rect', {'class': 'size-room', x, y: 0, width: step, height: kBars}),
         makeSvg('rect', {
-          'class': 'size-bar', x: x + 1, y: kBars - height, width: step - 2, height,
+          'class': 'size-bar', x: x + 1, y: kBars - height, width: Math.max(0, step - 2), height,
         }),
         makeSvg('text', {x: x + step / 2, y: kBars + 13, 'text-anchor': 'middle'},
             number === 0 ? '0' : shortSize(2 ** (number - 1)))));
