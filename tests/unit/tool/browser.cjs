@@ -149,6 +149,11 @@ async function report(browser) {
 
   await page.check('#icicle');
   facts.icicle = await boxes(page);
+  await page.check('#tree');
+  await page.locator('.leaf', {hasText: 'leaky'}).waitFor();
+  facts.tree = await texts(page, '#branches :is(summary, .leaf)');
+  facts.besideTree = await page.isVisible('#graph');
+  await page.check('#icicle');
   await page.click('.stack >> nth=0');
   facts.frames = await texts(page, '.frames li');
   const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);

@@ -419,6 +419,24 @@ TEST_F(Browser, TheGraphHangsAndThePageIsDark) {
   EXPECT_EQ(report["paper"][1], "rgb(23, 25, 29)");
 }
 
+// Report 5 compared with report 3; see AnyTwoReportsAreCompared.
+TEST_F(Browser, TheTreeOpensToTheFunctions) {
+  const json& report = facts_["report"];
+  EXPECT_EQ(report["besideTree"], false);
+  const auto row = [](const char* name, const char* change, const char* grew, const char* shrank,
+                      const char* share, const char* blocks) {
+    return fmt::format("{} {} bytes: grew {}, shrank {} ({} of what moved), {} blocks", name,
+                       change, grew, shrank, share, blocks);
+  };
+  EXPECT_EQ(report["tree"], (Names{row("all", "+1,600", "4,500", "2,900", "100.00%", "+16"),
+                                   row("main", "+1,600", "4,500", "2,900", "100.00%", "+16"),
+                                   row("serve", "+4,500", "4,500", "0", "60.81%", "+45"),
+                                   row("leaky", "+4,000", "4,000", "0", "54.05%", "+40"),
+                                   row("cache", "+500", "500", "0", "6.76%", "+5"),
+                                   row("start", "-2,000", "0", "2,000", "27.03%", "-20"),
+                                   row("swing", "-900", "0", "900", "12.16%", "-9")}));
+}
+
 // Rows of the table of stacks, in order.
 void expect_rows(const json& shown, const std::vector<Names>& rows) {
   ASSERT_EQ(shown["rows"].size(), rows.size()) << shown["rows"];

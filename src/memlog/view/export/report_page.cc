@@ -152,7 +152,8 @@ EMBED(memlog_report_html, FILE_OF("report.html"));
 EMBED(memlog_report_css, FILE_OF("report.css"));
 EMBED(memlog_report_js,
       FILE_OF("text.js") FILE_OF("measure.js") FILE_OF("data.js") FILE_OF("tree.js")
-          FILE_OF("timeline.js") FILE_OF("sizes.js") FILE_OF("table.js") FILE_OF("report.js"));
+          FILE_OF("graph.js") FILE_OF("plot.js") FILE_OF("timeline.js") FILE_OF("sizes.js")
+              FILE_OF("table.js") FILE_OF("report.js"));
 
 namespace mtrace::exporting {
 

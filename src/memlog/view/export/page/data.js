@@ -141,8 +141,7 @@ class Data {
     if (this.lives || last === undefined || seconds - last <= 2 * (last - before)) return '';
     return `The curves end at ${last.toFixed(1)} of ${seconds.toFixed(1)} s: ` +
         (trigger === 'exit' ? 'memlog run ended before the process.' :
-            `memlog run writes the timeline of a running process when its time has doubled, next ` +
-            `at ${(2 * last).toFixed(1)} s, and when the process ends.`);
+            `${kDoubled}, next at ${(2 * last).toFixed(1)} s, and when the process ends.`);
   }
 
   // The states that have a time, in its order.

@@ -68,6 +68,18 @@ function isOfState(measure) {
   return !measure.of && !measure.lived;
 }
 
+// Those that the data have something for, to choose from; what is live at the peak is that of a
+// state.
+function measureOptions(data) {
+  const known = Object.entries(kMeasures).filter(([key, {of: turnover, lived}]) =>
+    lived ? data.lives !== null :
+      turnover ? data.stacks.some((stack) => turnover(stack.turnover) !== 0) :
+        key === 'live' || data.blocks);
+  const names = known.map(([key, {title}]) => [key, title]);
+  if (data.peak) names.splice(1, 0, ['peak', 'held at the peak']);
+  return names.map(([value, title]) => make('option', {value}, title));
+}
+
 // The rows of a measure of an interval.
 function lifeRows(stacks, measure, interval) {
   const rows = [];

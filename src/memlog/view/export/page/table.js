@@ -153,3 +153,14 @@ class StackTable {
         `${String(first + i).padStart(5)}  ${text}\n`)))];
   }
 }
+
+// One stack over all reports, as a small curve.
+function sparkLine(data, stack) {
+  const values = data.reports.map((_, i) => Data.at(stack, i + 1).bytes);
+  const top = Math.max(1, ...values);
+  const step = values.length === 1 ? 0 : 100 / (values.length - 1);
+  const points = values.map((value, i) => `${i * step} ${30 * (1 - value / top)}`).join('L');
+  return makeSvg('svg', {'class': 'spark', viewBox: '-2 -3 104 36', preserveAspectRatio: 'none',
+                         role: 'img', 'aria-label': `over the reports: ${values.join(', ')}`},
+      makeSvg('path', {'class': 'line', 'vector-effect': 'non-scaling-stroke', d: `M${points}`}));
+}

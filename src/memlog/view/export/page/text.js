@@ -33,6 +33,8 @@ function timeText(time) {
   return `${time.slice(0, 10)} ${time.slice(11, 19)} UTC`;
 }
 
+const at = (id) => document.getElementById(id);
+
 // Children are elements and texts.
 function fill(element, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);

@@ -94,3 +94,21 @@ function drawBoxes(svg, tree, view) {
   svg.replaceChildren(...boxes);
   svg.setAttribute('height', (deepest + 1) * kRow);
 }
+
+// A row for the node, and those below it once it is opened. The way to most of the whole is open.
+function branchOf(node, root, view) {
+  const share = widthOf(node) / Math.max(1, widthOf(root));
+  const bar = makeSvg('svg', {'class': 'share', viewBox: '0 0 100 10', 'aria-hidden': true},
+      makeSvg('rect', {width: 100 * share, height: 10}));
+  const text = [bar, node.name, make('span', {'class': 'place'},
+      ` ${numbers(node, widthOf(root), view)}`)];
+  const below = shownChildren(node, kLeast * widthOf(root));
+  if (below.length === 0) return make('p', {'class': 'leaf'}, ...text);
+  const branch = make('details', {'class': 'branch'}, make('summary', {}, ...text));
+  branch.ontoggle = () => {
+    branch.ontoggle = null;
+    branch.append(...below.map((child) => branchOf(child, root, view)));
+  };
+  branch.open = share >= 0.5;
+  return branch;
+}
