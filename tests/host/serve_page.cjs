@@ -40,6 +40,22 @@ async function watch(browser, input) {
   await page.click(`a[href="#${pid}"]`);
   facts.kept = await numbers(page, 'site_kept');
   facts.title = await page.textContent('#title');
+  await page.locator('#course-lines .opened').waitFor({state: 'attached'});
+  facts.drawn = await page.locator('#course-lines').evaluate((svg) => {
+    const first = (name) => Number(/M([0-9.]+)/.exec(
+        svg.querySelector(name).getAttribute('d'))[1]);
+    return {first: first('.line'), opened: first('.opened'),
+      axes: [...svg.querySelectorAll('text')].map((text) => text.textContent)};
+  });
+  facts.coursed = await page.textContent('#course-moment');
+  await page.locator('#graph .box').filter({hasText: 'site_kept'}).waitFor();
+  await page.check('#tree');
+  facts.tree = await page.locator('#branches .leaf').filter({hasText: 'site_kept'}).textContent();
+  await row(page, 'site_kept').locator('td').nth(1).click();
+  await page.locator('.more .stacks tbody tr').waitFor();
+  facts.opened = await page.locator('.more .stacks tbody td').allTextContents();
+  await row(page, 'site_kept').locator('button').click();
+  facts.closed = await page.locator('.more').count();
   facts.links = await page.locator('#tools a:visible').evaluateAll(
       (links) => links.map((link) => link.getAttribute('href')));
   await page.keyboard.press('m');
@@ -53,7 +69,7 @@ async function watch(browser, input) {
   await page.keyboard.press('Escape');
   await row(page, `live_target[${pid}]`).waitFor();
   facts.small = await page.locator('#rows .history').getAttribute('aria-label');
-  facts.heights = await page.locator('#rows .history .live').evaluate((line) => {
+  facts.heights = await page.locator('#rows .history polyline').evaluate((line) => {
     const points = line.getAttribute('points').split(' ');
     return [points[0], points.at(-1)].map((point) => Number(point.split(',')[1]));
   });
@@ -82,9 +98,17 @@ async function withToken(browser) {
 }
 
 async function phone(browser) {
-  const {page, facts} = await open(browser, plain, {viewport: {width: 360, height: 740}});
+  const {page, facts} = await open(browser, plain, {viewport: {width: 390, height: 740}});
+  const wider = () => page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
   await row(page, `live_target[${pid}]`).waitFor();
-  facts.wider = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+  facts.wider = [await wider()];
+  await page.click(`a[href="#${pid}"]`);
+  await page.locator('#graph .box').first().waitFor();
+  await row(page, 'site_kept').click();
+  await page.locator('.more .stacks tbody tr').waitFor();
+  facts.wider.push(await wider());
+  await page.setViewportSize({width: 1, height: 740});
+  await page.waitForFunction(() => innerWidth === 1);
   return facts;
 }
 

@@ -17,10 +17,9 @@ constexpr size_t kKept = 4;  // heaps
 
 }  // namespace
 
-Heap::Heap(std::unique_ptr<ledger::LedgerFile> ledger, std::string root,
+Heap::Heap(std::unique_ptr<ledger::LedgerFile> ledger,
            std::shared_ptr<symbols::Symbolizer> symbolizer, analyze::ResponsiblePointer responsible)
     : ledger_(std::move(ledger)),
-      root_(std::move(root)),
       symbolizer_(std::move(symbolizer)),
       names_(symbolizer_, std::move(responsible)) {}
 
@@ -78,8 +77,7 @@ Heap& Heaps::look(Opened opened) {
   if (found != known_.end()) {
     known_.splice(known_.begin(), known_, found);
   } else {
-    known_.push_front(
-        {process.number, Heap(std::move(opened.ledger), process.root, symbolizer, responsible_)});
+    known_.push_front({process.number, Heap(std::move(opened.ledger), symbolizer, responsible_)});
     if (known_.size() > kKept) known_.pop_back();
   }
   known_.front().heap.look();

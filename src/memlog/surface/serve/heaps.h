@@ -40,16 +40,14 @@ struct ExpiredRow {
 // The stacks of one process.
 class Heap {
  public:
-  // `root`: as in ProcessTotals.
-  Heap(std::unique_ptr<ledger::LedgerFile> ledger, std::string root,
-       std::shared_ptr<symbols::Symbolizer> symbolizer, analyze::ResponsiblePointer responsible);
+  Heap(std::unique_ptr<ledger::LedgerFile> ledger, std::shared_ptr<symbols::Symbolizer> symbolizer,
+       analyze::ResponsiblePointer responsible);
 
   // Reads the ledger. Throws LedgerError.
   void look();
 
   const ledger::LedgerFile& ledger() const { return *ledger_; }
   const ledger::LedgerState& state() const { return watch_.state(); }
-  const std::string& root() const { return root_; }
   symbols::Symbolizer& symbolizer() const { return *symbolizer_; }
   // Returns a row for each function, the one that holds most first. Looks up the names of new
   // stacks: for a large program this takes seconds.
@@ -60,7 +58,6 @@ class Heap {
 
  private:
   std::unique_ptr<ledger::LedgerFile> ledger_;
-  std::string root_;
   std::shared_ptr<symbols::Symbolizer> symbolizer_;
   ledger::Watch watch_;
   text::StackNames names_;

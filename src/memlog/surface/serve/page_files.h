@@ -2,10 +2,18 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 namespace mtrace::serve {
 
-// Returns the file at a path of the page's, "/" or "/serve.css". Empty: there is none.
+struct PageFile {
+  const char* path;  // of the server: "/" or "/serve.css"
+  const char* type;
+  std::string_view text;
+};
+const std::vector<PageFile>& page_files();
+
+// Returns the text of the file at a path. Empty: there is none.
 std::string_view page_file(std::string_view path);
 
 }  // namespace mtrace::serve

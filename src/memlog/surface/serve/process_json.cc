@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "util/text.h"
+#include "util/time.h"
 #include "view/reports/companions.h"
 
 namespace mtrace::serve {
@@ -64,9 +65,18 @@ void put_expired(json::Value& out, const std::vector<ExpiredRow>& rows) {
   }
 }
 
-std::optional<profile::Timeline> timeline_of(const Heap& heap, const profile::Header& header) {
-  const std::string directory = util::array_text(heap.ledger().header().directory);
-  return reports::timeline_beside(heap.root() + directory + "/", header);
+profile::Timeline timeline_of(const Heaps::Opened& process) {
+  const format::LedgerHeader& ledger = process.ledger->header();
+  profile::Header header;
+  header.pid = ledger.pid;
+  header.started = util::time_text(ledger.started);
+  const std::string directory = process.totals.root + util::array_text(ledger.directory) + "/";
+  if (auto found = reports::timeline_beside(directory, header)) return std::move(*found);
+  return {.program = util::array_text(ledger.program),
+          .pid = header.pid,
+          .started = header.started,
+          .interval = 0,
+          .samples = {}};
 }
 
 json::Value timeline_json(const profile::Timeline& timeline) {

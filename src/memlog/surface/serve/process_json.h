@@ -1,10 +1,8 @@
 // What memlog serve says of a process, as JSON.
 #pragma once
 
-#include <optional>
 #include <vector>
 
-#include "model/profile/model.h"
 #include "model/profile/timeline.h"
 #include "surface/serve/heaps.h"
 #include "surface/serve/processes.h"
@@ -20,8 +18,9 @@ void put_functions(json::Value& out, const std::vector<FunctionRow>& rows, size_
 // Adds "functions", those whose blocks expired.
 void put_expired(json::Value& out, const std::vector<ExpiredRow>& rows);
 
-// Returns the timeline that memlog run records of the process, if there is one beside its reports.
-std::optional<profile::Timeline> timeline_of(const Heap& heap, const profile::Header& header);
+// Returns the timeline that memlog run records of the process, beside its reports; no samples:
+// there is none.
+profile::Timeline timeline_of(const Heaps::Opened& process);
 json::Value timeline_json(const profile::Timeline& timeline);
 
 }  // namespace mtrace::serve

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
+#include <utility>
 
 #include "surface/serve/metrics.h"
+#include "surface/serve/page_files.h"
 #include "surface/serve/site.h"
 
 namespace mtrace::serve {
@@ -16,8 +19,6 @@ constexpr char kText[] = "text/plain; charset=utf-8";
 constexpr char kBinary[] = "application/octet-stream";
 constexpr char kEvents[] = "text/event-stream";
 constexpr char kLines[] = "application/x-ndjson";
-constexpr char kScript[] = "text/javascript; charset=utf-8";
-constexpr char kPageScript[] = "A script of the page.";
 
 const Words kStackQuery = {"include", "exclude", "min_bytes", "grew",     "shrank", "lifetime",
                            "frames",  "depth",   "by",        "group_by", "limit"};
@@ -117,45 +118,24 @@ json::Value answer_of(const Route& route) {
   return {{"description", route.summary}, {"content", {{route.type, {{"schema", schema}}}}}};
 }
 
+// `routes`, behind those of the files of the page.
+std::vector<Route> with_page(std::vector<Route> routes) {
+  std::vector<Route> all;
+  for (const PageFile& file : page_files()) {
+    all.push_back({.path = file.path,
+                   .summary = all.empty() ? "The page." : "A script or style of the page.",
+                   .answer = &Site::page,
+                   .type = file.type,
+                   .open = true});
+  }
+  std::move(routes.begin(), routes.end(), std::back_inserter(all));
+  return all;
+}
+
 }  // namespace
 
 const std::vector<Route>& routes() {
-  static const std::vector<Route> all = {
-      {.path = "/",
-       .summary = "The page.",
-       .answer = &Site::page,
-       .type = "text/html; charset=utf-8",
-       .open = true},
-      {.path = "/serve.css",
-       .summary = "Its style.",
-       .answer = &Site::page,
-       .type = "text/css; charset=utf-8",
-       .open = true},
-      {.path = "/serve.js",
-       .summary = kPageScript,
-       .answer = &Site::page,
-       .type = kScript,
-       .open = true},
-      {.path = "/text.js",
-       .summary = kPageScript,
-       .answer = &Site::page,
-       .type = kScript,
-       .open = true},
-      {.path = "/reports.js",
-       .summary = kPageScript,
-       .answer = &Site::page,
-       .type = kScript,
-       .open = true},
-      {.path = "/actions.js",
-       .summary = kPageScript,
-       .answer = &Site::page,
-       .type = kScript,
-       .open = true},
-      {.path = "/courses.js",
-       .summary = kPageScript,
-       .answer = &Site::page,
-       .type = kScript,
-       .open = true},
+  static const std::vector<Route> all = with_page({
       {.path = "/metrics",
        .summary = "OpenMetrics for Prometheus.",
        .answer = &Site::scrape,
@@ -250,7 +230,7 @@ const std::vector<Route>& routes() {
        .keys = {"version", "view", "reports"},
        .view = {cli::tree_command, {{"--json", ""}}}},
       {.path = "/api/processes/{pid}/timeline",
-       .summary = "The timeline that memlog run records.",
+       .summary = "The timeline that memlog run records; without one no samples.",
        .answer = &Site::timeline,
        .keys = {"version", "view", "program", "pid", "started", "interval_ms", "samples"}},
       {.path = "/api/processes/{pid}/regions",
@@ -354,7 +334,7 @@ const std::vector<Route>& routes() {
        .method = "POST",
        .query = {"after", "seconds", "max_expired"},
        .keys = {"version", "view", "after_ms", "watched_ms", "process", "functions"}},
-  };
+  });
   return all;
 }
 

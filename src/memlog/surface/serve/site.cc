@@ -381,13 +381,7 @@ Response Site::process(const Request& /*request*/, const Match& match) {
 }
 
 Response Site::timeline(const Request& /*request*/, const Match& match) {
-  Heaps::Opened opened = served(pid_of(match));
-  const std::lock_guard<std::mutex> lock(names_mutex_);
-  const Heap& heap = heaps_.look(std::move(opened));
-  const profile::Memlog memlog = since_start(heap);
-  const auto found = timeline_of(heap, memlog.header);
-  if (!found) throw NotFound("no timeline: memlog run records one beside the reports");
-  return answer_with(json::text(timeline_json(*found)));
+  return answer_with(json::text(timeline_json(timeline_of(served(pid_of(match))))));
 }
 
 Response Site::events(NextPart next) {

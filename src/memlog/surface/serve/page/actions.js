@@ -1,8 +1,6 @@
 'use strict';
 // Buttons that make a process do something, where the server was started with --allow-actions.
 
-const at = (id) => document.getElementById(id);
-
 // `pid`: of the process that is shown, "" where it is to be typed; `allowed`: the server says so.
 function showActions(pid, allowed) {
   at('actions').hidden = !allowed;

@@ -30,7 +30,7 @@ const kTables = {
       {title: 'course', text: (row) => row.course ?? '', value: () => 0, less: true}]},
   diff: {
     sides: true,
-    title: (where) => `${where.query.get('b')} less ${where.query.get('a')}`,
+    title: (where) => `${where.query.get('b')} compared with ${where.query.get('a')}`,
     path: () => 'api/diff', stacks: (answer) => answer.stacks,
     columns: [{title: 'A', value: (row) => row.before_bytes ?? 0},
               {title: 'B', value: (row) => row.after_bytes ?? 0}, kChange, kBlocks]},
@@ -38,7 +38,7 @@ const kTables = {
     title: (where) => `Process ${where.number}: stacks`,
     path: (where) => `api/processes/${where.number}/stacks`,
     stacks: (answer) => answer.reports.flatMap((one) => one.stacks),
-    columns: [{title: 'live', value: (row) => row.bytes}, kBlocks]},
+    columns: [{title: 'live', value: (row) => row.bytes}, {...kBlocks, signed: false}]},
 };
 
 // What the address asks for; null: nothing of this file.
@@ -55,24 +55,24 @@ function tableOf(hash) {
 
 // Bytes from report to report, as a line.
 function history(values) {
-  return smallLine(values.map((bytes, time) => ({time, bytes})), 'bytes',
-                   values.map(sizeText).join(', '));
+  return smallLine(values, values.map(sizeText).join(', '));
 }
 
 // The frames of a stack, opened by a click.
 function stackCell(row) {
-  const frames = row.frames ?? [];
-  const name = row.group ?? frames.map((frame) => frame.function ?? frame.offset ?? frame.address)
-      .slice(0, 3).join(' < ');
-  const button = make('button', {type: 'button', 'class': 'stack', 'aria-expanded': 'false'}, name);
+  const frames = (row.frames ?? []).map((frame) => ({
+    name: frame.function ?? frame.offset ?? frame.address, module: frame.module,
+    source: frame.file ? `${frame.file}${frame.line ? `:${frame.line}` : ''}` : '',
+  }));
+  const button = make('button', {type: 'button', 'class': 'stack', 'aria-expanded': 'false'},
+      ...row.group ? [row.group] : pathOf(frames.slice(0, 3)));
   const cell = make('td', {}, button);
   button.onclick = () => {
     const open = button.getAttribute('aria-expanded') === 'false';
     button.setAttribute('aria-expanded', String(open));
     if (!open) return cell.lastChild.remove();
-    const places = frames.map((frame) => make('li', {}, frame.function ?? '',
-        make('small', {}, [frame.file && `${frame.file}:${frame.line ?? '?'}`,
-                           frame.module].filter(Boolean).join('  '))));
+    const places = frames.map(({name, source, module}) => make('li', {}, name,
+        make('small', {}, [source, module].filter(Boolean).join('  '))));
     cell.append(make('div', {}, make('ol', {}, ...places),
         make('small', {}, row.stack ? `stack=${row.stack}` : row.group_source ?? '')));
   };

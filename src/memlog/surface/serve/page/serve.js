@@ -9,11 +9,10 @@ const kViews = {
     columns: [["bytes", "live", "bytes"], ["growth_bytes_per_s", "growth/s", "change"],
               ["peak_bytes", "peak", "bytes", "less"], ["resident_bytes", "resident", "bytes"],
               ["blocks", "blocks", "count", "less"]],
-    courses: true,
     none: "No process with a readable ledger. Start one with memlog run, or with MTRACE_LEDGER." },
   functions: {
-    rows: "functions", key: (row) => row.function + "\n" + (row.source || ""),
-    name: (row) => [row.function, row.source || "", ""],
+    rows: "functions", key: (row) => [state.pid, row.function, row.source || ""].join("\n"),
+    name: (row) => [row.function, row.source || "", ""], opens: true,
     columns: [["bytes", "live", "bytes"], ["blocks", "blocks", "count"],
               ["peak_bytes", "at the peak", "bytes", "less"],
               ["allocated_blocks_per_s", "allocs/s", "count", "less"],
@@ -56,7 +55,8 @@ function putCell(td, row, [column, , kind]) {
 
 function nameCell(row) {
   const [name, detail, link] = state.view.name(row);
-  return make("td", {}, link ? make("a", { href: link }, name) : make("span", {}, name),
+  return make("td", {}, link ? make("a", { href: link }, name)
+    : make("button", { type: "button", "class": "stack", "aria-expanded": "false" }, name),
               make("small", {}, detail));
 }
 
@@ -69,13 +69,23 @@ function line(row, i) {
   let one = lines.get(key);
   if (!one || one.name !== name) {
     const cells = state.view.columns.map(([, , , less]) => make("td", { "class": less || "" }));
-    const course = state.view.courses ? [make("td", { "class": "less" })] : [];
-    one = { name, cells, course, tr: make("tr", {}, nameCell(row), ...cells, ...course) };
+    const course = make("td", { "class": "less" });
+    one = { name, cells, course, tr: make("tr", {}, nameCell(row), ...cells, course), more: [] };
+    if (state.view.opens) one.tr.onclick = () => openRow(one, row);
     lines.set(key, one);
   }
   state.view.columns.forEach((column, i) => putCell(one.cells[i], row, column));
-  if (shown && one.course.length) one.course[0].replaceChildren(smallCourse(row.pid));
-  return one.tr;
+  if (shown) one.course.replaceChildren(smallCourse(key));
+  return [one.tr, ...one.more];
+}
+
+// Opens the row of a function to its stacks, or closes it.
+function openRow(one, row) {
+  const place = make("td", { colspan: one.cells.length + 2, "class": "more" });
+  one.more = one.more.length ? [] : [make("tr", {}, place)];
+  one.tr.querySelector(".stack").setAttribute("aria-expanded", String(one.more.length !== 0));
+  if (one.more.length) fillStacks(place, state.pid, row);
+  draw();
 }
 
 function drawTitles() {
@@ -94,9 +104,7 @@ function drawTitles() {
     th.append(button);
     return th;
   }));
-  if (state.view.courses) {
-    at("titles").append(make("th", { scope: "col", "class": "less" }, "live since opened"));
-  }
+  at("titles").append(make("th", { scope: "col", "class": "less" }, "live since opened"));
 }
 
 // The first rows are there at once, the others one frame later: a browser needs as long for a
@@ -104,12 +112,12 @@ function drawTitles() {
 function draw() {
   if (!state.answer) return;
   const found = rows();
-  place(found.slice(0, state.all ? found.length : kFirstRows).map(line));
+  place(found.slice(0, state.all ? found.length : kFirstRows).flatMap(line));
   if (!state.all) requestAnimationFrame(() => setTimeout(() => { state.all = true; draw(); }));
   at("empty").hidden = found.length !== 0;
   at("empty").textContent = state.mark ? "Nothing changed since the mark."
     : at("search").value ? "No row matches the search." : state.view.none;
-  drawCourse(state.pid);
+  drawCourse(state.answer.process);
   tell();
 }
 
@@ -150,14 +158,30 @@ function mark() {
   draw();
 }
 
+// The process that is shown has the key that it has among all of them.
+function noteAll({ rows, key }, answer) {
+  const { pid } = state;
+  if (pid) noteCourses([answer.process], kViews.processes.key, pid + "!", answer.taken_ms);
+  noteCourses(answer[rows], key, pid ? pid + "\n" : "", answer.taken_ms);
+}
+
 function listen(path) {
   if (state.source) state.source.close();
   const source = new EventSource(path);
+  const { pid, view } = state;
   state.source = source;
+  // Also when it connects again: memlog run may have recorded more.
+  source.onopen = async () => {
+    const found = pid && await readRecorded(pid);
+    if (!found || source !== state.source) return;
+    Object.assign(recorded, found);
+    drawCourse(state.answer?.process);
+  };
   source.onmessage = (event) => {
     at("ask").hidden = true;
     state.answer = JSON.parse(event.data);
-    noteCourses(state.answer);
+    noteAll(view, state.answer);
+    if (pid && moment.pid !== pid) takeMoment(pid);
     showActions(state.pid, Boolean(state.answer.actions));
     forget();
     draw();
@@ -192,12 +216,12 @@ function open() {
   at("title").textContent = state.pid ? `Process ${state.pid}` : "Processes";
   at("search").value = "";
   at("rows").replaceChildren();
-  for (const id of ["empty", "course"]) at(id).hidden = true;
-  for (const id of ["back", "stacks", "page", "flame", "pprof"]) at(id).hidden = !state.pid;
+  for (const id of ["empty", "course", "at-moment"]) at(id).hidden = true;
+  for (const id of ["back", "stacks", "page", "pprof", "rows-title"]) at(id).hidden = !state.pid;
+  moment.pid = "";
   const process = `api/processes/${state.pid}`;
   at("stacks").href = `#${state.pid}/stacks`;
   at("page").href = `${process}/export/html`;
-  at("flame").href = `${process}/export/flamegraph`;
   at("pprof").href = `debug/pprof/heap?pid=${state.pid}`;
   drawTitles();
   listen(state.pid ? `${process}/events` : "api/events");
@@ -207,8 +231,8 @@ function open() {
 function openStill(where) {
   if (state.source) state.source.close();
   Object.assign(state, { source: null, answer: null, mark: null, pid: "" });
-  for (const id of ["mark", "find", "stacks", "page", "flame", "pprof", "actions", "course",
-                    "empty"]) {
+  for (const id of ["mark", "find", "stacks", "page", "pprof", "actions", "course", "at-moment",
+                    "rows-title", "empty"]) {
     at(id).hidden = true;
   }
   for (const id of ["titles", "rows"]) at(id).replaceChildren();
@@ -217,7 +241,14 @@ function openStill(where) {
 }
 
 at("mark").onclick = mark;
-at("search").oninput = draw;
+at("search").oninput = () => {
+  searchMoment(at("search").value.trim());
+  draw();
+};
+onresize = () => {
+  drawCourse(state.answer?.process);
+  if (moment.data) picture.graph.layout();
+};
 at("ask").onsubmit = async (event) => {
   event.preventDefault();
   const token = at("token").value;
@@ -232,11 +263,13 @@ addEventListener("keydown", (event) => {
   if (event.key === "Escape" && typing) {
     event.target.value = "";
     event.target.blur();
-    draw();
+    if (event.target === at("search")) event.target.oninput();
   } else if (event.key === "Escape" && location.hash) {
     location.hash = "";
   } else if (event.key === "m" && !typing && state.answer) {
     mark();
+  } else if (event.key === "n" && !typing && moment.data) {
+    takeMoment(moment.pid);
   } else if (event.key === "/" && !typing) {
     event.preventDefault();
     at("search").focus();
