@@ -2,59 +2,41 @@
 
 #include <algorithm>
 
-// The assembler looks for the files where the compiler looks for headers.
-#define EMBED(symbol, file)                                                      \
-  asm(".pushsection .rodata\n" #symbol "_begin:\n.incbin \"" file "\"\n" #symbol \
-      "_end:\n.popsection\n");                                                   \
-  extern "C" __attribute__((visibility("hidden"))) const char symbol##_begin[], symbol##_end[]
+// X(symbol, path, type, file). The last ones are also of the pages that memlog export draws.
+#define PAGE_FILES(X)                                                              \
+  X(html, "/", "text/html", "surface/serve/page/serve.html")                       \
+  X(serve_css, "/serve.css", "text/css", "surface/serve/page/serve.css")           \
+  X(serve_js, "/serve.js", "text/javascript", "surface/serve/page/serve.js")       \
+  X(actions_js, "/actions.js", "text/javascript", "surface/serve/page/actions.js") \
+  X(courses_js, "/courses.js", "text/javascript", "surface/serve/page/courses.js") \
+  X(moment_js, "/moment.js", "text/javascript", "surface/serve/page/moment.js")    \
+  X(reports_js, "/reports.js", "text/javascript", "surface/serve/page/reports.js") \
+  X(report_css, "/report.css", "text/css", "view/export/page/report.css")          \
+  X(flame_css, "/flame.css", "text/css", "view/export/page/flame.css")             \
+  X(data_js, "/data.js", "text/javascript", "view/export/page/data.js")            \
+  X(flame_js, "/flame.js", "text/javascript", "view/export/page/flame.js")         \
+  X(graph_js, "/graph.js", "text/javascript", "view/export/page/graph.js")         \
+  X(measure_js, "/measure.js", "text/javascript", "view/export/page/measure.js")   \
+  X(plot_js, "/plot.js", "text/javascript", "view/export/page/plot.js")            \
+  X(table_js, "/table.js", "text/javascript", "view/export/page/table.js")         \
+  X(text_js, "/text.js", "text/javascript", "view/export/page/text.js")            \
+  X(tree_js, "/tree.js", "text/javascript", "view/export/page/tree.js")
 
-EMBED(memlog_serve_html, "surface/serve/page/serve.html");
-EMBED(memlog_serve_css, "surface/serve/page/serve.css");
-EMBED(memlog_serve_js, "surface/serve/page/serve.js");
-EMBED(memlog_serve_actions, "surface/serve/page/actions.js");
-EMBED(memlog_serve_courses, "surface/serve/page/courses.js");
-EMBED(memlog_serve_moment, "surface/serve/page/moment.js");
-EMBED(memlog_serve_reports, "surface/serve/page/reports.js");
-// Also of the pages that memlog export draws.
-EMBED(memlog_serve_report_css, "view/export/page/report.css");
-EMBED(memlog_serve_flame_css, "view/export/page/flame.css");
-EMBED(memlog_serve_text, "view/export/page/text.js");
-EMBED(memlog_serve_flame, "view/export/page/flame.js");
-EMBED(memlog_serve_measure, "view/export/page/measure.js");
-EMBED(memlog_serve_data, "view/export/page/data.js");
-EMBED(memlog_serve_tree, "view/export/page/tree.js");
-EMBED(memlog_serve_graph, "view/export/page/graph.js");
-EMBED(memlog_serve_plot, "view/export/page/plot.js");
-EMBED(memlog_serve_table, "view/export/page/table.js");
+// The assembler looks for the files where the compiler looks for headers.
+#define EMBED(symbol, path, type, file)                                                        \
+  asm(".pushsection .rodata\nmemlog_serve_" #symbol "_begin:\n.incbin \"" file                 \
+      "\"\nmemlog_serve_" #symbol "_end:\n.popsection\n");                                     \
+  extern "C" __attribute__((visibility("hidden"))) const char memlog_serve_##symbol##_begin[], \
+      memlog_serve_##symbol##_end[];
+PAGE_FILES(EMBED)
 
 namespace mtrace::serve {
-namespace {
-
-constexpr char kStyle[] = "text/css; charset=utf-8";
-constexpr char kScript[] = "text/javascript; charset=utf-8";
-
-}  // namespace
 
 const std::vector<PageFile>& page_files() {
-  static const std::vector<PageFile> all = {
-      {"/", "text/html; charset=utf-8", {memlog_serve_html_begin, memlog_serve_html_end}},
-      {"/serve.css", kStyle, {memlog_serve_css_begin, memlog_serve_css_end}},
-      {"/report.css", kStyle, {memlog_serve_report_css_begin, memlog_serve_report_css_end}},
-      {"/flame.css", kStyle, {memlog_serve_flame_css_begin, memlog_serve_flame_css_end}},
-      {"/serve.js", kScript, {memlog_serve_js_begin, memlog_serve_js_end}},
-      {"/actions.js", kScript, {memlog_serve_actions_begin, memlog_serve_actions_end}},
-      {"/courses.js", kScript, {memlog_serve_courses_begin, memlog_serve_courses_end}},
-      {"/moment.js", kScript, {memlog_serve_moment_begin, memlog_serve_moment_end}},
-      {"/reports.js", kScript, {memlog_serve_reports_begin, memlog_serve_reports_end}},
-      {"/text.js", kScript, {memlog_serve_text_begin, memlog_serve_text_end}},
-      {"/flame.js", kScript, {memlog_serve_flame_begin, memlog_serve_flame_end}},
-      {"/measure.js", kScript, {memlog_serve_measure_begin, memlog_serve_measure_end}},
-      {"/data.js", kScript, {memlog_serve_data_begin, memlog_serve_data_end}},
-      {"/tree.js", kScript, {memlog_serve_tree_begin, memlog_serve_tree_end}},
-      {"/graph.js", kScript, {memlog_serve_graph_begin, memlog_serve_graph_end}},
-      {"/plot.js", kScript, {memlog_serve_plot_begin, memlog_serve_plot_end}},
-      {"/table.js", kScript, {memlog_serve_table_begin, memlog_serve_table_end}},
-  };
+#define ENTRY(symbol, path, type, file) \
+  {path, type "; charset=utf-8", {memlog_serve_##symbol##_begin, memlog_serve_##symbol##_end}},
+  static const std::vector<PageFile> all = {PAGE_FILES(ENTRY)};
+#undef ENTRY
   return all;
 }
 

@@ -71,6 +71,7 @@ function line(row, i) {
     const cells = state.view.columns.map(([, , , less]) => make("td", { "class": less || "" }));
     const course = make("td", { "class": "less" });
     one = { name, cells, course, tr: make("tr", {}, nameCell(row), ...cells, course), more: [] };
+    one.tr.classList.toggle("opens", Boolean(state.view.opens));
     if (state.view.opens) one.tr.onclick = () => openRow(one, row);
     lines.set(key, one);
   }
