@@ -9,7 +9,7 @@ const [page, directory] = process.argv.slice(2);
   for (const colorScheme of ['light', 'dark']) {
     const tab = await browser.newPage({viewport: {width: 1000, height: 1250}, colorScheme});
     await tab.goto(`file://${page}`);
-    await tab.selectOption('#base', {label: 'report 3, round-1'});
+    await tab.selectOption('#base', {label: 'report 3 of 7, round-1'});
     await tab.screenshot({path: `${directory}/page-${colorScheme}.png`});
   }
   await browser.close();
