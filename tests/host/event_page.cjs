@@ -40,6 +40,10 @@ async function see(page) {
   facts.boxes = await page.locator('#graph .box').count();
   await page.locator('#timeline').click({position: {x: box.width - 20, y: 30}});
   facts.clicked = await page.inputValue('#measure');
+  await page.setViewportSize({width: 390, height: 844});
+  facts.wider = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+  await page.setViewportSize({width: 1, height: 844});
+  await page.waitForFunction(() => innerWidth === 1);
   return facts;
 }
 

@@ -69,6 +69,7 @@ TEST_F(EventPageTest, ShowsWhatAnIntervalAllocatedKeptAndFreed) {
   begins("died", sum("freed_at is not null"));
   EXPECT_NE(facts["part"], facts["born"]);
   EXPECT_GT(facts["boxes"], 3);
+  EXPECT_EQ(facts["wider"], false);
   EXPECT_EQ(facts["clicked"], "died") << "a click chooses no interval";
 }
 

@@ -47,7 +47,8 @@ async function watch(browser, input) {
     return {first: first('.line'), opened: first('.opened'),
       axes: [...svg.querySelectorAll('text')].map((text) => text.textContent)};
   });
-  facts.coursed = await page.textContent('#course-moment');
+  await page.mouse.move(0, 0);  // over the curve its text tells of the point there
+  await page.locator('#course-moment', {hasText: 'Recorded from the start, and seen'}).waitFor();
   await page.locator('#graph .box').filter({hasText: 'site_kept'}).waitFor();
   await page.check('#tree');
   facts.tree = await page.locator('#branches .leaf').filter({hasText: 'site_kept'}).textContent();

@@ -70,8 +70,16 @@ async function act(page, facts) {
   await page.locator('#done', {hasText: 'watched'}).waitFor();
   facts.expired = await page.textContent('#done');
   console.log('watched');
-  await page.setViewportSize({width: 500, height: 700});
-  facts.wider = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+  await page.setViewportSize({width: 390, height: 700});
+  const wider = () => page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+  facts.wider = [await wider()];
+  for (const [hash, title] of [['reports', 'Reports'], ['reports/1/leaks', 'what grows'],
+    ['diff?a=reports/2&b=reports/1', 'compared with'], [`${pid}/stacks`, ': stacks']]) {
+    await page.goto(`${address}/#${hash}`);
+    await page.locator('#title', {hasText: title}).waitFor();
+    await page.locator('#rows tr').first().waitFor();
+    facts.wider.push(await wider());
+  }
 }
 
 (async () => {
