@@ -4,7 +4,7 @@ const kLeft = 74;    // pixels, as all lengths here: room for the numbers
 const kRight = 14;
 const kAbove = 12;
 const kTick = 90;    // least distance of two times
-const kSizeTicks = 4;
+const kSizeTicks = 5;
 // Units in seconds, and the least span that is told in them.
 const kTimeUnits = [
   ['d', 86400, 259200], ['h', 3600, 10800], ['min', 60, 300], ['s', 1, 0.02], ['ms', 0.001, 0],
