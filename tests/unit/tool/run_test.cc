@@ -74,7 +74,9 @@ TEST_F(Run, SaysWhereReportsWentInstead) {
 TEST_F(Run, CountsWhatItsChildrenWroteElsewhere) {
   const std::string out = script(
       "mkdir tmp && TMPDIR=$PWD/tmp $memlog run -o reports -- sh -c 'rmdir reports; ls; true'");
-  EXPECT_NE(out.find("\n3 processes have reported, the largest first, shells last\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("\n3 processes have reported, the largest first, shells last\n"),
+            std::string::npos)
+      << out;
   EXPECT_NE(out.find("\ncould not write to reports: 3 reports are in "), std::string::npos) << out;
 }
 
