@@ -380,6 +380,13 @@ TEST_F(Golden, EachExpectationIsUsed) {
   }
 }
 
+TEST_F(Golden, ADumbTerminalGetsNoColour) {
+  ::setenv("TERM", "dumb", 1);
+  EXPECT_EQ(memlog({"show", "app-4711-1.memlog"}, true).out.find('\033'), std::string::npos);
+  ::unsetenv("TERM");
+  EXPECT_NE(memlog({"show", "app-4711-1.memlog"}, true).out.find('\033'), std::string::npos);
+}
+
 TEST_F(Golden, NoColourIsHonoured) {
   ::setenv("NO_COLOR", "1", 1);
   EXPECT_EQ(memlog({"show", "app-4711-1.memlog"}, true).out.find('\033'), std::string::npos);

@@ -5,10 +5,13 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "model/events/event_header.h"
 #include "model/symbols/debug_package.h"
+#include "surface/cli/command.h"
 #include "tool_test.h"
 #include "util/columns.h"
 #include "util/text.h"
+#include "view/reports/run_reports.h"
 
 namespace mtrace::test {
 namespace {
@@ -59,7 +62,8 @@ TEST_F(NextStep, ShowAfterTheExitIsWhatWasLive) {
 }
 
 TEST_F(NextStep, WhatRuntimesKeepIsLeftOutAndSaid) {
-  const std::string text = small_memlog({"_IO_file_doallocate\t(/usr/lib/libc.so.6+0x99)", "main\tapp.c:42\t(/usr/bin/app+0x1110)"});
+  const std::string text = small_memlog(
+      {"_IO_file_doallocate\t(/usr/lib/libc.so.6+0x99)", "main\tapp.c:42\t(/usr/bin/app+0x1110)"});
   write_file("one.memlog", text);
   for (const char* command : {"show", "tree"}) {
     const std::string out = memlog({command, "--no-header", "one.memlog"}).out;
@@ -155,6 +159,45 @@ TEST_F(NextStep, WhereNamesCanBeHad) {
   write_file("etc/os-release", "ID=\"unheard-of\"\n");
   EXPECT_EQ(symbols::names_from("/usr/lib/other.so", root),
             "DEBUGINFOD_URLS=https://debuginfod.elfutils.org");
+}
+
+// A snapshot has the number of the report that the process would have written next.
+TEST_F(NextStep, ASnapshotIsNoReportOfTheRun) {
+  for (const char* trigger : {"snapshot", "recovered"}) {
+    std::string text = small_memlog({"f\t(/bin/app+0x10)"});
+    text.replace(text.find("signal"), 6, trigger);
+    write_file(std::string("app-4711-") + trigger + ".memlog", text);
+  }
+  const reports::RunReports found = reports::reports_of_run(".", 4711, "2026-11-20");
+  ASSERT_EQ(found.processes.size(), 1u);
+  ASSERT_EQ(found.processes[0].files.size(), 1u);
+  EXPECT_TRUE(found.processes[0].files[0].ends_with("-recovered.memlog"));
+  std::filesystem::remove("app-4711-recovered.memlog");
+  EXPECT_EQ(reports::reports_of_run(".", 4711, "2026-11-20").processes.size(), 1u);
+}
+
+// A time of the day is that of the log's day, or of the next when the log began long after it.
+TEST_F(NextStep, TimesOfTheDayBesideTheBeginningOfALog) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  const uint64_t day = *events::read_time("2026-11-25T00:00:00Z", 0);
+  const uint64_t began = *events::read_time("2026-11-25T20:14:21.02Z", 0);
+  EXPECT_EQ(events::read_time("20:14:21", began), began - kSecond / 50);
+  EXPECT_EQ(events::read_time("20:14:22", began), began - kSecond / 50 + kSecond);
+  EXPECT_EQ(events::read_time("01:00:00", began), day + (24 + 1) * 3600 * kSecond);
+}
+
+TEST_F(NextStep, PagesAreAsWideAsTheTerminal) {
+  EXPECT_EQ(cli::manual_width(0), 80u);
+  EXPECT_EQ(cli::manual_width(200), 80u);
+  EXPECT_EQ(cli::manual_width(60), 60u);
+  EXPECT_EQ(cli::manual_width(10), 40u);
+  const std::string page = cli::manual_text(cli::resolve_command().manual, 60);
+  size_t prose = 0;
+  for (const std::string_view line : util::split(page, '\n')) {
+    if (line.starts_with("      ")) prose = std::max(prose, line.size());
+  }
+  EXPECT_GT(prose, 50u);
+  EXPECT_LE(prose, 60u);
 }
 
 TEST_F(NextStep, WordsForAShell) {

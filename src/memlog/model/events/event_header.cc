@@ -97,8 +97,10 @@ std::optional<uint64_t> read_time(std::string_view text, uint64_t started) {
   }
   const auto clock = util::read_time_of_day(text);
   if (!clock) return std::nullopt;
+  // "12:04:31" of a log that began at 12:04:31.02 is that second, not one of the next day.
+  constexpr uint64_t kHour = kDay / 24;
   const uint64_t time = started / kDay * kDay + *clock;
-  return time < started ? time + kDay : time;
+  return time + kHour < started ? time + kDay : time;
 }
 
 }  // namespace mtrace::events

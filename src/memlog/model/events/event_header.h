@@ -16,7 +16,8 @@ EventHeader read_header(std::string_view content);
 // Times of an event log as people give them. UTC, as in memlogs.
 
 // Reads "2026-11-22T12:04:31.1234567Z" with up to 9 digits, or only its part from the hour on
-// ("12:04:31.25", which means the first such moment after `started`). Nanoseconds since 1970.
+// ("12:04:31.25", which means the first such moment after an hour before `started`). Nanoseconds
+// since 1970.
 std::optional<uint64_t> read_time(std::string_view text, uint64_t started);
 
 }  // namespace mtrace::events

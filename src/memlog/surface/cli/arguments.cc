@@ -187,15 +187,14 @@ std::string wrapped(const std::string& text, size_t indent, size_t width) {
   return out + '\n';
 }
 
-std::string manual_text(const Manual& manual) {
-  constexpr size_t kWidth = 80;
+std::string manual_text(const Manual& manual, size_t width) {
   std::string out = fmt::format("memlog {}: {}\n\nUsage:\n", manual.name, manual.purpose);
   for (const std::string_view line : util::split(manual.synopsis, '\n')) {
     out += fmt::format("  memlog {}{}{}\n", manual.name, line.empty() ? "" : " ", line);
   }
   std::string paragraph;
   const auto flush = [&] {
-    if (!paragraph.empty()) out += '\n' + wrapped(paragraph, 0, kWidth);
+    if (!paragraph.empty()) out += '\n' + wrapped(paragraph, 0, width);
     paragraph.clear();
   };
   bool in_example = false;
@@ -211,10 +210,10 @@ std::string manual_text(const Manual& manual) {
   for (const Option& option : manual.options) {
     out += fmt::format("  {}{}{}{}{}\n", option.brief, *option.brief == '\0' ? "" : ", ",
                        option.name, *option.value == '\0' ? "" : " ", option.value);
-    out += wrapped(option.help, 6, kWidth);
+    out += wrapped(option.help, 6, width);
   }
   out += "\nExit status:\n";
-  out += wrapped(manual.status, 2, kWidth);
+  out += wrapped(manual.status, 2, width);
   if (*manual.examples != '\0') out += fmt::format("\nExamples:\n{}", manual.examples);
   return out;
 }

@@ -72,8 +72,8 @@ class Arguments {
 // Returns the entry of `known` that `word` most likely meant; empty: none is similar.
 std::string nearest(const std::string& word, const std::vector<std::string>& known);
 
-// Returns the manual page as text of at most 80 columns.
-std::string manual_text(const Manual& manual);
+// Returns the manual page as text of at most `width` columns.
+std::string manual_text(const Manual& manual, size_t width = 80);
 
 // Returns `text` as one line: newlines and runs of spaces become one space.
 std::string joined(std::string text);

@@ -63,6 +63,9 @@ struct CommandGroup {
 const std::vector<CommandGroup>& command_groups();
 std::vector<const Command*> all_commands();
 
+// The width of manual pages at a terminal of so many columns; 0: unknown.
+size_t manual_width(size_t columns);
+
 // Runs the program with `words`, its arguments without its name. Returns the exit status.
 int run(const std::vector<std::string>& words, const Streams& streams);
 // Runs a command, and reports what it throws. Returns the exit status.

@@ -147,8 +147,10 @@ text::Style read_style(const Arguments& arguments, const Streams& streams) {
   text::Style style;
   const std::string colour = arguments.choice("--color");
   const char* no_colour = std::getenv("NO_COLOR");
-  style.colour = colour == "always" || (colour == "auto" && streams.terminal &&
-                                        (no_colour == nullptr || *no_colour == '\0'));
+  const char* kind = std::getenv("TERM");
+  const bool plain = (no_colour != nullptr && *no_colour != '\0') ||
+                     (kind != nullptr && std::string(kind) == "dumb");
+  style.colour = colour == "always" || (colour == "auto" && streams.terminal && !plain);
   style.units = !wants_bytes(arguments);
   style.columns = streams.columns;
   style.oneline = arguments.has("--oneline");

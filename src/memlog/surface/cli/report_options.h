@@ -63,8 +63,8 @@ inline constexpr Option kNoResolveOption = {
     "--no-resolve", "", "", "Show only names that the files contain; do not look up others."};
 inline constexpr Option kColorOption = {
     "--color", "", "WHEN",
-    R"(When to use colours: auto (default; on a terminal, unless NO_COLOR is set), always or
-    never.)",
+    R"(When to use colours: auto (default; on a terminal, unless NO_COLOR is set or TERM is dumb),
+    always or never.)",
     "auto|always|never"};
 inline constexpr Option kBytesOption = {
     "--bytes", "", "",

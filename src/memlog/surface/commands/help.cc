@@ -117,7 +117,7 @@ int run_help(const Arguments& arguments, const Streams& streams) {
   std::vector<std::string> topics = {"options", "library-code"};
   for (const Command* command : all_commands()) {
     if (topic == command->manual.name) {
-      print(streams, manual_text(command->manual));
+      print(streams, manual_text(command->manual, manual_width(streams.columns)));
       return kGood;
     }
     topics.emplace_back(command->manual.name);

@@ -28,7 +28,7 @@ std::string pager_command() {
 
 int run_or_explain(const Command& command, const Arguments& arguments, const Streams& streams) {
   if (!arguments.has("--help")) return command.run(arguments, streams);
-  print(streams, manual_text(command.manual));
+  print(streams, manual_text(command.manual, manual_width(streams.columns)));
   return kGood;
 }
 
@@ -114,6 +114,12 @@ std::vector<const Command*> all_commands() {
     all.insert(all.end(), group.commands.begin(), group.commands.end());
   }
   return all;
+}
+
+size_t manual_width(size_t columns) {
+  constexpr size_t kPage = 80;
+  constexpr size_t kLeast = 40;
+  return columns == 0 ? kPage : std::clamp(columns, kLeast, kPage);
 }
 
 void complain(const Streams& streams, const std::string& text) {

@@ -89,6 +89,8 @@ uint64_t resident_of(const std::string& tail) {
   return util::read_unsigned(std::string_view(tail).substr(begin, end - begin)).value_or(0);
 }
 
+constexpr char kSnapshot[] = "snapshot";
+
 uint64_t size_of(const RunProcess& process) { return std::max(process.peak, process.resident); }
 
 std::vector<RunProcess> processes_of(std::vector<Listed> all, const std::string& setting) {
@@ -101,6 +103,11 @@ std::vector<RunProcess> processes_of(std::vector<Listed> all, const std::string&
     std::sort(reports.begin(), reports.end(), [](const auto& a, const auto& b) {
       return std::tie(a.seq, a.path) < std::tie(b.seq, b.path);
     });
+    // A look at the process says nothing that a report of the same number does not.
+    const bool reported = std::any_of(reports.begin(), reports.end(),
+                                      [](const Listed& one) { return one.trigger != kSnapshot; });
+    if (reported)
+      std::erase_if(reports, [](const Listed& one) { return one.trigger == kSnapshot; });
     const std::string tail = tail_of(reports.back().path);
     if (!setting.empty() && !has_setting(tail, setting)) continue;
     RunProcess process = {.program = reports.back().program,

@@ -161,7 +161,7 @@ std::string header_text(const profile::Header& header, const Style& style) {
                    bytes_text(header.freed->bytes, style, false), header.freed->blocks);
   }
   out += calls_text(header);
-  if (header.inherited) {
+  if (header.inherited && header.inherited->blocks != 0) {
     fmt::format_to(append, "inherited at fork: {} in {} blocks\n",
                    bytes_text(header.inherited->bytes, style, false), header.inherited->blocks);
   }
