@@ -73,7 +73,7 @@ TEST_F(Check, AGoodProgramPasses) {
   const std::string out = check("-- ./app");
   EXPECT_EQ(out,
             "hello\nok: live: 0 bytes in 0 stacks, 0 bytes allowed\n"
-            "... 2 left out by filters, net +76,800 bytes\n0\n");
+            "... 2 that the C and C++ runtimes keep, net +76,800 bytes (--no-builtin)\n0\n");
 }
 
 TEST_F(Check, WhatRuntimesKeepIsOnTheList) {

@@ -32,10 +32,12 @@ INSTANTIATE_TEST_SUITE_P(
     Reader, Malformed,
     testing::ValuesIn(std::vector<MalformedCase>{
         {"empty", "", "f:1: not a memlog: the file is empty"},
-        {"foreign",
+        {"foreign", "PK\x03\n", "f:1: not a memlog: it does not begin with \"# memlog 1\""},
+        {"program",
          "\x7f"
          "ELF\n",
-         "f:1: not a memlog: it does not begin with \"# memlog 1\""},
+         "f:1: not a memlog, but a program: memlog run makes one of it"},
+        {"script", "#!/bin/sh\n", "f:1: not a memlog, but a program: memlog run makes one of it"},
         {"nearly", "# memlog", "f:1: not a memlog: it does not begin with \"# memlog 1\""},
         {"newer", replaced(1, "# memlog 2"),
          "f:1: version \"2\" of the format; this program reads version 1"},

@@ -161,6 +161,30 @@ TEST_F(NextStep, WhereNamesCanBeHad) {
             "DEBUGINFOD_URLS=https://debuginfod.elfutils.org");
 }
 
+// What is typed by mistake is recognised.
+TEST_F(NextStep, MistakesAreNamed) {
+  write_file("app", "#!/bin/sh\n");
+  EXPECT_TRUE(has(memlog({"show", "app"}).err, "a program: memlog run makes one of it"));
+  EXPECT_TRUE(
+      has(memlog({"./app"}).err, "unknown command ./app; to run a program: memlog run ./app"));
+  EXPECT_TRUE(has(memlog({"export", "-f", "flame", "x"}).err, "(did you mean flamegraph?)"));
+}
+
+// Of several processes, those with too few reports are one line behind what can be judged.
+TEST_F(NextStep, LeaksLeadsWithTheProcessThatHasReports) {
+  for (int seq = 1; seq <= 9; ++seq) {
+    const std::string name = "app-5000-" + std::to_string(seq) + ".memlog";
+    write_file(name, read_file(golden(name)));
+  }
+  for (const char* other : {"app-4711-1.memlog", "app-4800-1.memlog", "app-4900-1.memlog"}) {
+    write_file(other, read_file(golden(other)));
+  }
+  const std::string out = memlog({"leaks", "."}).out;
+  EXPECT_TRUE(out.starts_with("svc[5000]: 9 reports, 7 of them comparable")) << out;
+  EXPECT_TRUE(out.ends_with("\n3 further processes have too few reports to judge\n")) << out;
+  EXPECT_FALSE(has(out, "killall")) << out;
+}
+
 // A snapshot has the number of the report that the process would have written next.
 TEST_F(NextStep, ASnapshotIsNoReportOfTheRun) {
   for (const char* trigger : {"snapshot", "recovered"}) {

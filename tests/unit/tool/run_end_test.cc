@@ -124,9 +124,12 @@ TEST_F(RunEnd, TellsOfTheLargestProcessFirstAndNotOfOthersPrograms) {
       "perl -e \"my @a = (1) x 1000000\"; :'");
   const size_t perl = out.find("\nperl (");
   ASSERT_NE(perl, std::string::npos) << out;
-  EXPECT_NE(out.find("processes have reported, the largest first, shells last\n"), std::string::npos) << out;
+  EXPECT_NE(
+      out.find("processes have reported, those with the most resident memory first, shells last\n"),
+      std::string::npos)
+      << out;
   EXPECT_EQ(out.find("perl (", perl + 5), std::string::npos) << out;
-  const size_t others = out.find("\nsmaller ones:\n");
+  const size_t others = out.find("\nothers:\n");
   ASSERT_NE(others, std::string::npos) << out;
   EXPECT_LT(perl, others);
   EXPECT_NE(out.find("): peak ", others), std::string::npos) << out;
@@ -161,6 +164,26 @@ TEST_F(RunEnd, CompressesLargeReports) {
   const std::string small = script("$memlog run -q -o small " + program("accounting") +
                                    " >/dev/null; ls small | grep zst || :");
   EXPECT_EQ(small, "") << small;
+}
+
+// Callers are those that most of the bytes have; the line is that of the largest stack.
+TEST_F(RunEnd, NamesTheCallersThatMostBytesShare) {
+  write_file(directory_ / "several.c",
+             "#include <stdlib.h>\n#define N __attribute__((noinline))\nvoid* kept[9];\n"
+             "N void holds(int i, int size) {\n"
+             "  if (i % 2) kept[i] = malloc(size);\n  else kept[i] = malloc(size + 1);\n"
+             "  *(char*)kept[i] = 1;\n}\n"
+             "N void one(void) { holds(1, 4100); __asm__(\"\"); }\n"
+             "N void two(void) { holds(2, 3999); __asm__(\"\"); }\n"
+             "N void three(void) { holds(3, 3000); __asm__(\"\"); }\n"
+             "N void all(void) { one(); two(); three(); __asm__(\"\"); }\n"
+             "int main(void) { all(); return 0; }\n");
+  const std::string out = script("gcc -g -O1 -o several several.c && $memlog run -o . ./several");
+  EXPECT_NE(out.find("   11100 bytes 100.0%  holds < (several callers)\n"), std::string::npos)
+      << out;
+  EXPECT_NE(out.find(" several.c:5 and other lines; 3 blocks in 3 stacks, the largest 36.9%\n"),
+            std::string::npos)
+      << out;
 }
 
 TEST_F(RunEnd, PythonWithItsPoolsIsTold) {

@@ -74,8 +74,10 @@ TEST_F(Run, SaysWhereReportsWentInstead) {
 TEST_F(Run, CountsWhatItsChildrenWroteElsewhere) {
   const std::string out = script(
       "mkdir tmp && TMPDIR=$PWD/tmp $memlog run -o reports -- sh -c 'rmdir reports; ls; true'");
-  EXPECT_NE(out.find("\n3 processes have reported, the largest first, shells last\n"),
-            std::string::npos)
+  EXPECT_NE(
+      out.find(
+          "\n3 processes have reported, those with the most resident memory first, shells last\n"),
+      std::string::npos)
       << out;
   EXPECT_NE(out.find("\ncould not write to reports: 3 reports are in "), std::string::npos) << out;
 }
@@ -215,6 +217,7 @@ TEST_F(Run, SumsUpAtTheEnd) {
 TEST_F(Run, SaysWhenThereIsNothingToRun) {
   EXPECT_EQ(script("$run ./gone; echo $?"),
             "memlog: run: ./gone: No such file or directory\n127\n");
+  EXPECT_EQ(script("$run .; echo $?"), "memlog: run: .: a directory\n126\n");
   write_file(directory_ / "text", "hello\n");
   EXPECT_EQ(script("$run ./text; echo $?"), "memlog: run: ./text: Permission denied\n126\n");
 }

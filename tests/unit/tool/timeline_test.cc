@@ -186,8 +186,7 @@ TEST_F(Timelines, MassifDrawsTheHeapAlone) {
     if (line.starts_with("time=")) facts += "| " + line.substr(5);
     if (line.starts_with("mem_heap_")) facts += ' ' + line.substr(line.find('=') + 1);
   }
-  EXPECT_EQ(facts,
-            "| 0 0 0| 10000 700 0| 20000 1000 0| 20500 1000 0| 30000 400 0| 31100 400 0");
+  EXPECT_EQ(facts, "| 0 0 0| 10000 700 0| 20000 1000 0| 20500 1000 0| 30000 400 0| 31100 400 0");
 }
 
 TEST_F(Timelines, ThePageHasThem) {

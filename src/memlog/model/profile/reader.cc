@@ -95,6 +95,11 @@ class Reader {
           "not a memlog, but an event log: give it with --events, or make a memlog of it with "
           "memlog report --from"};
     }
+    if (window_.from(0).starts_with("\x7f"
+                                    "ELF") ||
+        window_.from(0).starts_with("#!")) {
+      throw LineError{"not a memlog, but a program: memlog run makes one of it"};
+    }
     if (!window_.from(0).starts_with(kAnyVersion)) {
       throw LineError{fmt::format("not a memlog: it does not begin with \"{}\"", kMagic)};
     }

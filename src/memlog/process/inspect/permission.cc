@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <optional>
 
@@ -44,6 +45,19 @@ int yama_scope() {
   return scope;
 }
 
+// This command, for root: "sudo /usr/bin/memlog attach 4711".
+std::string as_root() {
+  std::error_code error;
+  std::string out =
+      "sudo " + util::shell_word(std::filesystem::read_symlink("/proc/self/exe", error));
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  bool first = true;
+  for (std::string word; std::getline(file, word, '\0'); first = false) {
+    if (!first) out += ' ' + util::shell_word(word);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string why_forbidden(pid_t pid) {
@@ -53,23 +67,22 @@ std::string why_forbidden(pid_t pid) {
            "module";
   }
   if (user && *user != ::geteuid()) {
-    return fmt::format("belongs to another user ({}): sudo memlog ...", name_of(*user));
+    return fmt::format("belongs to another user ({}): {}", name_of(*user), as_root());
   }
   if (user && is_protected(pid, *user)) {
     return "protects itself, as programs with raised privileges or secrets do (it is not "
-           "dumpable): "
-           "sudo memlog ...";
+           "dumpable): " +
+           as_root();
   }
   const int scope = yama_scope();
   if (scope == 1) {
-    return "is not a child of memlog, and kernel.yama.ptrace_scope is 1: sudo memlog ..., or sudo "
-           "sysctl kernel.yama.ptrace_scope=0";
+    return "is not a child of memlog, and kernel.yama.ptrace_scope is 1: " + as_root() +
+           ", or sudo sysctl kernel.yama.ptrace_scope=0";
   }
-  if (scope == 2)
-    return "is only for root to trace (kernel.yama.ptrace_scope is 2): sudo memlog ...";
+  if (scope == 2) return "is only for root to trace (kernel.yama.ptrace_scope is 2): " + as_root();
   if (scope >= 3)
     return "is for nobody to trace until the next boot (kernel.yama.ptrace_scope is 3)";
-  return "may not be looked into: sudo memlog ...";
+  return "may not be looked into: " + as_root();
 }
 
 }  // namespace mtrace::process

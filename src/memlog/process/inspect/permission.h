@@ -8,7 +8,7 @@
 namespace mtrace::process {
 
 // Returns the reason that fits the process and this user, and what helps: "belongs to another user
-// (www-data): sudo memlog ...". For messages after EPERM or EACCES.
+// (www-data): sudo /usr/bin/memlog attach 4711". For messages after EPERM or EACCES.
 std::string why_forbidden(pid_t pid);
 
 }  // namespace mtrace::process

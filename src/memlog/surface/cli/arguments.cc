@@ -137,8 +137,10 @@ std::string Arguments::choice(const std::string& name) const {
   const std::vector<std::string> choices = choices_of(choices_.at(name).c_str());
   std::string given = value(name, choices.front());
   if (std::find(choices.begin(), choices.end(), given) != choices.end()) return given;
-  throw UsageError(
-      fmt::format("{}: {} {} is not one of {}", command_, name, given, fmt::join(choices, ", ")));
+  const std::string meant = nearest(given, choices);
+  throw UsageError(fmt::format("{}: {} {} is not one of {}{}", command_, name, given,
+                               fmt::join(choices, ", "),
+                               meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant)));
 }
 
 std::string nearest(const std::string& word, const std::vector<std::string>& known) {

@@ -439,7 +439,7 @@ int run_check(const Arguments& arguments, const Streams& streams) {
   style.limit = static_cast<size_t>(arguments.number("--number", 20, 0, INT32_MAX));
   reports::Reports reports(read_grouped_options("check", arguments));
   fold(style, reports);
-  if (!arguments.has("--no-builtin")) reports.exclude(analyze::runtime_keeps());
+  if (!arguments.has("--no-builtin")) reports.leave_out_runtime();
   if (!options.baseline.empty()) reports::files_of(options.baseline);  // before anything runs
 
   std::vector<std::string> files;

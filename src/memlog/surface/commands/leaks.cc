@@ -128,8 +128,8 @@ std::string header_text(const Judged& judged, const text::Style& style) {
 std::string too_few_text(const Judged& judged, double level, bool explain) {
   const size_t more = judged.states_needed - judged.series.states().size();
   std::string out = fmt::format(
-      "{} more {} needed: memlog run --every 10s, or killall -USR1 {} between equal phases of "
-      "work\n",
+      "{} more {} needed (report 1 and that at exit only count with --all): memlog run with a "
+      "shorter --every,\nor memlog report {} between equal phases of work\n",
       more, more == 1 ? "is" : "are", util::shell_word(util::base_name(judged.last.program)));
   if (explain) {
     out += fmt::format("{} are needed for a level of {}\n",
@@ -200,13 +200,26 @@ int run_leaks(const Arguments& arguments, const Streams& streams) {
   json::Value answer = json::answer("leaks");
   answer["level"] = options.context.level;
   answer["processes"] = json::Value::array();
-  for (const reports::ReportSeries& list : reports::series_in(files)) {
+  std::vector<reports::ReportSeries> all = reports::series_in(files);
+  if (!options.json) {
+    std::stable_sort(all.begin(), all.end(),
+                     [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  }
+  size_t too_few = 0;  // processes, besides the first
+  for (const reports::ReportSeries& list : all) {
     const Judged judged = look_at(list, reports, options);
     if (options.json) {
       answer["processes"].push_back(judged_json(judged, options));
+    } else if (!judged.enough() && !out.empty()) {
+      ++too_few;
     } else {
       out += (out.empty() ? "" : "\n") + judged_text(judged, options);
     }
+  }
+  if (too_few != 0) {
+    out +=
+        fmt::format("\n{} further {} too few reports to judge\n", util::grouped(uint64_t{too_few}),
+                    too_few == 1 ? "process has" : "processes have");
   }
   print(streams, options.json ? json::text(answer) : out);
   return kGood;

@@ -9,6 +9,7 @@
 #include "surface/cli/command.h"
 #include "util/error.h"
 #include "util/pager.h"
+#include "util/text.h"
 
 #ifndef MTRACE_VERSION
 #error "the Makefile defines MTRACE_VERSION"
@@ -66,6 +67,10 @@ int choose(const std::vector<std::string>& words, const Streams& streams) {
     names.emplace_back(command->manual.name);
   }
   const std::string meant = nearest(name, names);
+  if (name.find('/') != std::string::npos) {
+    throw UsageError(fmt::format("unknown command {0}; to run a program: memlog run {0}",
+                                 util::shell_word(name)));
+  }
   throw UsageError(fmt::format(
       "unknown command {} ({})", name,
       meant.empty() ? "memlog help lists them" : fmt::format("did you mean {}?", meant)));

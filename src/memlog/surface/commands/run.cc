@@ -50,7 +50,12 @@ std::string summary(const RunOptions& options, const reports::RunReports& found,
     text::Style style;
     style.units = !options.bytes;
     style.responsible = options.responsible;
-    out = text::run_summary(found.processes, options.python_seen, style);
+    const reports::RunProcess& first = found.processes[0];
+    if (found.processes.size() == 1 && first.pid != ended.pid) {
+      out = fmt::format("of its processes, {} ({}) has reported\n",
+                        text::plain(util::base_name(first.program)), first.pid);
+    }
+    out += text::run_summary(found.processes, options.python_seen, style);
   } else if (not_covered.empty()) {
     out = fmt::format("no process wrote a report in {}{}\n", directory,
                       WIFSIGNALED(ended.status)
@@ -287,7 +292,9 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   regular.finish();
   const std::string name = util::escaped(command[0], "");
   if (ended.start_error != 0) {
-    complain(streams, fmt::format("run: {}: {}", name, std::strerror(ended.start_error)));
+    const bool directory = std::filesystem::is_directory(command[0]);
+    complain(streams, fmt::format("run: {}: {}", name,
+                                  directory ? "a directory" : std::strerror(ended.start_error)));
     return ended.start_error == ENOENT ? kNotFound : kNotRun;
   }
   const bool killed = WIFSIGNALED(ended.status);

@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <tuple>
 
+#include "format/memlog.h"
 #include "model/profile/reader.h"
 #include "util/error.h"
 #include "util/input.h"
@@ -38,6 +42,15 @@ std::vector<std::string> files_in(const std::string& directory, bool all) {
     if (!files.empty()) return files;
   } else if (const auto newest = newest_report(directory)) {
     return {*newest};
+  }
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename();
+    const bool is_report = name.ends_with(format::kSuffix) ||
+                           name.ends_with(std::string(format::kSuffix) + format::kCompressedSuffix);
+    if (is_report && ::access(entry.path().c_str(), R_OK) != 0) {
+      throw util::FileError("cannot open " + entry.path().string(), errno);
+    }
   }
   throw std::runtime_error(fmt::format("no report in {}: memlog run PROGRAM makes one",
                                        directory == "." ? "the current directory" : directory));

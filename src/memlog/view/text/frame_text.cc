@@ -112,24 +112,22 @@ std::string stack_line(const Table& table, const analyze::Row& row, const Style&
   return out;
 }
 
-std::string callers_line(const Table& table, const analyze::Row& row, size_t most,
-                         const Style& style) {
-  constexpr size_t kColumns = 90;
-  std::string out;
-  std::string last;
-  size_t names = 0;
+std::vector<std::string> caller_names(const Table& table, const analyze::Row& row, size_t most,
+                                      const Style& style) {
+  std::vector<std::string> out;
   for (const analyze::FoldedFrame& line :
        style.responsible->folded(row.frames, table.modules(), row.depth)) {
-    if (names == most || line.inside) continue;
-    if (names != 0 && !style.responsible->tells(row.frames, line.frame, table.modules())) continue;
-    const std::string name = line.missing() ? analyze::cut_text(row.depth)
-                                            : function_text(table, row.frames[line.frame], style);
-    if (name == last) continue;  // it calls itself
-    if (names != 0 && out.size() + name.size() > kColumns) break;
-    out += (names++ == 0 ? "" : kCaller) + name;
-    last = name;
+    if (out.size() == most) break;
+    if (line.inside) continue;
+    if (!out.empty() && !style.responsible->tells(row.frames, line.frame, table.modules()))
+      continue;
+    std::string name = line.missing() ? analyze::cut_text(row.depth)
+                                      : function_text(table, row.frames[line.frame], style);
+    // It may call itself.
+    if (out.empty() || out.back() != name) out.push_back(std::move(name));
   }
-  return out.empty() ? "..." : out;
+  if (out.empty()) out.emplace_back("...");
+  return out;
 }
 
 std::string group_text(const analyze::Group& group, const Style& style) {

@@ -25,10 +25,10 @@ std::vector<std::string> stack_lines(const analyze::Table& table, const analyze:
 // Returns the functions in one line, "f < g < h"; folded, without what the first one calls.
 std::string stack_line(const analyze::Table& table, const analyze::Row& row, const Style& style);
 
-// Returns the functions of a folded stack in one line, at most `most` of them and as many as fit
-// some 90 columns: the responsible one and its callers.
-std::string callers_line(const analyze::Table& table, const analyze::Row& row, size_t most,
-                         const Style& style);
+// Returns the responsible function of a stack and its callers, as far as they tell a reader
+// something; at most `most` names, and at least one.
+std::vector<std::string> caller_names(const analyze::Table& table, const analyze::Row& row,
+                                      size_t most, const Style& style);
 
 // Returns the name of a group and where it is.
 std::string group_text(const analyze::Group& group, const Style& style);

@@ -102,12 +102,44 @@ struct Share {
   int64_t held = 0;
   int64_t blocks = 0;
   const analyze::Row* largest = nullptr;
+  std::vector<const analyze::Row*> rows;
 };
 
-// The first source line of a stack's responsible frame, or its module.
-std::string share_line(const Share& share, const analyze::Group& group, analyze::Order order,
-                       const Style& style) {
-  std::string out = coloured(plain(group.source), kFaint, style);
+// The function, and the callers that most of its bytes share.
+std::string callers_text(const analyze::Table& table, const Share& share, analyze::Order order,
+                         const Style& style) {
+  constexpr size_t kNames = 5;
+  constexpr size_t kColumns = 90;
+  using Names = std::vector<std::string>;
+  const Names names = caller_names(table, *share.largest, kNames, style);
+  std::vector<std::pair<Names, int64_t>> all;
+  for (const analyze::Row* row : share.rows) {
+    all.emplace_back(caller_names(table, *row, kNames, style), analyze::quantity(*row, order));
+  }
+  std::string out = names[0];
+  for (size_t i = 1; i < names.size(); ++i) {
+    const auto end = names.begin() + static_cast<ptrdiff_t>(i) + 1;
+    int64_t alike = 0;
+    for (const auto& [other, held] : all) {
+      if (other.size() > i && std::equal(names.begin(), end, other.begin())) alike += held;
+    }
+    if (alike < share.held / 2) return out + " < (several callers)";
+    if (out.size() + names[i].size() > kColumns) break;
+    out += " < " + names[i];
+  }
+  return out;
+}
+
+// The source line of the largest stack, what all of them hold, and the share of the largest.
+std::string share_line(const analyze::Table& table, const Share& share, const analyze::Group& group,
+                       analyze::Order order, const Style& style) {
+  const std::vector<profile::Frame>& frames = share.largest->frames;
+  const size_t at = style.responsible->of(frames, table.modules());
+  const bool has_line = !frames.empty() && !frames[at].source.empty() &&
+                        !style.responsible->missing(frames, table.modules(), share.largest->depth);
+  const std::string source = has_line ? frames[at].source.text() : group.source;
+  std::string out = coloured(plain(source), kFaint, style);
+  if (source != group.source) out += " and other lines";
   const auto add = [&](const std::string& text) { out += (out.empty() ? "" : "; ") + text; };
   // Of the peak, blocks are not known.
   const std::string stacks = share.stacks > 1 ? count_text(share.stacks, "stack") : "";
@@ -152,7 +184,7 @@ std::string nameless_text(const analyze::Table& table, analyze::Order order, con
   if (most == held.end() || most->second < all / kMuch) return {};
   const std::string& path = table.modules()[most->first].path;
   return remark(
-      fmt::format("{} goes through code of {} that has no names: {}",
+      fmt::format("{} goes through functions of {} without names: {}",
                   share_text(static_cast<uint64_t>(most->second), static_cast<uint64_t>(all)),
                   plain(util::base_name(path)), symbols::names_from(path)),
       style);
@@ -177,7 +209,6 @@ std::string without_runtime(analyze::Table& table, analyze::Order order, const S
 // shares are of. Empty: there is none.
 std::string functions_text(analyze::Table table, analyze::Order order, const std::string& what,
                            int64_t all, const Style& style) {
-  constexpr size_t kCallers = 5;  // names in a line
   const std::string kept = without_runtime(table, order, style);
   analyze::Groups groups(analyze::GroupBy::kFunction, style.responsible);
   std::vector<Share> shares;
@@ -186,6 +217,7 @@ std::string functions_text(analyze::Table table, analyze::Order order, const std
     shares.resize(std::max(shares.size(), place + 1));
     Share& share = shares[place];
     ++share.stacks;
+    share.rows.push_back(&row);
     share.blocks += row.blocks;
     share.held += analyze::quantity(row, order);
     if (share.largest == nullptr ||
@@ -209,8 +241,8 @@ std::string functions_text(analyze::Table table, analyze::Order order, const std
     out += fmt::format("{:>14} {:>6}  {}\n{:>23}{}\n", bytes_text(share.held, style, false),
                        share_text(static_cast<uint64_t>(share.held),
                                   static_cast<uint64_t>(std::max<int64_t>(all, 0))),
-                       callers_line(table, *share.largest, kCallers, style), "",
-                       share_line(share, *groups.all()[place], order, style));
+                       callers_text(table, share, order, style), "",
+                       share_line(table, share, *groups.all()[place], order, style));
   }
   return out + kept;
 }
@@ -284,7 +316,7 @@ std::string smaller_text(const std::vector<RunProcess>& processes, size_t shown,
     ++known->count;
   }
   if (programs.empty()) return {};
-  std::string out = "\nsmaller ones:\n";
+  std::string out = "\nothers:\n";
   for (size_t i = 0; i < std::min(programs.size(), kLines); ++i) {
     const Program& program = programs[i];
     const RunProcess& largest = *program.largest;
@@ -319,9 +351,9 @@ std::string run_summary(std::vector<RunProcess> processes, bool python_seen, Sty
   const auto others = static_cast<size_t>(shells - processes.begin());
   const size_t most = std::min(kProcesses, others == 0 ? processes.size() : others);
   if (processes.size() == 1) return process_text(processes[0], python_seen, style);
-  std::string out =
-      fmt::format("{} processes have reported, the largest first{}\n", processes.size(),
-                  others != 0 && others != processes.size() ? ", shells last" : "");
+  std::string out = fmt::format(
+      "{} processes have reported, those with the most resident memory first{}\n", processes.size(),
+      others != 0 && others != processes.size() ? ", shells last" : "");
   size_t shown = 0;
   while (shown < most && size_of(processes[shown]) >= size_of(processes[0]) / kNear) {
     const RunProcess& process = processes[shown++];
