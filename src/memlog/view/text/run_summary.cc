@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <utility>
 
 #include "format/memlog.h"
 #include "model/profile/reader.h"
@@ -98,7 +100,6 @@ analyze::ProcessSum sum_of(const RunProcess& process) {
 
 // A function, and what the stacks hold that it is responsible for.
 struct Share {
-  size_t stacks = 0;
   int64_t held = 0;
   int64_t blocks = 0;
   const analyze::Row* largest = nullptr;
@@ -142,7 +143,7 @@ std::string share_line(const analyze::Table& table, const Share& share, const an
   if (source != group.source) out += " and other lines";
   const auto add = [&](const std::string& text) { out += (out.empty() ? "" : "; ") + text; };
   // Of the peak, blocks are not known.
-  const std::string stacks = share.stacks > 1 ? count_text(share.stacks, "stack") : "";
+  const std::string stacks = share.rows.size() > 1 ? count_text(share.rows.size(), "stack") : "";
   const auto blocks = static_cast<uint64_t>(std::max<int64_t>(share.blocks, 0));
   if (order != analyze::Order::kPeak) {
     add(count_text(blocks, "block") + (stacks.empty() ? "" : " in " + stacks));
@@ -157,22 +158,36 @@ std::string share_line(const analyze::Table& table, const Share& share, const an
   return out;
 }
 
-bool is_kept_by_runtime(const analyze::Table& table, const analyze::Row& row) {
-  static const std::vector<analyze::StackPattern> keeps = analyze::runtime_keeps();
-  return std::any_of(keeps.begin(), keeps.end(), [&](const auto& pattern) {
-    return pattern.matches(row.frames, table.modules());
+// Takes what runtimes keep out of a table, and returns it.
+std::vector<analyze::Row> take_runtime(analyze::Table& table) {
+  const std::vector<analyze::StackPattern> keeps = analyze::runtime_keeps();
+  std::vector<analyze::Row>& rows = table.rows();
+  const auto kept = std::stable_partition(rows.begin(), rows.end(), [&](const analyze::Row& row) {
+    return !row.kind.empty() || std::none_of(keeps.begin(), keeps.end(), [&](const auto& pattern) {
+      return pattern.matches(row.frames, table.modules());
+    });
   });
+  std::vector<analyze::Row> out(std::make_move_iterator(kept), std::make_move_iterator(rows.end()));
+  rows.erase(kept, rows.end());
+  return out;
 }
 
-// Whose code has no names, where that hides much of what is held.
-std::string nameless_text(const analyze::Table& table, analyze::Order order, const Style& style) {
+// What the rows that hold something hold together.
+int64_t held_by(const std::vector<analyze::Row>& rows, analyze::Order order) {
+  int64_t sum = 0;
+  for (const analyze::Row& row : rows) {
+    if (row.kind.empty()) sum += std::max<int64_t>(analyze::quantity(row, order), 0);
+  }
+  return sum;
+}
+
+// Whose code has no names, where that hides much of `all` that is held.
+std::string nameless_text(const analyze::Table& table, analyze::Order order, int64_t all,
+                          const Style& style) {
   constexpr int64_t kMuch = 10;  // one part in so many
   std::map<uint32_t, int64_t> held;
-  int64_t all = 0;
   for (const analyze::Row& row : table.rows()) {
     if (!row.kind.empty() || analyze::quantity(row, order) <= 0) continue;
-    all += analyze::quantity(row, order);
-    if (is_kept_by_runtime(table, row)) continue;
     const auto nameless =
         std::find_if(row.frames.begin(), row.frames.end(), [](const profile::Frame& frame) {
           return frame.function.empty() && frame.place == profile::Place::kModule;
@@ -190,33 +205,20 @@ std::string nameless_text(const analyze::Table& table, analyze::Order order, con
       style);
 }
 
-// Takes what runtimes keep out of a list; returns what to say of it.
-std::string without_runtime(analyze::Table& table, analyze::Order order, const Style& style) {
-  int64_t bytes = 0;
-  std::erase_if(table.rows(), [&](const analyze::Row& row) {
-    const int64_t held = analyze::quantity(row, order);
-    if (!row.kind.empty() || held <= 0) return true;
-    const bool kept = is_kept_by_runtime(table, row);
-    if (kept) bytes += held;
-    return kept;
-  });
-  return bytes == 0 ? ""
-                    : fmt::format("  not listed: {} that the C and C++ runtimes keep\n",
-                                  bytes_text(bytes, style, false));
-}
-
 // The functions that hold most by `order`, under a title that begins with `what`; `all`: what
-// shares are of. Empty: there is none.
-std::string functions_text(analyze::Table table, analyze::Order order, const std::string& what,
-                           int64_t all, const Style& style) {
-  const std::string kept = without_runtime(table, order, style);
+// shares are of; `kept`: what runtimes keep, which is not listed. Empty: there is none.
+std::string functions_text(analyze::Table table, const std::vector<analyze::Row>& kept,
+                           analyze::Order order, const std::string& what, int64_t all,
+                           const Style& style) {
+  std::erase_if(table.rows(), [&](const analyze::Row& row) {
+    return !row.kind.empty() || analyze::quantity(row, order) <= 0;
+  });
   analyze::Groups groups(analyze::GroupBy::kFunction, style.responsible);
   std::vector<Share> shares;
   for (const analyze::Row& row : table.rows()) {
     const size_t place = groups.place(row, table.modules());
     shares.resize(std::max(shares.size(), place + 1));
     Share& share = shares[place];
-    ++share.stacks;
     share.rows.push_back(&row);
     share.blocks += row.blocks;
     share.held += analyze::quantity(row, order);
@@ -244,7 +246,10 @@ std::string functions_text(analyze::Table table, analyze::Order order, const std
                        callers_text(table, share, order, style), "",
                        share_line(table, share, *groups.all()[place], order, style));
   }
-  return out + kept;
+  const int64_t unlisted = held_by(kept, order);
+  if (unlisted == 0) return out;
+  return out + fmt::format("  not listed: {} that the C and C++ runtimes keep\n",
+                           bytes_text(unlisted, style, false));
 }
 
 std::string live_text(const profile::Header& last) {
@@ -271,6 +276,7 @@ std::string python_text(const RunProcess& process, const analyze::Table& table,
 std::string process_text(const RunProcess& process, bool python_seen, const Style& style) {
   analyze::ProcessSum sum = sum_of(process);
   analyze::join_cut(sum.table);
+  const std::vector<analyze::Row> kept = take_runtime(sum.table);
   const profile::Header& last = sum.last;
   std::string out = coverage_remarks(last, style) + peak_text(last, style);
   out += fmt::format(
@@ -280,14 +286,17 @@ std::string process_text(const RunProcess& process, bool python_seen, const Styl
   for (const std::string& why : sum.incomplete) out += remark(plain(why), style);
   // Where the program was largest at its end, both lists are the same.
   const bool grew = last.peak && static_cast<int64_t>(last.peak->bytes) > last.live.bytes;
-  if (grew)
-    out += functions_text(sum.table, analyze::Order::kPeak, "held at the peak",
+  if (grew) {
+    out += functions_text(sum.table, kept, analyze::Order::kPeak, "held at the peak",
                           static_cast<int64_t>(last.peak->bytes), style);
-  out += functions_text(sum.table, analyze::Order::kBytes,
+  }
+  out += functions_text(sum.table, kept, analyze::Order::kBytes,
                         (grew ? "" : "held at the peak and ") + live_text(last), last.live.bytes,
                         style);
   if (!python_seen) out += python_text(process, sum.table, style);
-  out += nameless_text(sum.table, grew ? analyze::Order::kPeak : analyze::Order::kBytes, style);
+  const analyze::Order largest = grew ? analyze::Order::kPeak : analyze::Order::kBytes;
+  const int64_t all = held_by(sum.table.rows(), largest) + held_by(kept, largest);
+  out += nameless_text(sum.table, largest, all, style);
   return out + '\n' + next_text(process, last);
 }
 
@@ -371,10 +380,12 @@ std::string lost_summary(profile::Memlog& lost, const char* when, size_t blocks,
   if (style.responsible == nullptr) style.responsible = std::make_shared<analyze::Responsible>();
   symbols::Symbolizer({}).resolve(lost);
   const profile::Header header = lost.header;
+  analyze::Table table = analyze::Table::of(lost);
+  const std::vector<analyze::Row> kept = take_runtime(table);
   return fmt::format("definitely lost {} {} in {} {}\n", when,
                      bytes_text(header.live.bytes, style, false),
                      count_text(static_cast<uint64_t>(header.live.blocks), "block"), looked) +
-         functions_text(analyze::Table::of(lost), analyze::Order::kBytes, "definitely lost",
+         functions_text(std::move(table), kept, analyze::Order::kBytes, "definitely lost",
                         header.live.bytes, style);
 }
 
