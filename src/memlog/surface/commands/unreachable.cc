@@ -173,6 +173,7 @@ class UnreachableAnswer {
     std::string name;
     std::array<Sum, 3> sums;  // by kUnreached
     uint64_t lost = 0;        // bytes: definitely, and what these blocks own
+    std::vector<uint32_t> stacks;
   };
   static constexpr std::array kUnreached = {Reach::kDefinite, Reach::kIndirect, Reach::kPossible};
 
@@ -190,7 +191,6 @@ class UnreachableAnswer {
   }
   void add_up_functions() {
     std::map<std::string, Function> by_name;
-    std::map<uint32_t, std::string> names;
     for (size_t i = 0; i < kUnreached.size(); ++i) {
       for (const uint32_t index : named(kUnreached[i])) {
         const std::string name = function_of(*known_.find(index));
@@ -202,7 +202,7 @@ class UnreachableAnswer {
         if (kUnreached[i] == Reach::kDefinite) {
           function.lost += sum.bytes + findings_.of(index).owned.bytes;
         }
-        names.emplace(index, name);
+        function.stacks.push_back(index);
       }
     }
     for (auto& [name, function] : by_name) functions_.push_back(std::move(function));
@@ -212,9 +212,9 @@ class UnreachableAnswer {
     };
     std::stable_sort(functions_.begin(), functions_.end(),
                      [&](const Function& a, const Function& b) { return weight(a) > weight(b); });
-    std::map<std::string, size_t> ranks;
-    for (const Function& function : functions_) ranks.emplace(function.name, ranks.size());
-    for (const auto& [stack, name] : names) ranks_.emplace(stack, ranks.at(name));
+    for (size_t i = 0; i < functions_.size(); ++i) {
+      for (const uint32_t stack : functions_[i].stacks) ranks_.emplace(stack, i);
+    }
   }
   // Nothing where each function has one stack: the list of stacks says the same.
   std::string functions_text(const text::Style& style) const {
