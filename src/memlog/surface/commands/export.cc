@@ -341,10 +341,10 @@ void check_events(const Format& format, const EventSource& source,
 }
 
 // A row of five numbers for each allocation and free: a log takes a hundredth of that.
-void warn_of_size(const exporting::EventStream& stream, const Streams& streams) {
+void warn_of_size(const exporting::StreamMeasure& measured, const Streams& streams) {
   constexpr uint64_t kRow = 45;  // bytes, about
   constexpr uint64_t kMuch = 16 << 20;
-  const uint64_t bytes = exporting::measure(stream).changes * kRow;
+  const uint64_t bytes = measured.changes * kRow;
   if (bytes < kMuch) return;
   text::Style style;
   style.units = true;
@@ -361,7 +361,9 @@ void export_events(const Format& format, const EventSource& source, const Export
                                                         exporting::Side::kAllocated, responsible);
   const exporting::EventStream stream(source.log(), source.chosen(), exporting::ids_of(stacks));
   const bool compress = source.arguments().value("--output", "-").ends_with(".gz");
-  if (format.name == "firefox" && !compress) warn_of_size(stream, streams);
+  std::optional<exporting::StreamMeasure> measured;
+  if (format.name == "firefox") measured = exporting::measure(stream);
+  if (measured && !compress) warn_of_size(*measured, streams);
   Output output(source.arguments(), streams);
   std::string text;  // to be compressed
   const exporting::WriteText write = [&](std::string_view part) {
@@ -378,7 +380,7 @@ void export_events(const Format& format, const EventSource& source, const Export
   } else if (format.name == "chrome") {
     exporting::chrome_trace(stream, stacks, write);
   } else {
-    exporting::firefox_profile(stream, stacks, rows.table, write);
+    exporting::firefox_profile(stream, *measured, stacks, rows.table, write);
   }
   if (compress) output.write(exporting::gzip(text));
   output.finish();

@@ -157,7 +157,7 @@ void chrome_trace(const EventStream& stream, const Stacks& stacks, const WriteTe
 // allocations, live bytes as its memory track. Throws std::runtime_error for more than
 // kMostFirefoxEvents.
 constexpr uint64_t kMostFirefoxEvents = 10'000'000;
-void firefox_profile(const EventStream& stream, const Stacks& stacks, const analyze::Table& table,
-                     const WriteText& write);
+void firefox_profile(const EventStream& stream, const StreamMeasure& measured, const Stacks& stacks,
+                     const analyze::Table& table, const WriteText& write);
 
 }  // namespace mtrace::exporting

@@ -258,9 +258,8 @@ Value markers_of(const FirefoxSink& sink, Tables& tables) {
 
 }  // namespace
 
-void firefox_profile(const EventStream& stream, const Stacks& stacks, const analyze::Table& table,
-                     const WriteText& write) {
-  const StreamMeasure measured = measure(stream);
+void firefox_profile(const EventStream& stream, const StreamMeasure& measured, const Stacks& stacks,
+                     const analyze::Table& table, const WriteText& write) {
   if (measured.changes > kMostFirefoxEvents) {
     throw std::runtime_error(fmt::format(
         "{}: {} allocations and frees are more than Firefox Profiler shows ({}): choose some with "
