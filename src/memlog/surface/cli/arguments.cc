@@ -30,22 +30,27 @@ size_t distance(const std::string& a, const std::string& b) {
   return now[b.size()];
 }
 
-const Option* find_option(const Manual& manual, const std::string& word) {
-  for (const Option& option : manual.options) {
-    if (word == option.name || (*option.brief != '\0' && word == option.brief)) return &option;
-  }
-  return nullptr;
+// " (did you mean --depth?)"; empty: nothing known is similar.
+std::string question(const std::string& word, const std::vector<std::string>& known) {
+  const std::string meant = nearest(word, known);
+  return meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant);
 }
 
 [[noreturn]] void unknown_option(const Manual& manual, const std::string& word) {
   std::vector<std::string> names = {"--help"};
   for (const Option& option : manual.options) names.emplace_back(option.name);
-  const std::string meant = nearest(word, names);
-  throw UsageError(fmt::format("{}: unknown option {}{}", manual.name, word,
-                               meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant)));
+  throw UsageError(
+      fmt::format("{}: unknown option {}{}", manual.name, word, question(word, names)));
 }
 
 }  // namespace
+
+const Option* find_option(const Manual& manual, const std::string& name) {
+  for (const Option& option : manual.options) {
+    if (name == option.name || (*option.brief != '\0' && name == option.brief)) return &option;
+  }
+  return nullptr;
+}
 
 std::vector<std::string> choices_of(const char* choices) {
   std::vector<std::string> words;
@@ -137,10 +142,8 @@ std::string Arguments::choice(const std::string& name) const {
   const std::vector<std::string> choices = choices_of(choices_.at(name).c_str());
   std::string given = value(name, choices.front());
   if (std::find(choices.begin(), choices.end(), given) != choices.end()) return given;
-  const std::string meant = nearest(given, choices);
   throw UsageError(fmt::format("{}: {} {} is not one of {}{}", command_, name, given,
-                               fmt::join(choices, ", "),
-                               meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant)));
+                               fmt::join(choices, ", "), question(given, choices)));
 }
 
 std::string nearest(const std::string& word, const std::vector<std::string>& known) {

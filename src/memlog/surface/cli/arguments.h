@@ -36,6 +36,9 @@ struct Manual {
   bool ends_at_operand = false;
 };
 
+// Returns the option with this name, "--depth" or "-n"; nullptr: the command has none.
+const Option* find_option(const Manual& manual, const std::string& name);
+
 class Arguments {
  public:
   // Parses `words`. Options may be among the operands; "--" ends them. Every command has --help.

@@ -67,16 +67,10 @@ std::vector<std::string> names_of(std::string_view pattern) {
 }
 
 const cli::Option* option_of(const cli::Manual& manual, const std::string& parameter) {
-  const auto find = [&](const std::string& name) -> const cli::Option* {
-    for (const cli::Option& option : manual.options) {
-      if (option.name == name) return &option;
-    }
-    return nullptr;
-  };
   std::string name = "--" + parameter;
   std::replace(name.begin(), name.end(), '_', '-');
-  const cli::Option* const found = find(name);
-  return found == nullptr && parameter == "limit" ? find("--number") : found;
+  const cli::Option* const found = cli::find_option(manual, name);
+  return found == nullptr && parameter == "limit" ? cli::find_option(manual, "--number") : found;
 }
 
 Given view_options(const Query& query, const cli::Manual& manual,
