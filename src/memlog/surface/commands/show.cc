@@ -53,8 +53,8 @@ the sum of its reports; with --sum for all reports there. Without FILE, the dire
 MTRACE_OUTPUT, or else the current one. - is standard input.
 
 Frames without names are named for display, as memlog resolve would name them; the files do not
-change. Numbers are in KiB and MiB (of 1024), seconds, minutes and hours; with --bytes, exact. Entries that are not heap (@kind) are listed apart and
-never added to the heap.
+change. Numbers are in KiB and MiB (of 1024), seconds, minutes and hours; with --bytes, exact.
+Entries that are not heap (@kind) are listed apart and never added to the heap.
 
 Filters on frames see the full stacks, before they are shortened and merged; filters on numbers see
 the merged entries. A line counts what filters leave out. Headers and totals are always those of the
@@ -311,11 +311,11 @@ std::string text_of_sources(const analyze::Table& table, SourceLookup& sources,
 }
 
 // The reports of the run whose last one `files` has, where nothing was asked for but to see it.
-std::vector<std::string> whole_run(const Arguments& arguments,
+std::vector<std::string> whole_run(const Arguments& arguments, const analyze::Filter& filter,
                                    const std::vector<std::string>& files) {
   if (files.size() != 1 || arguments.operands() == files) return {};
-  for (const char* asked : {"--json", "--oneline", "--partial", "--seq", "--label", "--grew",
-                            "--shrank", "--by", "--peak", "--min-bytes", "--lifetime"}) {
+  if (filter.chooses_reports() || filter.chooses_rows()) return {};
+  for (const char* asked : {"--json", "--oneline", "--partial", "--by", "--peak", "--min-bytes"}) {
     if (arguments.has(asked)) return {};
   }
   constexpr size_t kMost = 200;  // more would take seconds
@@ -352,10 +352,10 @@ int run_show(const Arguments& given, const Streams& streams) {
                      text::remarks_text(context, options.style)
                : text::entries_text(table, context, options.style);
   };
-  std::vector<std::string> files =
+  const std::vector<std::string> files =
       reports::Reports::files(arguments.operands(), arguments.has("--sum"));
   if (arguments.has("--sum")) return show_sum(files, options, reports, entries, streams);
-  if (const auto run = whole_run(arguments, files); run.size() > 1) {
+  if (const auto run = whole_run(arguments, reports.filter(), files); run.size() > 1) {
     const int status = show_sum(run, options, reports, entries, streams);
     if (!options.style.header) return status;
     print(streams, text::remark(fmt::format("live at exit: {} reports added up; what the last one "
