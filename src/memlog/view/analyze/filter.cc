@@ -16,13 +16,10 @@ bool any(const std::vector<StackPattern>& patterns, const profile::Frames& frame
 void LeftOut::add(const std::string& kind, int64_t change) { add({1, kind.empty() ? change : 0}); }
 
 void LeftOut::add(const LeftOut& more) {
-  const auto add_bytes = [](int64_t& sum, int64_t change) {
-    if (__builtin_add_overflow(sum, change, &sum)) sum = change > 0 ? INT64_MAX : INT64_MIN;
-  };
   stacks += more.stacks;
   runtime_stacks += more.runtime_stacks;
-  add_bytes(bytes, more.bytes);
-  add_bytes(runtime_bytes, more.runtime_bytes);
+  add_saturating(bytes, more.bytes);
+  add_saturating(runtime_bytes, more.runtime_bytes);
 }
 
 bool Filter::takes(int64_t number, const std::string& text) const {

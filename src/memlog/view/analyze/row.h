@@ -128,6 +128,11 @@ int64_t gross_growth(const std::vector<Row>& rows);
 
 // Sums with overflow checks.
 
+// Adds; what does not fit 64 bits becomes the nearest that does.
+inline void add_saturating(int64_t& sum, int64_t more) {
+  if (__builtin_add_overflow(sum, more, &sum)) sum = more > 0 ? INT64_MAX : INT64_MIN;
+}
+
 // Adds. Throws std::runtime_error when the sum does not fit 64 bits.
 template <typename Number>
 void add_to(Number& sum, Number more) {

@@ -8,10 +8,6 @@
 namespace mtrace::analyze {
 namespace {
 
-void add_saturating(int64_t& sum, int64_t more) {
-  if (__builtin_add_overflow(sum, more, &sum)) sum = more > 0 ? INT64_MAX : INT64_MIN;
-}
-
 // The number behind the last colon; 0: there is none.
 uint64_t line_of(const std::string& source) {
   const size_t colon = source.rfind(':');

@@ -45,10 +45,8 @@ std::vector<std::string> files_in(const std::string& directory, bool all) {
   }
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
-    const std::string name = entry.path().filename();
-    const bool is_report = name.ends_with(format::kSuffix) ||
-                           name.ends_with(std::string(format::kSuffix) + format::kCompressedSuffix);
-    if (is_report && ::access(entry.path().c_str(), R_OK) != 0) {
+    if (util::is_report_name(entry.path().filename().string()) &&
+        ::access(entry.path().c_str(), R_OK) != 0) {
       throw util::FileError("cannot open " + entry.path().string(), errno);
     }
   }
@@ -67,10 +65,6 @@ Reports::Reports(ReadOptions options)
       resolver_(std::move(options.symbols)),
       resolves_(options.resolve),
       partial_(options.partial) {}
-
-void Reports::exclude(std::vector<analyze::StackPattern> patterns) {
-  for (analyze::StackPattern& pattern : patterns) filter_.exclude.push_back(std::move(pattern));
-}
 
 std::vector<std::string> Reports::files(const std::vector<std::string>& operands, bool all) {
   if (operands.empty()) return files_in(report_directory(), all);

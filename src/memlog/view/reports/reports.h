@@ -76,8 +76,6 @@ class Reports {
 
   const analyze::Filter& filter() const { return filter_; }
 
-  // Also excludes the stacks that match one of these.
-  void exclude(std::vector<analyze::StackPattern> patterns);
   // Leaves out what runtimes keep, and counts it apart.
   void leave_out_runtime() { filter_.runtime = analyze::runtime_keeps(); }
 

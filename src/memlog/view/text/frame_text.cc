@@ -35,6 +35,12 @@ bool is_joint(const analyze::Row& row, const analyze::FoldedFrame& line, bool& j
   return joined = true;
 }
 
+std::string line_name(const Table& table, const analyze::Row& row, const analyze::FoldedFrame& line,
+                      const Style& style) {
+  return line.missing() ? analyze::cut_text(row.depth)
+                        : function_text(table, row.frames[line.frame], style);
+}
+
 // The functions of a stack; folded, without what the first one calls.
 std::vector<std::string> names_of(const Table& table, const analyze::Row& row, const Style& style) {
   std::vector<std::string> out;
@@ -46,8 +52,7 @@ std::vector<std::string> names_of(const Table& table, const analyze::Row& row, c
          style.responsible->folded(row.frames, table.modules(), row.depth)) {
       if (line.inside) continue;
       if (is_joint(row, line, joined)) out.emplace_back(kJoined);
-      out.push_back(line.missing() ? analyze::cut_text(row.depth)
-                                   : function_text(table, row.frames[line.frame], style));
+      out.push_back(line_name(table, row, line, style));
     }
   }
   if (row.cut) out.emplace_back(format::kCutLine);
@@ -121,8 +126,7 @@ std::vector<std::string> caller_names(const Table& table, const analyze::Row& ro
     if (line.inside) continue;
     if (!out.empty() && !style.responsible->tells(row.frames, line.frame, table.modules()))
       continue;
-    std::string name = line.missing() ? analyze::cut_text(row.depth)
-                                      : function_text(table, row.frames[line.frame], style);
+    std::string name = line_name(table, row, line, style);
     // It may call itself.
     if (out.empty() || out.back() != name) out.push_back(std::move(name));
   }

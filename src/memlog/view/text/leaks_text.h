@@ -17,8 +17,7 @@ struct LeaksContext {
   double level = 0;                                      // rate of false alarms
   std::optional<uint64_t> limit;                         // bytes
   analyze::GroupBy group_by = analyze::GroupBy::kStack;  // what a row of the series is
-
-  bool explain = false;  // with the statistics
+  bool explain = false;                                  // with the statistics
   analyze::LeftOut filtered;
 };
 
