@@ -299,7 +299,7 @@ struct LedgerCounters {
 };
 
 // See ledger/stack_table.h. `depth` addresses of kLedgerFrameBytes follow, innermost first, to be
-// extended by their highest bit.
+// extended by their highest bit; then a byte: how many frames there were where the stack was cut.
 struct LedgerStack {
   LedgerCounterSet own;
   uint64_t hash;

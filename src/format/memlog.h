@@ -137,6 +137,8 @@ inline constexpr char kFieldLifetimeMean[] = "lifetime-mean";  // previous repor
 inline constexpr char kFieldLifetimeMax[] = "lifetime-max";    // from allocation to free
 inline constexpr char kFieldAge[] = "age";      // milliseconds since the oldest live block was made
 inline constexpr char kFieldSlack[] = "slack";  // usable less requested bytes of the live blocks
+inline constexpr char kFieldDepth[] = "depth";  // of a stack that was cut: frames that it had, 129:
+                                                // more than 128; when it was counted, if it was
 inline constexpr char kFieldPeak[] = "peak";    // bytes that the stack held at the process's peak
 inline constexpr char kFieldCall[] = "call";    // the function that was called, see calls.h
 inline constexpr char kFieldBefore[] = "before";    // id of the stack that freed the block first

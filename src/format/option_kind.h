@@ -6,7 +6,7 @@
 namespace mtrace::format {
 
 enum class OptionKind : uint8_t {
-  kNumber,    // minimum..maximum, decimal
+  kNumber,    // minimum..maximum, decimal; or a word if it has one as `values`
   kBytes,     // minimum..maximum, decimal, or a smaller number followed by K, M or G
   kChoice,    // one of the values
   kText,      // any text

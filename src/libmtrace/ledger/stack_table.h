@@ -39,7 +39,7 @@ struct alignas(64) StackRecord {
   bool cut : 1;           // there were more frames than depth
   uint8_t call;           // the function that was called (format/calls.h)
   uint8_t guessed;        // index of the first frame that may be wrong; 0: none
-  char frames[];          // `depth` look-up addresses of kFrameBytes, innermost first
+  char frames[];          // `depth` look-up addresses of kFrameBytes, innermost first; whole()
 
   static constexpr size_t kFrameBytes = format::kLedgerFrameBytes;
   // Size of a record, with the bytes that frame() reads behind the last frame.
@@ -57,6 +57,10 @@ struct alignas(64) StackRecord {
   void set_frame(unsigned i, uintptr_t frame) {
     __builtin_memcpy(frames + i * kFrameBytes, &frame, kFrameBytes);
   }
+  // How many frames a stack had that was cut, when it was counted; kMaxDepth + 1: more than that.
+  // 0: not counted.
+  uint8_t& whole() { return reinterpret_cast<uint8_t&>(frames[depth * kFrameBytes]); }
+  uint8_t whole() const { return const_cast<StackRecord*>(this)->whole(); }
 };
 static_assert(offsetof(StackRecord, hash) == 88 && offsetof(StackRecord, frames) == 128);
 

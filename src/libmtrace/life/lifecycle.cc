@@ -126,7 +126,7 @@ const char* set_up_tables(const char* tool, bool again) {
 }
 
 void set_up_records() {
-  set_depth(g_options.depth);
+  set_depth(g_options.depth == UINT64_MAX ? 0 : static_cast<unsigned>(g_options.depth));
   unwind::read_python_frames(python_frames());
   set_short_lived(g_options.temporary_ms);
   count_missed_frees();

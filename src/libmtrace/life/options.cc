@@ -98,7 +98,8 @@ bool is_valid(const Entry& entry, const char* text) {
   switch (entry.kind) {
     case OptionKind::kNumber: {
       const long value = parse_number(text);
-      return value >= entry.minimum && value <= entry.maximum;
+      return (value >= entry.minimum && value <= entry.maximum) ||
+             (value < 0 && entry.values[0] != '\0' && strcmp(text, entry.values) == 0);
     }
     case OptionKind::kBytes: {
       const long value = parse_bytes(text);
@@ -146,6 +147,7 @@ void describe(Writer& out, const Entry& entry, const char* text) {
   switch (entry.kind) {
     case OptionKind::kNumber:
       out.text(" is not a number from ").number(entry.minimum).text(" to ").number(entry.maximum);
+      if (entry.values[0] != '\0') out.text(" or ").text(entry.values);
       break;
     case OptionKind::kBytes:
       if (is_valid(entry, text)) {

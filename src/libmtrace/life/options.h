@@ -9,8 +9,8 @@
 
 namespace mtrace::hook {
 
-// Type of an option by kind: a number or bytes; a signal's number, 0: none; a byte, -1: none; text
-// as given.
+// Type of an option by kind: a number (UINT64_MAX: the word for which it has no number) or bytes; a
+// signal's number, 0: none; a byte, -1: none; text as given.
 template <format::OptionKind kKind>
 using OptionValue = std::conditional_t<
     kKind == format::OptionKind::kNumber || kKind == format::OptionKind::kBytes, uint64_t,

@@ -16,7 +16,6 @@ namespace mtrace::hook {
 // The known walks of each thread, by slot, with the stack that each walk led to.
 [[gnu::visibility(
     "hidden")]] extern unwind::WalkMemory g_known_walks[ledger::ThreadSlots::kMost + 1];
-[[gnu::visibility("hidden")]] extern unsigned g_depth;
 
 // Walks the stack from `caller`, which called the function `form` (record/call_form.h), and returns
 // the index of its record. Slot 0: a thread without one.
@@ -59,7 +58,8 @@ struct FoundStack {
   return {walked, ledger::g_ledger.stacks.record(walked).own};
 }
 
-// Sets how many return addresses are kept, 1 to format::kMaxDepth. Before the first allocation.
+// Sets how many return addresses are kept, 1 to format::kMaxDepth; 0: ten, and more once enough
+// stacks have been cut to tell how many they need. Before the first allocation.
 void set_depth(unsigned depth);
 // For a thread that takes `slot`.
 inline void begin_walks(uint32_t slot) { g_known_walks[slot].forget(); }

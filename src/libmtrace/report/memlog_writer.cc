@@ -73,6 +73,7 @@ void write_entry(Writer& out, const Snapshot& snapshot, const Entry& entry, cons
   if (oldest < now) optional_field(out, format::kFieldAge, ledger::milliseconds_of(now - oldest));
   optional_field(out, format::kFieldSlack, entry.slack);
   optional_field(out, format::kFieldPeak, entry.share);
+  if (stack.cut && stack.depth != 0) optional_field(out, format::kFieldDepth, stack.whole());
   write_related(out, stack);
   if (const char* call = format::call_name(stack.call)) {
     out.text(format::kFieldCall).put('=').text(call).put('\t');

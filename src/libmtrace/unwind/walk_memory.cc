@@ -166,6 +166,11 @@ void WalkMemory::write(Area& area, uint64_t first, const Content& content) {
                  uint64_t{kWritten | count_up_own(area.written)} << 32 | draft.epoch());
 }
 
+uintptr_t* WalkMemory::deep_frames() const {
+  Area* const area = load(area_);
+  return area == nullptr ? nullptr : area->frames;
+}
+
 void WalkMemory::forget() {
   Area* const area = load(area_);
   if (area == nullptr) return;

@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "format/memlog.h"
 #include "unwind/stack_memory.h"
 #include "unwind/walk_draft.h"
 
@@ -26,7 +27,7 @@ struct PythonRuntime;
 
 struct PythonLayout;
 
-// All walks of one memory are of the same depth.
+// A walk that was remembered is found as deep as it was.
 class WalkMemory {
  public:
   // What remember() was given for a walk.
@@ -64,6 +65,10 @@ class WalkMemory {
   // maps memory, more for a larger `depth`.
   void remember(const WalkDraft& draft, unsigned depth, uint32_t stack, void* counters = nullptr,
                 uintptr_t form = 0);
+
+  // Room for the frames of a deep walk, that the thread's stack may not have; a signal handler may
+  // write to it meanwhile. nullptr: nothing has been remembered.
+  uintptr_t* deep_frames() const;
 
   // Forgets all walks. For the thread that takes the memory over, and before walks get another
   // depth or stacks other numbers; no other thread may use the memory meanwhile.
@@ -229,6 +234,7 @@ class WalkMemory {
     uint32_t mask;                  // number of records in use - 1
     uint32_t most;                  // records
     uint32_t written;
+    uintptr_t frames[format::kMaxDepth];  // deep_frames()
 
     static uint64_t start_of_hash(uintptr_t pc, uintptr_t sp) {
       return (pc + (sp << 16)) * kSpread;

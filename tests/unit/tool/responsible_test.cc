@@ -7,6 +7,7 @@
 #include "model/profile/reader.h"
 #include "tool_test.h"
 #include "util/error.h"
+#include "view/analyze/cut_depth.h"
 #include "view/analyze/groups.h"
 
 namespace mtrace::analyze {
@@ -65,9 +66,7 @@ TEST(Responsible, IsMissingWhereTheDepthCutItOff) {
   std::vector<Frame> own = inside;
   own.push_back(in(kApp, "put(int)"));
   EXPECT_FALSE(responsible.missing(own, kModules, 3));
-  EXPECT_EQ(cut_text(2), "(cut at 2 frames, before own code: try MTRACE_DEPTH=32)");
-  EXPECT_EQ(cut_text(40), "(cut at 40 frames, before own code: try MTRACE_DEPTH=80)");
-  EXPECT_EQ(cut_text(128), "(cut at 128 frames, before own code)");
+  EXPECT_EQ(cut_text(2), "(cut at 2 frames, before own code)");
 
   Row row;
   row.frames = inside;
@@ -80,6 +79,36 @@ TEST(Responsible, IsMissingWhereTheDepthCutItOff) {
   EXPECT_EQ(groups.all()[0]->name, cut_text(2));
   row.frames = own;
   EXPECT_EQ(groups.place(row, kModules), 1u);
+}
+
+// Nine tenths of the bytes come from stacks of 40 frames, and as many again from whole ones.
+TEST(CutDepth, IsTheOneThatKeepsNearlyAllWhole) {
+  const auto text = [](const std::vector<std::pair<int64_t, uint64_t>>& stacks, size_t depth) {
+    std::vector<Row> rows;
+    for (const auto& [bytes, whole] : stacks) {
+      Row& row = rows.emplace_back();
+      row.bytes = bytes;
+      row.frames = std::vector<Frame>(depth, in(kStd, "malloc"));
+      row.cut = whole != 1;
+      row.depth = row.cut ? depth : 0;
+      row.whole = whole;
+    }
+    CutDepth cut;
+    cut.add(rows, kModules, Order::kBytes, Responsible());
+    return cut.text();
+  };
+  const std::string begins = "50.0 % is in stacks that were cut before own code";
+  EXPECT_EQ(text({{100, 1}}, 10), "");
+  EXPECT_EQ(text({{95, 1}, {5, 40}}, 10), "") << "not much";
+  EXPECT_EQ(text({{1000, 1}, {900, 40}, {70, 12}, {20, 70}, {10, 129}}, 10),
+            begins + ": memlog run --depth 48 ... (MTRACE_DEPTH=48) keeps 97 % of that whole");
+  EXPECT_EQ(text({{1000, 1}, {100, 128}, {900, 129}}, 10),
+            begins + ": memlog run --depth 128 ... (MTRACE_DEPTH=128) keeps 10 % of that whole");
+  EXPECT_EQ(text({{1000, 1}, {1000, 129}}, 10), begins + ", and deeper than 128 frames");
+  EXPECT_EQ(text({{1000, 1}, {1000, 0}}, 10),
+            begins + ": try memlog run --depth 24 ... (MTRACE_DEPTH=24)");
+  EXPECT_EQ(text({{1000, 1}, {1000, 0}}, 128), begins);
+  EXPECT_EQ(text({{1000, 1}, {-1000, 40}}, 10), "") << "shrank";
 }
 
 TEST(Responsible, IsTheInnermostFrameOfOwnCode) {

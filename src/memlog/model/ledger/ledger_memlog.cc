@@ -176,6 +176,7 @@ class Text : private profile::MemlogText {
     }
     field(format::kFieldSlack, stack.slack);
     if (stack.kind == 0) field(format::kFieldPeak, row.share);
+    if (stack.cut) field(format::kFieldDepth, stack.whole);
     write_related(stack);
     if (const char* call = format::call_name(stack.call)) {
       fmt::format_to(std::back_inserter(out_), "\t{}={}", format::kFieldCall, call);

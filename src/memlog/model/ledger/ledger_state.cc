@@ -127,13 +127,14 @@ bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
     return false;
   }
   const size_t frames = record.depth * format::kLedgerFrameBytes;
-  const char* bytes = arena.at(stack.index, sizeof record + frames, ArenaCopy::kFirst);
+  const char* bytes = arena.at(stack.index, sizeof record + frames + 1, ArenaCopy::kFirst);
   if (bytes == nullptr) return false;
   stack.frames.clear();
   for (const char* frame = bytes + sizeof record; stack.frames.size() < record.depth;
        frame += format::kLedgerFrameBytes) {
     stack.frames.push_back(frame_at(frame));
   }
+  stack.whole = static_cast<uint8_t>(bytes[sizeof record + frames]);
   stack.kind = record.kind <= format::kLedgerKinds ? record.kind : 0;
   stack.call = record.call;
   if (stack.kind != 0 && (record.own.set_aside & format::kLedgerRelated) != 0) {

@@ -23,7 +23,8 @@ constexpr std::string_view kKnownFields[] = {
     format::kFieldFrees,       format::kFieldFreed,       format::kFieldTemporary,
     format::kFieldShortLived,  format::kFieldLifetimeMin, format::kFieldLifetimeMean,
     format::kFieldLifetimeMax, format::kFieldError,       format::kFieldLiveError,
-    format::kFieldAge,         format::kFieldSlack,       format::kFieldPeak};
+    format::kFieldAge,         format::kFieldSlack,       format::kFieldPeak,
+    format::kFieldDepth};
 
 size_t known_field(std::string_view key) {
   return static_cast<size_t>(std::find(std::begin(kKnownFields), std::end(kKnownFields), key) -
@@ -45,7 +46,8 @@ uint64_t& number_field(Entry& entry, size_t field) {
                                &entry.live_error,
                                &entry.age,
                                &entry.slack,
-                               &entry.peak};
+                               &entry.peak,
+                               &entry.whole};
   static_assert(std::size(members) + kFirstNumber == std::size(kKnownFields));
   return *members[field - kFirstNumber];
 }

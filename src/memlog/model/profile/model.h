@@ -159,6 +159,7 @@ struct Entry {
   uint64_t age = 0;         // milliseconds, of the oldest live block; 0 also when absent
   uint64_t slack = 0;       // bytes; 0 also when absent
   uint64_t peak = 0;        // bytes; 0 also when absent
+  uint64_t whole = 0;       // frames that the cut stack had (kFieldDepth); 0 also when absent
   Name call;                // the function that was called; empty when absent
   uint64_t stack = 0;       // id; 0 also when absent
   std::string fields;       // all fields as in the file, separated by tabs

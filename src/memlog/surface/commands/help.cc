@@ -38,10 +38,12 @@ std::string library_options(bool roff) {
       roff ? ""
            : "Options of libmtrace.so: environment variables, read once when a program starts.\n";
   for (const LibraryOption& option : kLibraryOptions) {
-    const std::string values = option.kind != OptionKind::kNumber ? option.values
-                               : option.maximum - option.minimum == 1
-                                   ? fmt::format("{}|{}", option.minimum, option.maximum)
-                                   : fmt::format("{} to {}", option.minimum, option.maximum);
+    const std::string values =
+        option.kind != OptionKind::kNumber ? option.values
+        : option.maximum - option.minimum == 1
+            ? fmt::format("{}|{}", option.minimum, option.maximum)
+            : fmt::format("{} to {}{}{}", option.minimum, option.maximum,
+                          *option.values == '\0' ? "" : " or ", option.values);
     const char* otherwise = *option.otherwise == '\0' ? "unset" : option.otherwise;
     if (roff) {
       out += fmt::format(".TP\n\\fB{}\\fP=\\fI{}\\fP (default: {})\n{}\n", option.variable,

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "util/file.h"
+#include "view/analyze/cut_depth.h"
 #include "view/analyze/function_name.h"
 #include "view/analyze/row.h"
 

@@ -19,16 +19,6 @@ bool tells_more(const std::vector<Frame>& frames, size_t at, size_t known) {
 
 }  // namespace
 
-std::string cut_text(size_t depth) {
-  constexpr size_t kMost = 128;  // that the library keeps
-  constexpr size_t kNext = 32;
-  std::string out = "(cut at " + std::to_string(depth) + " frames, before own code";
-  if (depth < kMost) {
-    out += ": try MTRACE_DEPTH=" + std::to_string(std::min(std::max(2 * depth, kNext), kMost));
-  }
-  return out + ')';
-}
-
 Responsible::Known Responsible::known(const std::vector<Frame>& frames, size_t at,
                                       const std::vector<Module>& modules) const {
   const Frame& frame = frames[at];

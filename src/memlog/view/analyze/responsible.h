@@ -21,10 +21,6 @@ struct FoldedFrame {
   bool missing() const { return frames == 0; }
 };
 
-// Returns what leads a stack that was cut at `depth` frames before any own code: that, and the
-// depth to try.
-std::string cut_text(size_t depth);
-
 // Not for several threads.
 class Responsible {
  public:

@@ -58,7 +58,9 @@ struct Row {
   uint64_t stack = 0;
   profile::Frames frames;  // name modules in Table::modules()
   bool cut = false;
-  size_t depth = 0;   // frames with addresses at which the library cut the stack; 0: it did not
+  size_t depth = 0;  // frames with addresses at which the library cut the stack; 0: it did not
+  uint64_t whole =
+      0;  // frames with addresses that the cut stack had, 129: more than 128; 0: not told
   size_t joined = 0;  // from this frame on it is another stack's (joined.h); 0: none
   // Fields unknown to this program. Merged rows have none, or only those of form_of().
   std::vector<profile::Field> further;

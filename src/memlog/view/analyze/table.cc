@@ -136,6 +136,7 @@ size_t Table::find_or_add(const std::vector<Module>& modules, Row& row, FrameRan
     // stacks the cut is part of what they are.
     if (known.cut != row.cut && range.whole()) continue;
     known.cut |= row.cut;
+    known.whole = std::max(known.whole, row.whole);
     return index;
   }
   same.push_back(rows_.size());

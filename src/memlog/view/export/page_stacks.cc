@@ -14,6 +14,7 @@
 #include "util/file.h"
 #include "util/json.h"
 #include "util/text.h"
+#include "view/analyze/cut_depth.h"
 #include "view/analyze/function_name.h"
 #include "view/analyze/responsible.h"
 

@@ -10,6 +10,7 @@
 #include "format/memlog.h"
 #include "util/file.h"
 #include "util/text.h"
+#include "view/analyze/cut_depth.h"
 #include "view/analyze/function_name.h"
 
 namespace mtrace::exporting {

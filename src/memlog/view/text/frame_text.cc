@@ -5,6 +5,7 @@
 #include "format/memlog.h"
 #include "model/profile/writer.h"
 #include "util/file.h"
+#include "view/analyze/cut_depth.h"
 #include "view/analyze/function_name.h"
 #include "view/analyze/responsible.h"
 

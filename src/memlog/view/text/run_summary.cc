@@ -13,6 +13,7 @@
 #include "model/symbols/symbolizer.h"
 #include "util/file.h"
 #include "util/text.h"
+#include "view/analyze/cut_depth.h"
 #include "view/analyze/groups.h"
 #include "view/analyze/joined.h"
 #include "view/analyze/sum.h"
@@ -296,6 +297,9 @@ std::string process_text(const RunProcess& process, bool python_seen, const Styl
   if (!python_seen) out += python_text(process, sum.table, style);
   const analyze::Order largest = grew ? analyze::Order::kPeak : analyze::Order::kBytes;
   const int64_t all = held_by(sum.table.rows(), largest) + held_by(kept, largest);
+  analyze::CutDepth cut;
+  cut.add(sum.table.rows(), sum.table.modules(), largest, *style.responsible);
+  if (const std::string text = cut.text(); !text.empty()) out += remark(text, style);
   out += nameless_text(sum.table, largest, all, style);
   return out + '\n' + next_text(process, last);
 }

@@ -9,6 +9,7 @@
 #include "model/ledger/ledger_notes.h"
 #include "model/ledger/ledger_state.h"
 #include "util/text.h"
+#include "view/analyze/cut_depth.h"
 #include "view/analyze/table.h"
 #include "view/json/stack.h"
 #include "view/text/frame_text.h"

@@ -33,9 +33,15 @@ void count_unchanged(const std::vector<analyze::Row>& rows, analyze::Order order
 
 uint64_t peak_of(const profile::Header& header) { return header.peak ? header.peak->bytes : 0; }
 
-void count_joined(const std::vector<analyze::Row>& rows, Context& context) {
+// Continues stacks that were cut, if the table has `all` of a report, and counts the others.
+void join(analyze::Table& table, bool all, const Style& style, Context& context) {
+  if (!style.join) return;
+  if (all) analyze::join_cut(table);
+  const std::vector<analyze::Row>& rows = table.rows();
   context.joined += static_cast<size_t>(std::count_if(
       rows.begin(), rows.end(), [](const analyze::Row& row) { return row.joined != 0; }));
+  if (style.responsible == nullptr) return;
+  context.cut.add(rows, table.modules(), style.order, *style.responsible);
 }
 
 // Drops the rows that are not wanted, which the context counts.
@@ -53,7 +59,6 @@ void narrow(analyze::Table& table, const analyze::Filter& filter, const Style& s
     analyze::drop_empty(table.rows(), style.order);
   }
   context.filtered.add(filter.apply(table.rows()));
-  count_joined(table.rows(), context);
 }
 
 }  // namespace
@@ -69,11 +74,11 @@ void each_part(reports::Report& report, const analyze::Filter& filter, const Sty
   report.each([&](profile::Memlog& piece) {
     if (filter.group_by != analyze::GroupBy::kStack) {
       analyze::Table part = analyze::Table::of(piece);
-      if (style.join && report.is_whole()) analyze::join_cut(part);
+      join(part, report.is_whole(), style, context);
       groups.add(part);
     } else if (filter.frames.whole()) {
       analyze::Table part = analyze::Table::of(piece);
-      if (style.join && report.is_whole()) analyze::join_cut(part);
+      join(part, report.is_whole(), style, context);
       narrow(part, filter, style, rows, context);
       action(part);
     } else if (!merged.merge(piece, filter.frames)) {
@@ -112,8 +117,7 @@ analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const anal
       throw std::runtime_error("the sum of all processes does not fit 64 bits");
     }
   }
-  if (style.join && filter.frames.whole()) analyze::join_cut(all);
-  count_joined(all.rows(), context);
+  if (filter.frames.whole()) join(all, true, style, context);
   all = analyze::grouped(std::move(all), filter.group_by, filter.responsible);
   context.growth = analyze::gross_growth(all.rows());
   if (rows == Rows::kChanged || (rows == Rows::kListed && analyze::leaves_out_zero(style.order))) {
