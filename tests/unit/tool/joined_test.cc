@@ -103,5 +103,23 @@ TEST(Joined, IsSaidAndNotForPrograms) {
   }
 }
 
+TEST(Joined, InPicturesAndPagesToo) {
+  TemporaryDirectory directory;
+  const std::string file = directory.path() + "/one.memlog";
+  write_file(file, report_of({"xab.", "qabcm"}));
+  const auto shows = [&](const std::vector<std::string>& format) {
+    std::vector<std::string> words = {"export", file, "-f"};
+    words.insert(words.end(), format.begin(), format.end());
+    const Outcome done = memlog(words);
+    EXPECT_NE(done.out.find("c_"), std::string::npos) << done.err;
+    return done.out.find("(joined)") != std::string::npos;
+  };
+  for (const char* format : {"flamegraph", "dot", "html"}) EXPECT_TRUE(shows({format})) << format;
+  for (const char* format : {"folded", "speedscope", "csv", "jsonl"}) {
+    EXPECT_FALSE(shows({format})) << format;
+  }
+  EXPECT_FALSE(shows({"flamegraph", "--frames=all"}));
+}
+
 }  // namespace
 }  // namespace mtrace::test

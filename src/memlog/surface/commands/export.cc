@@ -23,6 +23,7 @@
 #include "util/progress.h"
 #include "util/text.h"
 #include "util/time.h"
+#include "view/analyze/joined.h"
 #include "view/analyze/row.h"
 #include "view/analyze/series.h"
 #include "view/analyze/table.h"
@@ -469,7 +470,12 @@ int run_export(const Arguments& given, const Streams& streams) {
     return kGood;
   }
   if (format.has(exporting::kOfEvents)) check_events(format, source, reports);
-  const ExportRows rows = export_rows(arguments, order, reports, streams);
+  ExportRows rows = export_rows(arguments, order, reports, streams);
+  if (format.has(exporting::kPicture)) {
+    text::Style style;
+    join_stacks(arguments, style, reports);
+    if (style.join) analyze::join_cut(rows.table);
+  }
   const bool shows_events = format.has(exporting::kKnowsTime) && !source.log().empty() &&
                             order == analyze::Order::kBytes && !arguments.has("--base") &&
                             !arguments.has("--peak") && !arguments.has("--depth") &&

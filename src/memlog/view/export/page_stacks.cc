@@ -16,6 +16,7 @@
 #include "util/text.h"
 #include "view/analyze/cut_depth.h"
 #include "view/analyze/function_name.h"
+#include "view/analyze/joined.h"
 #include "view/analyze/responsible.h"
 
 namespace mtrace::exporting {
@@ -164,20 +165,25 @@ class PageWriter {
 
   void add(const analyze::Table& table, const analyze::Row& row, const Course& course) {
     Value frames = Value::array();
+    const auto place = [&](size_t i) { return i + (row.joined != 0 && i >= row.joined ? 1 : 0); };
     for (size_t i = 0; i < row.frames.size(); ++i) {
+      if (place(i) > frames.size()) frames.push_back(frame_of(analyze::kJoined));
       const size_t frame = frame_of(table, row.frames[i]);
       frames.push_back(frame);
       if (lines_ && responsible_.own(row.frames, i, table.modules())) list(row, i, frame);
     }
     Value folded = Value::array();
+    bool joined = false;
     for (const auto& line : responsible_.folded(row.frames, table.modules(), row.depth)) {
-      if (!line.inside && !line.missing()) folded.push_back(line.frame);
+      if (line.inside || line.missing()) continue;
+      if (analyze::is_joint(row, line, joined)) folded.push_back(row.joined);
+      folded.push_back(place(line.frame));
     }
     if (row.cut || row.frames.empty()) {
       const bool missing = responsible_.missing(row.frames, table.modules(), row.depth);
       folded.push_back(frames.size());
-      frames.push_back(frame_of(format::kCutLine, "", "",
-                                missing ? analyze::cut_text(row.depth) : format::kCutLine));
+      frames.push_back(missing ? frame_of(format::kCutLine, "", "", analyze::cut_text(row.depth))
+                               : frame_of(format::kCutLine));
     }
     add(fmt::format("{:016x}", row.stack), std::move(frames), std::move(folded), course,
         beginning_of(row, table), sizes_json(sizes_, row.stack, course),
@@ -186,7 +192,7 @@ class PageWriter {
   // What is no stack, under a name for it.
   void add(const std::string& name, const Course& course) {
     if (course.empty()) return;
-    add("", Value::array({frame_of(name, "", "", name)}), Value::array({0}), course);
+    add("", Value::array({frame_of(name)}), Value::array({0}), course);
   }
 
   Value json() const {
@@ -219,7 +225,7 @@ class PageWriter {
   }
 
   Value beginning_of(const analyze::Row& row, const analyze::Table& table) {
-    if (row.cut) return nullptr;
+    if (row.cut || row.joined != 0) return nullptr;
     for (size_t at = row.frames.size(); at-- > 0;) {
       if (responsible_.own(row.frames, at, table.modules())) return at;
     }
@@ -241,6 +247,7 @@ class PageWriter {
                     frame.place == profile::Place::kInlined ? "inlined" : module, brief);
   }
 
+  size_t frame_of(const std::string& mark) { return frame_of(mark, "", "", mark); }
   size_t frame_of(const std::string& name, const std::string& source, const std::string& module,
                   const std::string& brief) {
     const std::array<size_t, 4> key = {names_.of(name), sources_.of(source), modules_.of(module),
@@ -298,7 +305,8 @@ int64_t countable(int64_t number) {
 }
 
 Value page_stacks(const PageInput& input) {
-  const analyze::Table& table = input.series.table();
+  analyze::Table table = input.series.table();
+  if (!input.filtered) analyze::join_cut(table);
   const size_t states = input.headers.size();
   Course listed(states);
   std::vector<std::tuple<int64_t, uint64_t, size_t>> order;  // most held, allocated; row

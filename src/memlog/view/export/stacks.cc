@@ -12,6 +12,7 @@
 #include "util/text.h"
 #include "view/analyze/cut_depth.h"
 #include "view/analyze/function_name.h"
+#include "view/analyze/joined.h"
 
 namespace mtrace::exporting {
 namespace {
@@ -46,8 +47,10 @@ std::vector<size_t> Locations::of(const analyze::Row& row) {
   if (responsible_ == nullptr) {
     for (const Frame& frame : row.frames) out.push_back(of(frame));
   } else {
+    bool joined = false;
     for (const auto& line : responsible_->folded(row.frames, table_.modules(), row.depth)) {
       if (line.inside) continue;
+      if (analyze::is_joint(row, line, joined)) out.push_back(cut(analyze::kJoined));
       out.push_back(line.missing() ? cut(analyze::cut_text(row.depth))
                                    : of(row.frames[line.frame]));
     }

@@ -7,6 +7,7 @@
 #include "util/file.h"
 #include "view/analyze/cut_depth.h"
 #include "view/analyze/function_name.h"
+#include "view/analyze/joined.h"
 #include "view/analyze/responsible.h"
 
 namespace mtrace::text {
@@ -28,13 +29,6 @@ std::string short_place(const Table& table, const Frame& frame, bool with_offset
 }
 
 constexpr char kCaller[] = " < ";
-constexpr char kJoined[] = "(joined)";  // what follows is another stack's
-
-// Whether a folded line is the first that another stack has lent. `joined`: one was.
-bool is_joint(const analyze::Row& row, const analyze::FoldedFrame& line, bool& joined) {
-  if (joined || row.joined == 0 || line.missing() || line.frame < row.joined) return false;
-  return joined = true;
-}
 
 std::string line_name(const Table& table, const analyze::Row& row, const analyze::FoldedFrame& line,
                       const Style& style) {
@@ -52,7 +46,7 @@ std::vector<std::string> names_of(const Table& table, const analyze::Row& row, c
     for (const analyze::FoldedFrame& line :
          style.responsible->folded(row.frames, table.modules(), row.depth)) {
       if (line.inside) continue;
-      if (is_joint(row, line, joined)) out.emplace_back(kJoined);
+      if (analyze::is_joint(row, line, joined)) out.emplace_back(analyze::kJoined);
       out.push_back(line_name(table, row, line, style));
     }
   }
@@ -99,7 +93,7 @@ std::vector<std::string> stack_lines(const Table& table, const analyze::Row& row
         out.push_back(analyze::cut_text(row.depth));
         continue;
       }
-      if (is_joint(row, line, joined)) out.emplace_back(kJoined);
+      if (analyze::is_joint(row, line, joined)) out.emplace_back(analyze::kJoined);
       const Frame& frame = row.frames[line.frame];
       const std::string text = line.frames == 1 ? frame_text(table, frame, style)
                                                 : run_text(table, frame, line.frames, style);
