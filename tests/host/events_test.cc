@@ -641,6 +641,30 @@ TEST_F(EventsTest, AreFiltered) {
   EXPECT_NE(json.out.find("\"event\":\"posix_memalign\""), std::string::npos) << json.out;
 }
 
+TEST_F(EventsTest, RefuseTimesThatTheLogDoesNotCover) {
+  const Result result = run(logged({program("event_schedule")}));
+  const std::string path = log_of("event_schedule", result.pid);
+  const std::vector<Line> all = lines(path);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"report", "--from", path, "--at", "99999s"},
+           {"report", "--from", path, "--at", "2001-01-01T00:00:00Z"},
+           {"events", "--time", "99999s..", path},
+           {"events", "--time", "..2001-01-01T00:00:00Z", path},
+           {"events", "--born", "99999s..", path},
+           {"show", "--events", path, "--alive-at", "99999s"}}) {
+    const Result refused = memlog(words);
+    EXPECT_TRUE(refused.exited(1)) << words[0];
+    EXPECT_EQ(refused.out, "") << words[0];
+    EXPECT_NE(refused.err.find(path + ": the log covers "), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find(" to " + all.back().time + " (0s to "), std::string::npos)
+        << refused.err;
+  }
+  EXPECT_EQ(lines(path, {"--time", "0s..99999s"}).size(), all.size());
+  const Result made = memlog({"report", "--from", path, "--at", all.back().time});
+  EXPECT_TRUE(made.exited(0)) << made.err;
+  fs::remove(out() + '/' + lines_of(made.out).at(0));
+}
+
 // What memlog export -f html --sizes tells of a stack whose blocks have two sizes: their average is
 // in neither class.
 TEST_F(EventsTest, GiveThePageTheSizesOfBlocks) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "util/time.h"
+
 namespace mtrace::events {
 namespace {
 
@@ -153,6 +155,16 @@ bool passes_alone(const BlockFilter& filter, const EventLog& log, const LiveBloc
 
 }  // namespace
 
+void require_covered(const std::string& path, const Range& asked, uint64_t started, uint64_t last) {
+  constexpr uint64_t kStep = 100;  // nanoseconds, of the times of events
+  last = std::max(last, started);
+  if (asked.most / kStep >= started / kStep && asked.least <= last) return;
+  throw std::runtime_error(
+      fmt::format("{}: the log covers {} to {} (0s to {:.3f}s), not the time asked for", path,
+                  util::time_text(started, 7), util::time_text(last, 7),
+                  static_cast<double>((last - started) / 1'000'000) / 1000));
+}
+
 bool BlockFilter::any() const {
   return size || address || thread || lifetime || born || freed || alive_at || alive_until ||
          depth || chain_length || chain_age || group_first || group_last || group_interval ||
@@ -162,6 +174,7 @@ bool BlockFilter::any() const {
 BlockSelection::BlockSelection(const std::string& path, const BlockFilter& filter) {
   const Knowledge knowledge(path, filter);
   EventLog log(path);
+  uint64_t last = 0;
   each_block(
       log,
       [&](const LiveBlock& block, uint64_t address, uint64_t ended) {
@@ -170,7 +183,18 @@ BlockSelection::BlockSelection(const std::string& path, const BlockFilter& filte
             passes_alone(filter, log, block, address, ended) && knowledge.holds(block);
         count_ += chosen_[block.id] ? 1 : 0;
       },
-      [](const Event&) {});
+      [&](const Event& event) { last = event.time; });
+  const auto at = [](const std::optional<uint64_t>& time) -> std::optional<Range> {
+    return time && *time != kNever ? std::optional(Range{*time, *time}) : std::nullopt;
+  };
+  for (std::optional<Range> asked :
+       {filter.born, filter.freed, filter.group_first, filter.group_last, at(filter.alive_at),
+        at(filter.alive_until)}) {
+    if (!asked) continue;
+    // Blocks that a child inherited are older than its log.
+    if (log.header().parent != 0) asked->most = UINT64_MAX;
+    require_covered(path, *asked, log.header().started, last);
+  }
 }
 
 }  // namespace mtrace::events

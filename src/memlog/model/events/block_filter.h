@@ -24,6 +24,10 @@ struct Range {
   bool holds(uint64_t value) const { return value >= least && value <= most; }
 };
 
+// Throws std::runtime_error, which says what the log at `path` covers, if all of `asked` is before
+// `started` or after `last`. All are nanoseconds since 1970.
+void require_covered(const std::string& path, const Range& asked, uint64_t started, uint64_t last);
+
 // A block passes if it passes each that is set. Times are nanoseconds since 1970, durations
 // nanoseconds.
 struct BlockFilter {

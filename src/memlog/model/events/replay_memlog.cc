@@ -65,7 +65,8 @@ class Replay {
   void run(const Moment& moment, uint64_t most) {
     Event event;
     while (number_ < most && log_.next(event)) {
-      if (event.time > moment.time) break;
+      past_moment_ = event.time > moment.time;
+      if (past_moment_) break;
       ++number_;
       last_time_ = event.time;
       const bool reached = event.kind == Kind::kReport && event.number == moment.report;
@@ -96,6 +97,7 @@ class Replay {
   uint64_t resident() const { return resident_; }
   const std::vector<std::pair<uint64_t, std::string>>& notes() const { return notes_; }
   bool at_report() const { return at_report_; }
+  bool past_moment() const { return past_moment_; }  // there are events after it
   const LiveBlocks& blocks() const { return blocks_; }
 
  private:
@@ -180,6 +182,7 @@ class Replay {
   uint64_t resident_ = 0;
   std::vector<std::pair<uint64_t, std::string>> notes_;
   bool at_report_ = false;
+  bool past_moment_ = false;
 };
 
 class Text : private profile::MemlogText {
@@ -365,6 +368,12 @@ std::string memlog_at(const std::string& path, const Moment& moment, const Block
   if (moment.report != 0 && !replay.at_report()) {
     throw std::runtime_error(fmt::format("{}: the log has no report {}", path, moment.report));
   }
+  const uint64_t started = replay.log().header().started;
+  if (moment.time != UINT64_MAX && (!replay.past_moment() || moment.time < started)) {
+    Replay whole(path, nullptr);
+    whole.run({}, UINT64_MAX);
+    require_covered(path, {moment.time, moment.time}, started, whole.last_time());
+  }
   std::vector<Counts> stacks = replay.stacks();
   replay.blocks().for_each([&](uint64_t, const LiveBlock& block) {
     if (chosen != nullptr && !chosen->holds(block.id)) return;
@@ -378,8 +387,7 @@ std::string memlog_at(const std::string& path, const Moment& moment, const Block
   }
   const uint64_t taken =
       moment.report != 0 || moment.time == UINT64_MAX ? replay.last_time() : moment.time;
-  return Text(replay, std::move(stacks), std::max(taken, replay.log().header().started), filter)
-      .write();
+  return Text(replay, std::move(stacks), std::max(taken, started), filter).write();
 }
 
 }  // namespace mtrace::events

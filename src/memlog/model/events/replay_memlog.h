@@ -17,7 +17,7 @@ class BlockSelection;
 
 // Returns the text of a memlog of what lived then, and of what every stack had allocated and freed
 // since the log began. Reads the log twice. Throws what reading throws, and std::runtime_error if
-// the log has no such report.
+// the log has no such report, or does not cover the time.
 // With `chosen`, as if the log had these blocks only; `filter` is then what chose them, for a note.
 std::string memlog_at(const std::string& path, const Moment& moment,
                       const BlockSelection* chosen = nullptr, const std::string& filter = {});

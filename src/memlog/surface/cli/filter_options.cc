@@ -256,8 +256,7 @@ class FilterReader {
     range = read_range(arguments_, name, expected, read);
   }
   void times(const char* name, std::optional<Range>& into) {
-    range(name, into, "a range of times like 12:04:31..12:04:32.5 or 3s..4s",
-          [&](std::string_view text) { return moment(text); });
+    into = read_times(arguments_, name, started_);
   }
   void spans(const char* name, std::optional<Range>& into) {
     range(name, into, "a range of times like 100us..5s", read_time_span);
@@ -267,7 +266,7 @@ class FilterReader {
   }
   void time(const char* name, std::optional<uint64_t>& into) {
     if (!arguments_.has(name)) return;
-    into = moment(arguments_.value(name));
+    into = read_moment(arguments_.value(name), started_);
     if (!into) reject(name, "a time like 12:04:31.5 or 3.5s");
   }
   void markers(const char* name, std::optional<std::pair<std::string, std::string>>& into) {
@@ -281,12 +280,6 @@ class FilterReader {
   }
 
  private:
-  std::optional<uint64_t> moment(std::string_view text) const {
-    if (const auto time = events::read_time(text, started_)) return time;
-    const auto since = text::read_duration(text, 1000);
-    if (!since) return std::nullopt;
-    return started_ + *since * 1'000'000;
-  }
   [[noreturn]] void reject(const char* name, const char* expected) const {
     throw UsageError(fmt::format("{}: {} {} is not {}", arguments_.command(), name,
                                  arguments_.value(name), expected));
@@ -350,6 +343,18 @@ PlainRanges read_plain_ranges(const Arguments& arguments) {
       read_range(arguments, "--address", "a range of addresses like 0x5500..0x5600", read_address),
       read_range(arguments, "--thread", "a thread id or a range of them like 4711",
                  [](std::string_view text) { return util::read_unsigned(text); })};
+}
+
+std::optional<uint64_t> read_moment(std::string_view text, uint64_t started) {
+  if (const auto time = events::read_time(text, started)) return time;
+  const auto since = text::read_duration(text, 1000);
+  if (!since) return std::nullopt;
+  return started + *since * 1'000'000;
+}
+
+std::optional<Range> read_times(const Arguments& arguments, const char* name, uint64_t started) {
+  return read_range(arguments, name, "a range of times like 12:04:31..12:04:32.5 or 3s..4s",
+                    [&](std::string_view text) { return read_moment(text, started); });
 }
 
 BlockFilter read_block_filter(const Arguments& arguments, uint64_t started) {

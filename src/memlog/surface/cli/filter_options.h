@@ -58,6 +58,13 @@ struct PlainRanges {
 };
 PlainRanges read_plain_ranges(const Arguments& arguments);
 
+// Reads a time of the day, with a date, or since `started`, the beginning of the log. Returns
+// nanoseconds since 1970.
+std::optional<uint64_t> read_moment(std::string_view text, uint64_t started);
+// Reads a range of these. Throws UsageError.
+std::optional<events::Range> read_times(const Arguments& arguments, const char* name,
+                                        uint64_t started);
+
 // Returns the first of these options that is given; nullptr: none is.
 const char* block_option(const Arguments& arguments);
 

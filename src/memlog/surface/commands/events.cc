@@ -60,10 +60,7 @@ constexpr size_t kEventBatch = 16384;                    // events whose stacks 
 class Filters {
  public:
   Filters(const Arguments& arguments, uint64_t started)
-      : plain_(read_plain_ranges(arguments)),
-        times_(
-            read_range(arguments, "--time", "a range of times like 12:04:31..12:04:32.5",
-                       [&](std::string_view text) { return events::read_time(text, started); })) {
+      : plain_(read_plain_ranges(arguments)), times_(read_times(arguments, "--time", started)) {
     for (const std::string& text : arguments.values("--include")) {
       try {
         patterns_.emplace_back(text);
@@ -86,6 +83,7 @@ class Filters {
     }
     return !times_ || times_->holds(event.time);
   }
+  const std::optional<events::Range>& times() const { return times_; }
   bool need_names() const { return !patterns_.empty(); }
   bool take_stack(uint32_t stack, const text::EventNames& names) const {
     if (patterns_.empty()) return true;
@@ -148,6 +146,7 @@ class Printer {
   // Prints what the log holds now.
   void print_more() {
     for (Event event; log_.next(event);) {
+      last_time_ = event.time;
       ended_ |= event.kind == Kind::kEnd;
       std::string text = foreign_ ? log_malloc2_.take(event, log_) : std::string(event.text);
       if (chosen_ && !chosen_->holds(blocks_.apply(event))) continue;
@@ -164,7 +163,7 @@ class Printer {
   }
   bool ended() const { return ended_; }
 
-  // Says what is missing from the log.
+  // Says what is missing from the log. Throws std::runtime_error: all of it is outside --time.
   int finish() {
     if (!log_.missing_inheritance().empty()) {
       complain(streams_,
@@ -179,6 +178,9 @@ class Printer {
           streams_,
           fmt::format("{}: the log ends inside a chunk: its writer was killed, or still writes",
                       util::escaped(log_.path(), "")));
+    }
+    if (filters_.times()) {
+      events::require_covered(log_.path(), *filters_.times(), log_.header().started, last_time_);
     }
     return kGood;
   }
@@ -226,6 +228,7 @@ class Printer {
   bool begun_ = false;
   size_t last_;  // events to print; 0: all
   bool ended_ = false;
+  uint64_t last_time_ = 0;
   std::vector<Event> batch_;
   std::vector<events::LeftOut> left_out_;  // of the batch
   std::vector<std::string> texts_;         // of the batch; its lines where the style is another's
@@ -267,8 +270,8 @@ const Command& events_command() {
             {"--address", "", "A..B", "Only events with an address in this range: 0x55d0..0x55df."},
             {"--thread", "", "TID", "Only events of this thread, or of a range of threads."},
             {"--time", "", "A..B",
-             R"(Only events in this range of times (UTC): 12:04:31..12:04:32.5, or with a date as the
-         lines have it.)"},
+             R"(Only events in this range of times (UTC): 12:04:31..12:04:32.5, with a date as the
+         lines have it, or since the beginning of the log (3.5s..4s).)"},
             {"--include", "-i", "REGEX",
              R"(Only events whose stack has a matching frame: its function, source line or module;
          function:REGEX, source:REGEX or module:REGEX matches only that part. May be repeated; one
@@ -290,8 +293,8 @@ const Command& events_command() {
             {"--write-log", "", "",
              R"(Write the log of a process whose memory for events is standard input. libmtrace.so
          starts memlog so; of no other use.)"}}),
-       R"(0: done; 1: the log cannot be read; 2: wrong command line, no event log, or parts of it are
-       damaged.)",
+       R"(0: done; 1: the log cannot be read, or covers no time that was asked for; 2: wrong command
+       line, no event log, or parts of it are damaged.)",
        R"(  memlog events app-4711.events | grep 0x55d0c0a01100     the life of an address
   memlog events --size 1M.. app-4711.events
   memlog events -f -i session_open app-4711.events

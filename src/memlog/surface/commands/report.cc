@@ -10,7 +10,6 @@
 #include <map>
 #include <set>
 
-#include "model/events/event_header.h"
 #include "model/events/event_log.h"
 #include "model/events/replay_memlog.h"
 #include "model/ledger/ledger_requests.h"
@@ -24,8 +23,8 @@
 #include "process/run/attachment.h"
 #include "process/run/report_channels.h"
 #include "surface/cli/command.h"
+#include "surface/cli/filter_options.h"
 #include "util/text.h"
-#include "view/text/quantity.h"
 
 namespace mtrace::cli {
 namespace {
@@ -333,10 +332,8 @@ events::Moment moment_of(const std::string& text, uint64_t started) {
   if (text.starts_with(kReport)) {
     const auto number = util::read_unsigned(text.substr(kReport.size()));
     if (number && *number != 0) return {UINT64_MAX, *number};
-  } else if (const auto time = events::read_time(text, started)) {
+  } else if (const auto time = read_moment(text, started)) {
     return {*time, 0};
-  } else if (const auto since = text::read_duration(text, 1000)) {
-    return {started + *since * 1'000'000, 0};
   }
   throw UsageError(fmt::format(
       "report: --at {} is neither a time like 12:04:31.5, nor one since the start like 3.5s, nor "
@@ -425,7 +422,8 @@ const Command& report_command() {
          the current directory. Its changes are those since the log began.)"},
         {"--at", "", "TIME",
          R"(With --from, the moment: a time of day (UTC, 12:04:31.25) or with its date, a time since
-         the start (3.5s), or report:N, where the process wrote report N. Default: the end.)"},
+         the start (3.5s), or report:N, where the process wrote report N. Default: the end. A time
+         that the log does not cover is refused.)"},
         {"--label", "-l", "TEXT",
          "Put this text into the header of the report; at most 256 bytes."},
         {"--attach", "", "", "Attach to a process that is not traced; it stays traced."},
