@@ -48,6 +48,21 @@ TEST_F(ExitLookTest, ComesBeforeHandlersAndDestructors) {
   }
 }
 
+// Each of the nine blocks has two that only it points to.
+TEST_F(ExitLookTest, MentionsWhatElseIsLost) {
+  constexpr char kElse[] =
+      "\nalso indirectly lost 90189 bytes in 18 blocks: see memlog help unreachable\n";
+  const Result result = run_with({}, {program("lost_paths")});
+  EXPECT_NE(result.err.find("): definitely lost at exit 144 bytes in 9 blocks ("),
+            std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find(kElse), std::string::npos) << result.err;
+  const Result checked =
+      run(plain({memlog_tool(), "check", "--unreachable", "--", program("lost_paths")}));
+  EXPECT_TRUE(checked.exited(1)) << checked.how() << checked.err;
+  EXPECT_NE(checked.out.find(kElse), std::string::npos) << checked.out;
+}
+
 // Its ledger is gone by then, so memlog could not find it.
 TEST_F(ExitLookTest, AnExecThatFailedIsNotWaitedFor) {
   const std::string script =

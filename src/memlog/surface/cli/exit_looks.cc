@@ -84,6 +84,22 @@ std::vector<ExitLook> last_looks(std::vector<ExitLook> found) {
   return last;
 }
 
+std::string other_losses_text(const std::vector<ExitLook>& looks, const text::Style& style) {
+  std::string out;
+  for (const auto& [reach, name] :
+       {std::pair(Reach::kIndirect, "indirectly"), std::pair(Reach::kPossible, "possibly")}) {
+    ReachSum sum;
+    for (const ExitLook& look : looks) {
+      sum.bytes += look.sums[static_cast<size_t>(reach)].bytes;
+      sum.blocks += look.sums[static_cast<size_t>(reach)].blocks;
+    }
+    if (sum.blocks == 0) continue;
+    out += fmt::format("{}{} lost {} in {}", out.empty() ? "also " : ", ", name,
+                       text::size_text(sum.bytes, style), text::count_text(sum.blocks, "block"));
+  }
+  return out.empty() ? out : out + ": see memlog help unreachable\n";
+}
+
 ExitLookSettings exit_look_settings(const char* command, const Arguments& arguments,
                                     const std::string& ledgers, const std::string& program) {
   ExitLookSettings settings;
@@ -132,6 +148,9 @@ void ExitLooks::search(ExitLook& found, ledger::LedgerFile& ledger) const {
   suppress(scan, ledger, settings_.suppressions);
   found.unknown = scan.unknown();
   found.blocks = scan.blocks().size();
+  for (size_t i = 0; i < found.blocks; ++i) {
+    found.sums[static_cast<size_t>(scan.reach(i))].add(scan.blocks()[i].size);
+  }
   found.suppressed = suppressed_sum(scan);
   found.lost = process::memlog_of(ledger, lost_state(ledger, scan),
                                   {.trigger = "snapshot",

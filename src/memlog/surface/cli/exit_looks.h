@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -12,8 +13,10 @@
 #include "process/run/exit_holds.h"
 #include "process/run/launch.h"
 #include "surface/cli/arguments.h"
+#include "surface/cli/reach_findings.h"
 #include "view/analyze/filter.h"
 #include "view/analyze/suppressions.h"
+#include "view/text/style.h"
 
 namespace mtrace::cli {
 
@@ -33,13 +36,17 @@ struct ExitLook {
   std::string trouble;  // why the process was not looked at, as in AttachError; empty: it was
   std::string unknown;  // HeapScan::unknown()
   size_t blocks = 0;    // looked at
-  analyze::LeftOut suppressed;  // lost in any way
-  profile::Memlog lost;         // what is definitely lost, as a report without names
+  std::array<ReachSum, 4> sums;  // of these, by Reach
+  analyze::LeftOut suppressed;   // lost in any way
+  profile::Memlog lost;          // what is definitely lost, as a report without names
 };
 
 // Of each process the look that tells what it leaves behind: the last one at its end, or its last
 // leak check if that stood for it.
 std::vector<ExitLook> last_looks(std::vector<ExitLook> found);
+
+// Returns a line on what is indirectly and possibly lost; empty: nothing is.
+std::string other_losses_text(const std::vector<ExitLook>& looks, const text::Style& style);
 
 struct ExitLookSettings {
   std::string ledgers;      // their directory; empty: nothing is looked at

@@ -317,6 +317,9 @@ class Judge {
 
   const analyze::ResponsiblePointer& responsible() const { return reports_.filter().responsible; }
 
+  // Adds a line that decides nothing.
+  void note(const std::string& line) { out_ += line; }
+
   void judge(analyze::Table table, uint64_t limit, const char* what, analyze::LeftOut left_out) {
     const analyze::Filter& filter = reports_.filter();
     table = analyze::grouped(std::move(table), filter.group_by, filter.responsible);
@@ -474,7 +477,11 @@ int run_check(const Arguments& arguments, const Streams& streams) {
     judge.look_at_coverage(growth, options.uncovered);
     judge.judge(std::move(growth.table), *options.max_growth, "grown", left_out);
   }
-  if (options.unreachable) judge_lost(looked_at, reports, judge);
+  if (options.unreachable) {
+    judge_lost(looked_at, reports, judge);
+    const std::string line = other_losses_text(looked_at, style);
+    judge.note(judge.good() || line.empty() ? line : '\n' + line);
+  }
   write_answer(options, arguments, judge, style, streams);
   return judge.good() ? kGood : kFailed;
 }

@@ -209,6 +209,7 @@ std::string lost_text(const RunOptions& options, ExitLooks& looks) {
     out += look.trouble.empty()
                ? text::lost_summary(look.lost, when(look.point), look.blocks, style)
                : fmt::format("not searched for lost blocks: it {}\n", text::plain(look.trouble));
+    out += other_losses_text({look}, style);
     if (look.suppressed.stacks != 0) {
       out += fmt::format("suppressed: {} in {}\n",
                          text::bytes_text(look.suppressed.bytes, style, false),
