@@ -102,6 +102,8 @@ inline constexpr char kPythonOnTrial[] = "on trial: Python frames";
 
 // Beginning of the note that names resident memory which is not malloc's.
 inline constexpr char kResident[] = "resident, not malloc's: ";
+// What it calls memory of no owner.
+inline constexpr char kUnnamed[] = "mapped without a name";
 
 // Name of the `region` of malloc's heaps and large blocks.
 inline constexpr char kRegionMalloc[] = "malloc";

@@ -66,6 +66,9 @@ TEST_F(ResidentTest, SummaryNamesIt) {
   ASSERT_TRUE(ran.exited(0)) << ran.how() << ran.err;
   EXPECT_NE(ran.err.find(note), std::string::npos) << ran.err;
   EXPECT_EQ(ran.err.find("The rest may be"), std::string::npos) << ran.err;
+  const std::string unnamed = "; the stacks that mapped it: MTRACE_MMAP=1 memlog run " +
+                              program("resident") + ' ' + temp() + "/file\n";
+  EXPECT_NE(ran.err.find(unnamed), std::string::npos) << ran.err;
   const auto logs = all_logs();
   ASSERT_EQ(logs.size(), 1u);
   const std::string path = logs.begin()->second.at(0).path;
@@ -77,6 +80,7 @@ TEST_F(ResidentTest, SummaryNamesIt) {
     const std::string text = run(plain(argv)).out;
     EXPECT_NE(text.find(note), std::string::npos) << text;
     EXPECT_EQ(text.find(note), text.rfind(note)) << text;
+    EXPECT_NE(text.find(unnamed), std::string::npos) << text;
     EXPECT_EQ(text.find("The rest may be"), std::string::npos) << text;
   }
 }

@@ -23,7 +23,6 @@ constexpr char kV8Heap[] = "V8 heap";
 constexpr char kJavaHeap[] = "Java heap";
 constexpr char kOwn[] = "mtrace's tables";
 constexpr char kStacks[] = "stacks of threads";
-constexpr char kUnnamed[] = "mapped without a name";
 constexpr char kSupplied[] = "supplied by the program (userfaultfd)";
 constexpr char kOthers[] = "other mappings";  // files for which there is no room
 
@@ -221,7 +220,7 @@ class Regions {
     const bool own =
         sys::own_bytes_in(mapping.start, mapping.end) * 2 > mapping.end - mapping.start;
     if (own) return kind(kOwn);
-    return kind(is_thread_stack(mapping) ? kStacks : kUnnamed);
+    return kind(is_thread_stack(mapping) ? kStacks : format::kUnnamed);
   }
 
   uint32_t kind(const char* name) {

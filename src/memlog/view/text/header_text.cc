@@ -215,7 +215,15 @@ bool is_far(uint64_t resident, uint64_t held) {
 std::string named_remark(const profile::Header& header, const Style& style) {
   std::string out;
   for (const std::string& note : header.notes) {
-    if (note.starts_with(format::kResident)) out += remark(plain(note), style);
+    if (!note.starts_with(format::kResident)) continue;
+    const bool is_hint = note.find(format::kUnnamed) != std::string::npos &&
+                         std::none_of(header.kinds.begin(), header.kinds.end(),
+                                      [](const auto& total) { return total.kind == "mmap"; });
+    out +=
+        remark(plain(note) + (is_hint ? "; the stacks that mapped it: MTRACE_MMAP=1 memlog run " +
+                                            command_text(header)
+                                      : ""),
+               style);
   }
   return out;
 }
