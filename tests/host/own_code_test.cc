@@ -134,7 +134,7 @@ int64_t sum_of_entries(const std::string& text) {
 // Blocks and bytes of the statistics of memlog expire.
 std::pair<int64_t, int64_t> leaked_in(const std::string& text) {
   std::pair<int64_t, int64_t> sum;
-  const std::regex numbers("\n  may leak (\\d+) blocks, (\\d+) bytes");
+  const std::regex numbers("\n  may leak (\\d+) blocks?, (\\d+) bytes");
   for (std::sregex_iterator at(text.begin(), text.end(), numbers), end; at != end; ++at) {
     sum.first += std::stoll((*at)[1]);
     sum.second += std::stoll((*at)[2]);

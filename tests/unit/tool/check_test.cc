@@ -89,7 +89,7 @@ TEST_F(Check, ALeakFailsAndIsNamed) {
   const std::string out = check("-- ./app leak");
   EXPECT_TRUE(
       out.starts_with("hello\nFAILED: live: 1234 bytes in 1 stack, 0 bytes allowed\n\n"
-                      "+1234 bytes  +1 blocks  100.0%"))
+                      "+1234 bytes  +1 block  100.0%"))
       << out;
   EXPECT_NE(out.find("\n    forget  app.cc:11\n    main  app.cc:"), std::string::npos) << out;
   EXPECT_TRUE(out.ends_with("\n1\n")) << out;

@@ -98,7 +98,8 @@ std::string ExpireText::news_line(uint64_t at, const std::string& whose, uint64_
   std::string out = fmt::format("{:>10}  {}", seconds(at), whose);
   if (expired != 0) out += fmt::format("  +{} outlived {} s", expired, seconds(after_ms_));
   if (freed != 0) out += fmt::format("  -{} freed since", freed);
-  return out + fmt::format("  now {} blocks, {} bytes\n", all.may_leak(),
+  return out + fmt::format("  now {}, {} bytes\n",
+                           blocks_text(static_cast<int64_t>(all.may_leak())),
                            all.expired_bytes - all.freed_bytes);
 }
 
@@ -169,10 +170,11 @@ std::string ExpireText::statistics(const analyze::ExpiryGroup& group, const Expi
 std::string ExpireText::numbers(const analyze::ExpiryStack& expiry, const ExpireStatistics& more,
                                 const std::string& where) {
   std::string out = fmt::format(
-      "  may leak {} blocks, {} bytes{}; expired {}, freed after that {}\n"
+      "  may leak {}, {} bytes{}; expired {}, freed after that {}\n"
       "  allocations {}, frees {}",
-      expiry.may_leak(), expiry.expired_bytes - expiry.freed_bytes, where, expiry.expired,
-      expiry.freed, more.allocations, more.lived.frees);
+      blocks_text(static_cast<int64_t>(expiry.may_leak())),
+      expiry.expired_bytes - expiry.freed_bytes, where, expiry.expired, expiry.freed,
+      more.allocations, more.lived.frees);
   if (more.lived.frees != 0) {
     out += fmt::format("; the freed had lived {}, mean {} s, {}",
                        limit_text("min", ">= ", more.lived.least),

@@ -145,25 +145,28 @@ std::string header_text(const profile::Header& header, const Style& style) {
                    "sampled, a block in about every {}: estimates {} their standard errors\n",
                    size_text(*header.sampled, style), plus_minus());
   }
-  fmt::format_to(append, "changed by {}{} in {:+} blocks\n", bytes_text(header.delta.bytes, style),
-                 error_text(header.delta_error.value_or(0), style), header.delta.blocks);
-  fmt::format_to(append, "now {}{} in {} blocks{}{}\n", bytes_text(header.live.bytes, style, false),
-                 error_text(header.live_error.value_or(0), style), header.live.blocks,
+  fmt::format_to(append, "changed by {}{} in {}\n", bytes_text(header.delta.bytes, style),
+                 error_text(header.delta_error.value_or(0), style),
+                 blocks_text(header.delta.blocks, true));
+  fmt::format_to(append, "now {}{} in {}{}{}\n", bytes_text(header.live.bytes, style, false),
+                 error_text(header.live_error.value_or(0), style), blocks_text(header.live.blocks),
                  usable_text(header, style), memory_text(header, style));
   out += peak_text(header, style);
   for (const profile::KindTotal& total : header.kinds) {
-    fmt::format_to(append, "besides, @{}: {} in {} blocks\n", total.kind,
-                   bytes_text(total.live.bytes, style, false), total.live.blocks);
+    fmt::format_to(append, "besides, @{}: {} in {}\n", total.kind,
+                   bytes_text(total.live.bytes, style, false), blocks_text(total.live.blocks));
   }
   if (header.allocated && header.freed) {
-    fmt::format_to(append, "in all allocated {} in {} blocks, freed {} in {} blocks\n",
-                   bytes_text(header.allocated->bytes, style, false), header.allocated->blocks,
-                   bytes_text(header.freed->bytes, style, false), header.freed->blocks);
+    fmt::format_to(
+        append, "in all allocated {} in {}, freed {} in {}\n",
+        bytes_text(header.allocated->bytes, style, false), blocks_text(header.allocated->blocks),
+        bytes_text(header.freed->bytes, style, false), blocks_text(header.freed->blocks));
   }
   out += calls_text(header);
   if (header.inherited && header.inherited->blocks != 0) {
-    fmt::format_to(append, "inherited at fork: {} in {} blocks\n",
-                   bytes_text(header.inherited->bytes, style, false), header.inherited->blocks);
+    fmt::format_to(append, "inherited at fork: {} in {}\n",
+                   bytes_text(header.inherited->bytes, style, false),
+                   blocks_text(header.inherited->blocks));
   }
   out += trouble_text(header, style);
   for (const std::string& note : header.notes) {
@@ -193,13 +196,14 @@ std::string cut_short_remark(const profile::Header& header,
                              const std::optional<profile::CutShort>& cut, const Style& style) {
   if (!cut) return {};
   const profile::Total& all = header.delta;
-  std::string text = fmt::format(
-      "PARTIAL: the file ends at line {}. Read: {} in {} and {:+} blocks", cut->line,
-      bytes_text(cut->sum.bytes, style), count_text(cut->stacks, "stack"), cut->sum.blocks);
-  text += cut->sum == all ? "; this is all of the heap"
-                          : fmt::format("; missing: {} and {:+} blocks",
-                                        bytes_text(all.bytes - cut->sum.bytes, style),
-                                        all.blocks - cut->sum.blocks);
+  std::string text =
+      fmt::format("PARTIAL: the file ends at line {}. Read: {} in {} and {}", cut->line,
+                  bytes_text(cut->sum.bytes, style), count_text(cut->stacks, "stack"),
+                  blocks_text(cut->sum.blocks, true));
+  text += cut->sum == all
+              ? "; this is all of the heap"
+              : fmt::format("; missing: {} and {}", bytes_text(all.bytes - cut->sum.bytes, style),
+                            blocks_text(all.blocks - cut->sum.blocks, true));
   return remark(text, style);
 }
 

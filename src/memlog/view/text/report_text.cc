@@ -29,7 +29,7 @@ std::string long_entry(const Table& table, const Row& row, const Context& contex
   if (!out.empty()) out += "  ";
   out += coloured(bytes_text(row.bytes, style), sign_colour(row.bytes), style);
   out += error_text(analyze::error_of(row), style);
-  if (style.order != Order::kBlocks) out += fmt::format("  {:+} blocks", row.blocks);
+  if (style.order != Order::kBlocks) out += "  " + blocks_text(row.blocks, true);
   const std::string percent = percent_text(row, context.growth, style);
   if (!percent.empty()) out += "  " + coloured(percent, kBold, style);
   if (row.live && style.order != Order::kLive) {
@@ -235,7 +235,7 @@ std::string lead_text(const Row& row, uint64_t peak, const Style& style) {
     case Order::kStack:
       return {};
     case Order::kBlocks:
-      return fmt::format("{:+} blocks", row.blocks);
+      return blocks_text(row.blocks, true);
     case Order::kLive:
       return row.live ? "live " + size_text(*row.live, style) : "";
     case Order::kAllocations:

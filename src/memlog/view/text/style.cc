@@ -58,6 +58,11 @@ std::string count_text(uint64_t number, const char* what) {
   return fmt::format("{} {}{}", util::grouped(number), what, number == 1 ? "" : "s");
 }
 
+std::string blocks_text(int64_t blocks, bool sign) {
+  return fmt::format("{}{} block{}", sign && blocks >= 0 ? "+" : "", blocks,
+                     blocks == 1 || blocks == -1 ? "" : "s");
+}
+
 std::string remark(const std::string& text, const Style& style) {
   return coloured("note: " + text, kYellow, style) + '\n';
 }

@@ -57,6 +57,9 @@ std::string share_text(uint64_t part, uint64_t all);
 // Returns "1 block", "2,000 blocks".
 std::string count_text(uint64_t number, const char* what);
 
+// Returns "1 block", "2000 blocks"; with `sign` "+1 block".
+std::string blocks_text(int64_t blocks, bool sign = false);
+
 // Returns a line of the listing with something the reader must know.
 std::string remark(const std::string& text, const Style& style);
 

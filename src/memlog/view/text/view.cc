@@ -139,10 +139,10 @@ std::string view_header(const std::vector<analyze::ProcessSum>& sums, const Styl
   std::string out;
   for (const analyze::ProcessSum& process : sums) {
     const profile::Header& last = process.last;
-    out += fmt::format("{}, pid {}: {} in {} blocks, from {} {}, the last taken {}\n",
-                       plain(last.program), last.pid, bytes_text(process.total.bytes, style, false),
-                       process.total.blocks, process.reports,
-                       process.reports == 1 ? "report" : "reports", last.taken);
+    out += fmt::format("{}, pid {}: {} in {}, from {}, the last taken {}\n", plain(last.program),
+                       last.pid, bytes_text(process.total.bytes, style, false),
+                       blocks_text(process.total.blocks), count_text(process.reports, "report"),
+                       last.taken);
     out += peak_text(last, style) + coverage_remarks(last, style);
     for (const std::string& note : process.notes) out += remark(plain(note), style);
     for (const std::string& why : process.incomplete) out += remark(plain(why), style);
