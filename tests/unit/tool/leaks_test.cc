@@ -46,6 +46,27 @@ std::string leaks_of(const std::string& kind, const std::string& frames) {
   return result.out;
 }
 
+// The sample's growing function with a second line, whose stack fills up.
+TEST(Leaks, NamesWhatTellsTheLinesOfAFunctionApart) {
+  constexpr char kHint[] = "\n--group-by line tells the lines of a function apart";
+  const std::string golden = test::source_dir() + "/tests/golden/app-5000-";
+  test::TemporaryDirectory directory;
+  for (int seq = 2; seq <= 8; ++seq) {
+    const std::string name = std::to_string(seq) + ".memlog";
+    std::string text = test::read_file(golden + name);
+    constexpr std::string_view kCache = "\tcache\tcache.c:4";
+    const size_t at = text.find(kCache);
+    if (at != std::string::npos) text.replace(at, kCache.size(), "\tleaky\tleak.c:9");
+    test::write_file(directory / ("app-5000-" + name), text);
+  }
+  const std::string two = test::memlog({"leaks", directory.path()}).out;
+  EXPECT_NE(two.find("  2 stacks\n    leaky"), std::string::npos) << two;
+  EXPECT_NE(two.find(kHint), std::string::npos) << two;
+  const std::string by_line = test::memlog({"leaks", "--group-by", "line", directory.path()}).out;
+  EXPECT_NE(by_line.find("1 line grows"), std::string::npos) << by_line;
+  EXPECT_EQ(by_line.find(kHint), std::string::npos) << by_line;
+}
+
 TEST(Leaks, NoneInAProgramWithout) {
   const std::string out = leaks_of("none", "1..");
   EXPECT_NE(out.find("\nno stack grows\n"), std::string::npos) << out;

@@ -187,6 +187,9 @@ TEST_F(Simulated, CachesAreToldApart) {
   EXPECT_EQ(course_of({3, 3, 3, 3, 3}, 0.01), Course::kFlat);
   EXPECT_EQ(course_of({1, 9, 2, 8, 3, 7, 2, 9}, 0.01), Course::kSwings);
   EXPECT_EQ(course_of({9, 8, 7, 5, 3, 1}, 0.01), Course::kShrinks);
+  EXPECT_EQ(course_of({9, 9, 9, 4, 4, 2}, 0.01), Course::kShrinks);
+  EXPECT_EQ(course_of({64, 128, 128, 256, 256, 256}, 0.01), Course::kSteps);
+  EXPECT_EQ(course_of({0, 5, 0, 5, 5, 0}, 0.01), Course::kReturns);
 }
 
 // The interval holds the true slope as often as it says.

@@ -25,9 +25,10 @@ constexpr char kLeaksHelp[] = R"(
 Finds functions whose memory grows over the reports of a process, by the stacks that they are
 responsible for (--group-by stack shows each stack). Take the reports at comparable states, for
 example after each round of the same work. What they hold at these states is a series of
-numbers. A function or stack grows if its series rises more often than chance allows (the rank test of Mann and
-Kendall, which makes no assumption about the distribution of noise) and has not slowed down. Caches
-that fill up are told apart, as are stacks that changed once, swing or shrink. The rate of growth is
+numbers. A function or stack grows if its series rises more often than chance allows (the rank test
+of Mann and Kendall, which makes no assumption about the distribution of noise) and has not slowed
+down. Caches that fill up are told apart, as are stacks that changed once, grew in a few steps,
+swing, came and went, or shrink. The rate of growth is
 the median of the slopes between all pairs of reports (Theil and Sen), with its 95 percent
 confidence interval.
 

@@ -222,7 +222,11 @@ Course course_of(const std::vector<int64_t>& values, double level) {
   std::vector<int64_t> mirrored;
   mirrored.reserve(values.size());
   for (const int64_t value : values) mirrored.push_back(-value);
-  return growth_probability(mirrored) <= level ? Course::kShrinks : Course::kSwings;
+  if (growth_probability(mirrored) <= level || std::is_sorted(mirrored.begin(), mirrored.end())) {
+    return Course::kShrinks;
+  }
+  if (std::is_sorted(values.begin(), values.end())) return Course::kSteps;
+  return values.front() == values.back() ? Course::kReturns : Course::kSwings;
 }
 
 const char* course_name(Course course) {
@@ -231,12 +235,16 @@ const char* course_name(Course course) {
       return "flat";
     case Course::kGrows:
       return "grows";
+    case Course::kSteps:
+      return "grew in steps";
     case Course::kFills:
       return "fills up";
     case Course::kStep:
       return "changed once";
     case Course::kSwings:
       return "swings";
+    case Course::kReturns:
+      return "came and went";
     case Course::kShrinks:
       return "shrinks";
   }

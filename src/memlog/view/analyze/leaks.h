@@ -35,10 +35,12 @@ Slope slope(const std::vector<int64_t>& values);
 enum class Course {
   kFlat,     // always the same
   kGrows,    // rises more often than chance allows, and still does
+  kSteps,    // only rises, but too seldom to tell from chance: a vector that doubles
   kFills,    // rose, then hardly any more: a cache
   kStep,     // changed once
   kSwings,   // up and down
-  kShrinks,  // falls more often than chance allows
+  kReturns,  // the same, and ends as it began
+  kShrinks,  // falls more often than chance allows, or only falls
 };
 
 // Classifies a series. `level`: the rate of false alarms, that is, of series taken for growing

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "util/text.h"
@@ -114,6 +115,14 @@ std::string leaks_text(const Series& series, const std::vector<Finding>& finding
     out += fmt::format("\n{} {}: {} a report in all{}\n", count_text(leaks, row),
                        leaks == 1 ? "grows" : "grow", rate_text(growth.middle, style),
                        context.explain ? interval_text(growth, style) : "");
+    const auto is_several = [&](const Finding& finding) {
+      const Row& one = series.table().rows()[finding.row];
+      return finding.course == Course::kGrows && one.group != nullptr && one.group->stacks > 1;
+    };
+    if (context.group_by == analyze::GroupBy::kFunction &&
+        std::any_of(findings.begin(), findings.end(), is_several)) {
+      out += "--group-by line tells the lines of a function apart, --group-by stack its callers\n";
+    }
     if (context.limit) out += forecast_text(series, growth, *context.limit, style);
   }
   if (context.explain) {
