@@ -39,5 +39,13 @@ TEST(Tree, EachLevelAddsUp) {
   }
 }
 
+// As those of show: also of a part of the stacks.
+TEST(Tree, SharesOfThePeakAreOfTheProcess) {
+  const test::Outcome result =
+      test::memlog({"tree", "--peak", "--exclude", "load",
+                    test::source_dir() + "/tests/golden/app-4600-2.memlog"});
+  EXPECT_NE(result.out.find("  0.0%  all\n"), std::string::npos) << result.out;
+}
+
 }  // namespace
 }  // namespace mtrace

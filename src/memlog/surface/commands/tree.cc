@@ -20,10 +20,10 @@ namespace {
 
 constexpr char kTreeHelp[] = R"(
 Prints the stacks of each report as a tree: the functions of the program that allocate first, and
-below them their callers, as far as these differ; with --invert from main inward. Each branch shows the bytes and
-blocks of all stacks in it and its share of the total: of all growth (or of all shrinkage, if that
-is larger), or of the key that --by names. A function with a single caller is followed by that
-caller without numbers, since they are the same.
+below them their callers, as far as these differ; with --invert from main inward. Each branch shows
+the bytes and blocks of all stacks in it and its share of the total: of all growth (or of all
+shrinkage, if that is larger), or of the key that --by names; with --peak, of the process's peak. A
+function with a single caller is followed by that caller without numbers, since they are the same.
 
 Branches below the threshold are folded into one line, "in N places". Allocation functions and what
 the program called to get there are left out, and a run of library functions between its own is one
@@ -62,8 +62,8 @@ int run_tree(const Arguments& given, const Streams& streams) {
   join_stacks(arguments, style, reports);
   leave_out_runtime(arguments, style, reports);
   if (arguments.has("--full")) style.responsible = nullptr;
-  const analyze::TreeShape shape = {style.order, arguments.has("--invert"), style.responsible.get(),
-                                    threshold};
+  analyze::TreeShape shape = {style.order, arguments.has("--invert"), style.responsible.get(),
+                              threshold};
   const std::vector<std::string> files =
       reports::Reports::files(arguments.operands(), arguments.has("--sum"));
   if (arguments.has("--sum")) {
@@ -72,6 +72,7 @@ int run_tree(const Arguments& given, const Streams& streams) {
     const int status = complain_incomplete(sums, streams);
     const analyze::Table table =
         text::table_of(sums, reports.filter(), style, text::Rows::kChanged, context);
+    shape.peak = context.peak;
     if (as_json) {
       json::Value answer = json::answer("tree");
       answer["processes"] = json::processes(sums);
@@ -89,6 +90,7 @@ int run_tree(const Arguments& given, const Streams& streams) {
     text::Context context;
     const analyze::Table table =
         text::table_of(report, reports.filter(), style, text::Rows::kChanged, 0, context);
+    shape.peak = context.peak;
     if (as_json) {
       json::Value one = json::report(report.head());
       json::put_left_out(one, context.filtered);

@@ -155,7 +155,9 @@ Tree make_tree(const Table& table, const std::string& kind, const TreeShape& sha
   for (const Row& row : table.rows()) {
     if (row.kind == kind) builder.add_row(tree.root, row);
   }
-  tree.whole = whole_of(table, kind, shape.order);
+  tree.whole = kind.empty() && shape.order == Order::kPeak && shape.peak != 0
+                   ? static_cast<int64_t>(shape.peak)
+                   : whole_of(table, kind, shape.order);
   arrange(tree.root, shape, std::abs(static_cast<double>(tree.whole)) * shape.threshold / 100);
   return tree;
 }

@@ -31,6 +31,7 @@ struct TreeShape {
   // Folds stacks: they begin with the responsible frame. Null: all frames are nodes.
   const Responsible* responsible = nullptr;
   double threshold = 1.0;  // least size of a node, in percent of `whole`
+  uint64_t peak = 0;       // of the process: 100 percent of Order::kPeak
 };
 
 struct Tree {
@@ -42,7 +43,8 @@ struct Tree {
 // where these are unknown, module and function or offset. Children are sorted by the order's
 // quantity; those below the threshold become one node at the end. `whole` is the sum of the
 // positive rows or of the negative ones, whichever is further from 0; for age and lifetime, the
-// largest value. Throws std::runtime_error when a sum does not fit 64 bits.
+// largest value; for heap blocks at the peak, `shape.peak`. Throws std::runtime_error when a sum
+// does not fit 64 bits.
 Tree make_tree(const Table& table, const std::string& kind, const TreeShape& shape);
 
 }  // namespace mtrace::analyze
