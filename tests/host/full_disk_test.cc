@@ -1,7 +1,9 @@
 // What memlog run says of files that could not be written in full.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <regex>
 
 #include "host_test.h"
 
@@ -52,9 +54,9 @@ TEST_F(FullDiskTest, AnEventLogThatEndsEarlyIsTold) {
       "run", "--quiet", "--events", "-o", place(), program("random_sizes"), "300000"};
   const Result result = run_on("1m", "0", words);
   EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
-  EXPECT_NE(
-      result.err.find(".events ends early: No space left on device; what is in it can be read"),
-      std::string::npos)
+  EXPECT_TRUE(std::regex_search(
+      result.err, std::regex(R"(\.events ends early, at 20[-0-9T:.]*Z: No space left on device; )"
+                             "what is in it can be read")))
       << result.err;
   const std::set<std::string> logs = files(".events");
   ASSERT_EQ(logs.size(), 1u);
@@ -77,11 +79,35 @@ TEST_F(FullDiskTest, NothingEmptyIsLeft) {
       run_on("4k", "4096",
              {"run", "--quiet", "--events", "-o", place(), program("random_sizes"), "300000"});
   EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
-  EXPECT_NE(result.err.find("could not write to " + place() + ": 1 report is in " + temp() + "\n"),
+  EXPECT_NE(result.err.find("could not write to " + place() +
+                            ": No space left on device; 1 report is in " + temp() + "\n"),
             std::string::npos)
       << result.err;
   EXPECT_EQ(files(".events"), std::set<std::string>());
   EXPECT_EQ(files(".timeline"), std::set<std::string>());
+}
+
+// A report fits, and the one with names, which would replace it, does not.
+TEST_F(FullDiskTest, NamesGoWhereThereIsRoom) {
+  if (!can_mount()) GTEST_SKIP() << "needs mount namespaces";
+  Command raw = plain({memlog_tool(), "run", "--quiet", "-o", temp() + "/raw", "/usr/bin/python3",
+                       "-c", "import json"});
+  raw.env["MTRACE_RESOLVER"] = "none";
+  run(raw);
+  uintmax_t size = 0;
+  for (const auto& entry : fs::directory_iterator(temp() + "/raw")) {
+    size = std::max(size, entry.file_size());
+  }
+  ASSERT_GT(size, 100'000u);
+  const Result result =
+      run_on(std::to_string(size * 3 / 2).c_str(), "0",
+             {"run", "--quiet", "-o", place(), "/usr/bin/python3", "-c", "import json"});
+  const std::string path = "(" + place() + "/(python3-[0-9]+-1.memlog))";
+  EXPECT_TRUE(std::regex_search(
+      result.err, std::regex("^no names in " + path +
+                             ": it could not be replaced: No space left on device; memlog resolve "
+                             "-o OTHER-DIRECTORY/\\2 \\1 adds them\n$")))
+      << result.err;
 }
 
 // The ledger of a killed program is all that tells of its end.

@@ -322,7 +322,7 @@ TEST_F(LedgerTest, NoRoomToGrow) {
   EXPECT_EQ(logs[0].get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
   const std::string note = logs[0].get("note");
   EXPECT_TRUE(note.starts_with("the ledger file lacks ") &&
-              note.ends_with(" bytes of tables (error 27); this report is complete"))
+              note.ends_with(" bytes of tables (file size limit reached); this report is complete"))
       << note;
 }
 
@@ -334,7 +334,7 @@ TEST_F(LedgerTest, NoRoomAtAll) {
   EXPECT_EQ(result.err, "");
   ASSERT_EQ(all_logs().size(), 1u);
   EXPECT_EQ(logs_of(result.pid)[0].get("note"),
-            "no ledger was made at " + temp() + "/there/is/none (error 2)");
+            "no ledger was made at " + temp() + "/there/is/none (no such directory)");
 }
 
 }  // namespace

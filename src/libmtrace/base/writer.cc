@@ -49,6 +49,30 @@ Writer& Writer::padded(uint64_t value, unsigned digits) {
   return bytes(text + begin, sizeof text - begin);
 }
 
+Writer& Writer::reason(int error) {
+  switch (error) {
+    case ENOENT:
+      return text("no such directory");
+    case ENOTDIR:
+      return text("not a directory");
+    case EACCES:
+    case EPERM:
+      return text("permission denied");
+    case EROFS:
+      return text("read-only file system");
+    case ENOSPC:
+      return text("no space left on device");
+    case EDQUOT:
+      return text("disk quota exceeded");
+    case EFBIG:
+      return text("file size limit reached");
+    case ENOMEM:
+      return text("no memory");
+    default:
+      return text("error ").number(static_cast<unsigned>(error));
+  }
+}
+
 Writer& Writer::number(uint64_t value) { return padded(value, 1); }
 
 Writer& Writer::signed_number(int64_t value) {

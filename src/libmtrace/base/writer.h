@@ -34,6 +34,7 @@ class Writer {
   Writer& hex(uint64_t value, unsigned digits = 0);  // lower case, padded to `digits`
   Writer& time(uint64_t nanoseconds_since_1970);     // 2026-11-20T20:15:31.123456Z
   Writer& padded(uint64_t value, unsigned digits);   // decimal with leading zeros
+  Writer& reason(int error);  // why a file could not be made or written, from errno
 
   // Writes the buffer out (with a file) or terminates the text. 0 or a negative errno: -ENOBUFS
   // when the text did not fit.

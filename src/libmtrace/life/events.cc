@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <cstring>
+
 #include "base/file.h"
 #include "base/process.h"
 #include "base/stamp.h"
 #include "base/writer.h"
 #include "events/logging.h"
+#include "format/escape.h"
 #include "life/fork.h"
 #include "life/lifecycle.h"
 #include "life/options.h"
@@ -14,11 +17,13 @@
 #include "record/tracker.h"
 #include "report/event_writer.h"
 #include "report/host.h"
+#include "report/output.h"
 
 namespace mtrace::hook {
 namespace {
 
 const char* g_why_none = nullptr;
+int g_file_error = 0;  // errno of the log's file, if that is why
 
 void set_logging(bool on) {
   events::set_logging(on);
@@ -41,15 +46,22 @@ void begin_events() {
   g_free_stacks = g_options.events_free_stacks;
   g_why_none = start_log();
   // During an attach the process's threads are stopped.
-  if (g_why_none == nullptr && !is_late()) report::await_event_log(&g_why_none);
+  if (g_why_none == nullptr && !is_late()) report::await_event_log(&g_why_none, &g_file_error);
   if (g_why_none != nullptr) set_logging(false);
 }
 
 void say_when_not_logged() {
   if (g_why_none == nullptr) return;
-  char line[256];
+  char line[2 * report::kPathCapacity];
   Writer out(line, sizeof line);
-  out.text("mtrace: MTRACE_EVENTS: no event log: ").text(g_why_none).put('\n').finish();
+  out.text("mtrace: MTRACE_EVENTS: no event log: ").text(g_why_none);
+  if (g_file_error != 0) {
+    const bool beside_reports = strcmp(g_options.events, "1") == 0;
+    const char* const place = beside_reports ? report::output_directory() : g_options.events;
+    out.escaped(place, strlen(place), format::kReservedNone).text(": ");
+    out.reason(g_file_error);
+  }
+  out.put('\n').finish();
   sys::write_all(STDERR_FILENO, line, out.size());
 }
 
@@ -67,7 +79,7 @@ void resume_events() {
 
 void log_fork() {
   if (!events::logs()) return;
-  report::await_event_log(nullptr);
+  report::await_event_log(nullptr, nullptr);
   report::note_fork();
   t_thread.fork = events::fork_begins(t_thread.slot);
 }

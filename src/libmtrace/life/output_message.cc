@@ -14,30 +14,6 @@
 #include "report/output.h"
 
 namespace mtrace::hook {
-namespace {
-
-void put_reason(Writer& out, long error) {
-  switch (error) {
-    case ENOENT:
-      out.text("no such directory");
-      break;
-    case ENOTDIR:
-      out.text("not a directory");
-      break;
-    case EACCES:
-      out.text("permission denied");
-      break;
-    case EROFS:
-      out.text("read-only file system");
-      break;
-    default:
-      out.text("error ").number(error);
-      break;
-  }
-}
-
-}  // namespace
-
 void say_when_elsewhere(char* const* envp) {
   if (g_options.signal == 0 && !g_options.exit_report) return;
   const report::OutputCheck check = report::check_output(sys::real_time());
@@ -51,7 +27,7 @@ void say_when_elsewhere(char* const* envp) {
   const char* const directory = report::output_directory();
   out.text("mtrace: cannot write reports to ");
   out.escaped(directory, strlen(directory), format::kReservedNone).text(": ");
-  put_reason(out, -check.error);
+  out.reason(static_cast<int>(-check.error));
   if (check.instead == nullptr) {
     out.text(", nor to $TMPDIR or /tmp");
   } else {

@@ -222,9 +222,10 @@ const char* start_event_writer(const EventSettings& settings) {
 
 void note_fork() { g_fork_time = sys::real_time(); }
 
-void await_event_log(const char** why) {
+void await_event_log(const char** why, int* error) {
   if (g_header == nullptr || is_open() || why == nullptr) return;
-  *why = "its file cannot be made there";
+  *error = load(g_header->error);
+  *why = *error != 0 ? "cannot write " : "its writer has ended";
   finish_event_writer(EventsState::kEnded, 0);
 }
 

@@ -19,8 +19,9 @@ struct EventSettings {
 // Makes the rings and starts the writer. Returns nullptr, or a static text: why there is no log.
 const char* start_event_writer(const EventSettings& settings);
 // Waits until the writer has made the log's file, at most 20 seconds (a busy machine). `why`, if
-// given, receives the reason when the writer has given up, and the log then ends.
-void await_event_log(const char** why);
+// given, receives the reason when the writer has given up, and the log then ends; `error` the errno
+// of the log's file, which stands behind the reason, or 0.
+void await_event_log(const char** why, int* error);
 // Call before a fork: stores the time at which the child leaves its parent's log.
 void note_fork();
 // In the child of a fork: leaves its parent's writer and rings, once. `fork`: the number of the

@@ -236,12 +236,14 @@ void write_ledger_notes(Writer& out) {
   }
   if (g_error != 0) {
     note().text("no ledger was made at ").escaped(g_place, strlen(g_place), format::kReservedNone);
-    out.text(" (error ").number(g_error).text(")\n");
+    out.text(" (").reason(g_error).text(")\n");
   }
   const format::LedgerHeader* header = sys::g_table_header;
   if (header == nullptr || load(header->missing) == 0) return;
   note().text("the ledger file lacks ").number(load(header->missing)).text(" bytes of tables");
-  out.text(" (error ").number(load(header->missing_error)).text("); this report is complete\n");
+  out.text(" (")
+      .reason(static_cast<int>(load(header->missing_error)))
+      .text("); this report is complete\n");
 }
 
 }  // namespace mtrace::report

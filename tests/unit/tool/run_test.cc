@@ -65,9 +65,9 @@ TEST_F(Run, SaysWhereReportsWentInstead) {
   EXPECT_NE(out.find("\npeak "), std::string::npos) << out;
   EXPECT_EQ(out.find("raw system call"), std::string::npos) << out;
   EXPECT_NE(out.find("\nreports: " + directory_.path() + "/tmp/rmdir-"), std::string::npos) << out;
-  EXPECT_NE(
-      out.find("\ncould not write to reports: 1 report is in " + directory_.path() + "/tmp\n"),
-      std::string::npos)
+  EXPECT_NE(out.find("\ncould not write to reports: No such file or directory; 1 report is in " +
+                     directory_.path() + "/tmp\n"),
+            std::string::npos)
       << out;
 }
 
@@ -79,7 +79,9 @@ TEST_F(Run, CountsWhatItsChildrenWroteElsewhere) {
           "\n3 processes have reported, those with the most resident memory first, shells last\n"),
       std::string::npos)
       << out;
-  EXPECT_NE(out.find("\ncould not write to reports: 3 reports are in "), std::string::npos) << out;
+  EXPECT_NE(out.find("\ncould not write to reports: No such file or directory; 3 reports are in "),
+            std::string::npos)
+      << out;
 }
 
 TEST_F(Run, MissingDirectoryIsNoName) {
@@ -91,7 +93,8 @@ TEST_F(Run, MissingDirectoryIsNoName) {
                                   directory_.path())))
       << out;
   EXPECT_NE(out.find("/tmp/true-"), std::string::npos) << out;
-  EXPECT_NE(out.find("could not write to " + directory_.path() + "/no/such: 1 report is in "),
+  EXPECT_NE(out.find("could not write to " + directory_.path() +
+                     "/no/such: No such file or directory; 1 report is in "),
             std::string::npos)
       << out;
   EXPECT_EQ(out.find("such-"), std::string::npos) << out;
@@ -126,8 +129,8 @@ TEST_F(Run, SaysWhichReportsLackNames) {
                          "perl -e 1\"; ls perl-*.memlog",
                          raw * 5 / 4 / 1024));
   const std::string name = out.substr(out.rfind("perl-"), out.rfind('\n') - out.rfind("perl-"));
-  EXPECT_EQ(out, fmt::format("no names in {0}: it could not be replaced; memlog resolve {0} adds "
-                             "them\n{0}\n",
+  EXPECT_EQ(out, fmt::format("no names in {0}: it could not be replaced: File too large; memlog "
+                             "resolve {0} adds them\n{0}\n",
                              name));
   EXPECT_EQ(script("rm perl-*; MTRACE_EXIT_WAIT=0 $memlog run -q --output . perl -e 1; grep -l "
                    "'resolved: no' perl-* || true"),

@@ -1,5 +1,7 @@
 // memlog run: a program under the library, and what became of its heap.
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,7 +31,9 @@
 #include "surface/cli/command.h"
 #include "surface/cli/exit_looks.h"
 #include "surface/cli/tracing_options.h"
+#include "util/file.h"
 #include "util/text.h"
+#include "util/time.h"
 #include "view/reports/merged_reports.h"
 #include "view/reports/report_namer.h"
 #include "view/reports/run_reports.h"
@@ -66,13 +70,30 @@ std::string summary(const RunOptions& options, const reports::RunReports& found,
   return out;
 }
 
+// Why the directory did not take `files`, which are elsewhere: ": REASON". Empty: it is not known.
+std::string refusal_text(const std::string& directory, const std::vector<std::string>& files) {
+  int error = 0;
+  if (::access(directory.c_str(), W_OK | X_OK) != 0) error = errno;
+  struct statvfs room = {};
+  if (error == 0 && ::statvfs(directory.c_str(), &room) == 0) {
+    for (const std::string& file : files) {
+      struct stat state = {};
+      if (::stat(file.c_str(), &state) != 0) continue;
+      const uint64_t free = uint64_t{room.f_bavail} * room.f_frsize;
+      if (free < static_cast<uint64_t>(state.st_size)) error = ENOSPC;
+    }
+  }
+  return error == 0 ? "" : fmt::format(": {}", std::strerror(error));
+}
+
 // Where the reports are that the directory did not take. Empty: there are none, or, if quiet, the
 // library has said it at the start: it does so of a directory that cannot be written.
 std::string elsewhere_text(const RunOptions& options, const reports::RunReports& found) {
   if (found.elsewhere == 0) return {};
   if (options.quiet && ::access(options.directory.c_str(), W_OK | X_OK) != 0) return {};
   return fmt::format(
-      "could not write to {}: {} in {}\n", util::escaped(options.directory, ""),
+      "could not write to {}{}; {} in {}\n", util::escaped(options.directory, ""),
+      refusal_text(options.directory, found.files),
       text::count_text(found.elsewhere, "report") + (found.elsewhere == 1 ? " is" : " are"),
       util::escaped(found.elsewhere_directory, ""));
 }
@@ -115,8 +136,10 @@ std::string name_rest(const RunOptions& options, const process::RunLedgers& ledg
   const std::vector<reports::ReportNamer::Failure>& failures = namer.failures();
   std::string out;
   for (size_t i = 0; i < std::min(failures.size(), kMost); ++i) {
-    out += fmt::format("no names in {0}: {1}; memlog resolve {0} adds them\n",
-                       util::escaped(failures[i].path, ""), failures[i].why);
+    const std::string path = util::escaped(failures[i].path, "");
+    const bool is_full = failures[i].why.find(std::strerror(ENOSPC)) != std::string::npos;
+    out += fmt::format("no names in {}: {}; memlog resolve {}{} adds them\n", path, failures[i].why,
+                       is_full ? "-o OTHER-DIRECTORY/" + util::base_name(path) + ' ' : "", path);
   }
   if (failures.size() > kMost) {
     out += fmt::format("no names in {} either\n",
@@ -176,8 +199,11 @@ std::string unlogged_text(const RunOptions& options, const reports::RunReports& 
     for (const std::string& log : logs) {
       const int error = events::early_end_of(log);
       if (error == 0) continue;
-      out += fmt::format("{} ends early: {}; what is in it can be read\n", util::escaped(log, ""),
-                         std::strerror(error));
+      struct stat state = {};
+      ::stat(log.c_str(), &state);
+      out += fmt::format(
+          "{} ends early, at {}: {}; what is in it can be read\n", util::escaped(log, ""),
+          util::time_text(state.st_mtim.tv_sec, state.st_mtim.tv_nsec, 1), std::strerror(error));
     }
   }
   return out;

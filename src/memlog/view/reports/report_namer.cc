@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "model/profile/reader.h"
 #include "model/profile/report_file.h"
 #include "model/profile/writer.h"
+#include "util/error.h"
 #include "util/input.h"
 
 namespace mtrace::reports {
@@ -60,6 +62,9 @@ void name(std::vector<Pending>& batch, symbols::Symbolizer& symbolizer, bool com
       symbolizer.resolve(one.memlog);
       const std::string after = profile::write(one.memlog);
       profile::replace_report(one.before, after, compress && after.size() > profile::kLargeReport);
+    } catch (const util::FileError& error) {
+      failures.push_back({one.before.path, fmt::format("it could not be replaced: {}",
+                                                       std::strerror(error.error_number()))});
     } catch (const std::exception&) {
       failures.push_back({one.before.path, "it could not be replaced"});
     }
