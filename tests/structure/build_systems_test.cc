@@ -125,6 +125,7 @@ mtrace_add_test(NAME nothing COMMAND later "two words" ${place})
 mtrace_add_test(NAME left-out COMMAND later "two words" OPTIONS -x keep_some ${place})
 mtrace_add_test(NAME by-file COMMAND $<TARGET_FILE:later> "two words" OPTIONS -x keep_some ${place})
 mtrace_add_test(NAME program COMMAND test "a;b" != a MAX_LIVE 64K)
+mtrace_add_test(NAME empty COMMAND sh -c "test $# = 5" x "" "" "" a "" MAX_LIVE 64K)
 mtrace_add_test(NAME fails COMMAND later)
 )");
   good(kMoved + std::string("cd \"$TMP/project\"\n"
@@ -132,7 +133,7 @@ mtrace_add_test(NAME fails COMMAND later)
                             "cmake --build build"));
   const Result result = shell("cd \"$TMP/project/build\"; ctest --output-on-failure");
   EXPECT_FALSE(result.exited(0)) << result.out;
-  for (const char* name : {"within", "left-out", "by-file", "program", "preloaded"}) {
+  for (const char* name : {"within", "left-out", "by-file", "program", "empty", "preloaded"}) {
     EXPECT_TRUE(has(result.out, name + std::string(R"( \.+ +Passed)"))) << name << result.out;
   }
   for (const char* name : {"beyond", "nothing", "fails"}) {
@@ -143,12 +144,15 @@ mtrace_add_test(NAME fails COMMAND later)
   EXPECT_TRUE(has(result.out, R"(ended with status 3)")) << result.out;
 
   // What the function cannot use ends the configuration.
-  for (const char* wrong : {"NAME x", "COMMAND later", "NAME x what COMMAND later"}) {
+  for (const auto& [wrong, why] : {std::pair("NAME x", "give a name and a command"),
+                                   std::pair("COMMAND later", "give a name and a command"),
+                                   std::pair("NAME x what COMMAND later", "unknown: what")}) {
     write_file(temp_ / "project/sub/CMakeLists.txt",
                "mtrace_add_test(" + std::string(wrong) + ")\n");
     const Result refused = shell("cd \"$TMP/project\"; cmake build");
     EXPECT_FALSE(refused.exited(0)) << wrong << refused.out;
-    EXPECT_NE(refused.err.find("mtrace_add_test: "), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find(std::string("mtrace_add_test: ") + why), std::string::npos)
+        << refused.err;
   }
 }
 
