@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <regex>
 
 #include "model/profile/reader.h"
 #include "process/inspect/process.h"
@@ -118,6 +119,15 @@ TEST(Attach, SaysWhichVariableIsNoOption) {
   EXPECT_EQ(result.err,
             "memlog: MTRACE_SAMPEL is not an option: did you mean MTRACE_SAMPLE?\n"
             "memlog: no process no-such-process\n");
+}
+
+TEST_F(Run, ThePageIsNamedAsTheReports) {
+  const std::string out = script(
+      "ln -s $(command -v perl) nap && $memlog run -o . ./nap -e 'select undef, undef, undef, "
+      "0.4'");
+  EXPECT_TRUE(
+      std::regex_search(out, std::regex("export -f html -o (nap-[0-9]+)\\.html \\1-1\\.memlog\n")))
+      << out;
 }
 
 // Where they cannot be written; also without a summary.

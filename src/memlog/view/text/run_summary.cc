@@ -76,8 +76,7 @@ std::string next_text(const RunProcess& process, const profile::Header& last) {
   if (last.peak)
     out += fmt::format("  the peak       memlog show --peak {}\n", util::shell_word(file));
   if (reports::timeline_beside(file, last)) {
-    const std::string page =
-        fmt::format("{}-{}.html", util::base_name(process.program), process.pid);
+    const std::string page = util::base_name(file.substr(0, file.rfind('-'))) + ".html";
     out += fmt::format("  its course     memlog export -f html -o {} {}\n", util::shell_word(page),
                        all);
   }
