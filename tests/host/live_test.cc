@@ -88,11 +88,13 @@ TEST_F(LiveTest, TopInAPipe) {
 TEST_F(LiveTest, TopNeedsALedger) {
   Process process(named({program("live_target")}));
   process.read_until("go");
-  const Result result = memlog({"top", "--once", std::to_string(process.pid())});
+  const std::string pid = std::to_string(process.pid());
+  const Result result = memlog({"top", "--once", pid});
   EXPECT_TRUE(result.exited(1));
-  EXPECT_EQ(result.err, "memlog: " + std::to_string(process.pid()) +
-                            " (live_target) has no ledger (start it with memlog run, or with "
-                            "MTRACE_LEDGER)\n");
+  EXPECT_EQ(result.err, "memlog: " + pid +
+                            " (live_target) has no ledger: start it with memlog run, or with "
+                            "MTRACE_LEDGER=/dev/shm/; memlog report " +
+                            pid + " needs none\n");
 }
 
 TEST_F(LiveTest, TopOfWhatIsNotTracedSuggestsAttach) {

@@ -40,6 +40,9 @@ void add_memory_use(pid_t pid, ledger::LedgerOccasion& occasion) {
   occasion.virtual_size = status_bytes(status, "VmSize");
 }
 
+constexpr char kNoLedger[] =
+    "has no ledger: start it with memlog run, or with MTRACE_LEDGER=/dev/shm/";
+
 }  // namespace
 
 std::unique_ptr<ledger::LedgerFile> ledger_of(pid_t pid, std::string& why) {
@@ -48,7 +51,7 @@ std::unique_ptr<ledger::LedgerFile> ledger_of(pid_t pid, std::string& why) {
     why = fmt::format("cannot be inspected: {}", std::strerror(errno));
     return nullptr;
   }
-  why = "has no ledger (start it with memlog run, or with MTRACE_LEDGER)";
+  why = kNoLedger;
   for (const Mapping& mapping : *files) {
     constexpr std::string_view kDeleted = " (deleted)";
     if (!mapping.shared) continue;
@@ -124,6 +127,8 @@ Target::Target(const std::string& name, std::string_view command,
     } else if (ledger_ == nullptr && traced->is_detached()) {
       // Its ledger stays mapped without a name. Only root can open that.
       why = traced->obstacle();
+    } else if (ledger_ == nullptr && why == kNoLedger) {
+      why += fmt::format("; memlog report {} needs none", pid_);
     }
   }
   if (ledger_ != nullptr) return;
