@@ -36,11 +36,30 @@ std::string question(const std::string& word, const std::vector<std::string>& kn
   return meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant);
 }
 
+// What options of other programs, and of other commands, are called here. The first that the
+// command has counts.
+constexpr std::pair<const char*, const char*> kMeant[] = {
+    {"--limit", "--number"},   {"--top", "--number"}, {"--count", "--number"},
+    {"--limit", "--last"},     {"--top", "--last"},   {"--number", "--last"},
+    {"--all", "--number 0"},   {"--sort", "--by"},    {"--filter", "--include"},
+    {"--pattern", "--include"}};
+
+std::string meant_by(const Manual& manual, const std::string& word) {
+  for (const auto& [given, meant] : kMeant) {
+    const std::string option = meant;
+    if (word == given && find_option(manual, option.substr(0, option.find(' '))) != nullptr) {
+      return fmt::format(" (did you mean {}?)", option);
+    }
+  }
+  return {};
+}
+
 [[noreturn]] void unknown_option(const Manual& manual, const std::string& word) {
   std::vector<std::string> names = {"--help"};
   for (const Option& option : manual.options) names.emplace_back(option.name);
-  throw UsageError(
-      fmt::format("{}: unknown option {}{}", manual.name, word, question(word, names)));
+  const std::string meant = meant_by(manual, word);
+  throw UsageError(fmt::format("{}: unknown option {}{}", manual.name, word,
+                               meant.empty() ? question(word, names) : meant));
 }
 
 }  // namespace
@@ -102,8 +121,11 @@ Arguments::Arguments(const Manual& manual, const std::vector<std::string>& words
       given_[option->name].emplace_back();
     } else if (attached) {
       given_[option->name].push_back(word.substr(brief ? end : end + 1));
-    } else if (++i < words.size()) {
+    } else if (++i < words.size() && words[i] != "--") {
       given_[option->name].push_back(words[i]);
+      if (i + 1 == words.size()) {
+        took_last_ = fmt::format("{} took {} as its value ({})", word, words[i], option->value);
+      }
     } else {
       throw UsageError(
           fmt::format("{}: {} needs a value ({})", manual.name, option->name, option->value));
@@ -114,6 +136,11 @@ Arguments::Arguments(const Manual& manual, const std::vector<std::string>& words
 std::string Arguments::value(const std::string& name, const std::string& otherwise) const {
   const auto found = given_.find(name);
   return found == given_.end() ? otherwise : found->second.back();
+}
+
+std::string Arguments::lacking(const std::string& what) const {
+  const bool is_taken = operands_.empty() && !took_last_.empty();
+  return fmt::format("{}: {}{}", command_, what, is_taken ? ": " + took_last_ : "");
 }
 
 std::vector<std::string> Arguments::values(const std::string& name) const {

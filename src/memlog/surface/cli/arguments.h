@@ -61,6 +61,9 @@ class Arguments {
   const std::vector<std::string>& operands() const { return operands_; }
   // Takes these operands for those given, and leaves out these options.
   void replace(std::vector<std::string> operands, const std::vector<std::string>& without);
+  // Returns what to do when no operand is left: the message of a UsageError. `what`: "no program
+  // given". Names the option that took the last word as its value.
+  std::string lacking(const std::string& what) const;
   // Returns the number of operands before "--"; without "--", of all operands.
   size_t before_dashes() const { return before_dashes_; }
 
@@ -70,6 +73,7 @@ class Arguments {
   std::map<std::string, std::vector<std::string>> given_;
   std::vector<std::string> operands_;
   size_t before_dashes_ = 0;
+  std::string took_last_;  // "--depth took ./app as its value (N)"; empty: no option did
 };
 
 // Returns the entry of `known` that `word` most likely meant; empty: none is similar.

@@ -135,7 +135,11 @@ std::string changes_text(const analyze::Comparison& comparison, size_t unchanged
 
 int run_diff(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 2)
-    throw UsageError("diff: give two reports or sets of reports");
+    throw UsageError(arguments.lacking(
+        arguments.operands().size() == 1
+            ? "give two reports or sets of reports; for what one report changed: memlog show " +
+                  util::shell_word(arguments.operands()[0])
+            : "give two reports or sets of reports"));
   text::Style style = read_style(arguments, streams);
   const bool by_blocks = arguments.choice("--by") == "blocks";
   style.order = by_blocks ? analyze::Order::kBlocks : analyze::Order::kBytes;

@@ -244,7 +244,7 @@ void await_header(const std::string& path) {
 
 int run_events(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--write-log")) return events::record_events(0) == 0 ? kGood : kFailed;
-  if (arguments.operands().size() != 1) throw UsageError("events: give one event log");
+  if (arguments.operands().size() != 1) throw UsageError(arguments.lacking("give one event log"));
   if (arguments.has("--json") && arguments.has("--style")) {
     throw UsageError("events: --json and --style cannot be used together");
   }

@@ -238,7 +238,7 @@ class ExpireSession {
 };
 
 int run_expire(const Arguments& arguments, const Streams& streams) {
-  if (arguments.operands().size() != 1) throw UsageError("expire: give one process");
+  if (arguments.operands().size() != 1) throw UsageError(arguments.lacking("give one process"));
   const ExpireOptions options = expire_options(arguments);
   const WatchedProcess target(arguments, streams);
   text::StackNames names(search_path(arguments), read_responsible("expire", arguments));

@@ -207,7 +207,7 @@ int tell_gaps(const events::EventLog& log, const events::PlanFacts& facts,
 }
 
 int run_replay(const Arguments& arguments, const Streams& streams) {
-  if (arguments.operands().size() != 1) throw UsageError("replay: give one event log");
+  if (arguments.operands().size() != 1) throw UsageError(arguments.lacking("give one event log"));
   const std::string& path = arguments.operands()[0];
   if (path == "-") throw UsageError("replay: reads the log twice: give a file, not -");
   const long rounds = arguments.number("--runs", 3, 1, 1000);

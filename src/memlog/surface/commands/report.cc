@@ -376,7 +376,7 @@ void leave_untraced(const std::string& name, std::vector<pid_t>& pids, const Str
 int run_report(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--from")) return report_from(arguments, streams);
   if (arguments.has("--at")) throw UsageError("report: --at needs --from");
-  if (arguments.operands().empty()) throw UsageError("report: no process given");
+  if (arguments.operands().empty()) throw UsageError(arguments.lacking("no process given"));
   const std::string label = arguments.value("--label");
   if (label.size() > sizeof(format::StatusBlock::label)) {
     throw UsageError(

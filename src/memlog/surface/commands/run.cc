@@ -258,7 +258,7 @@ std::string lost_text(const RunOptions& options, ExitLooks& looks) {
 
 int run_run(const Arguments& arguments, const Streams& streams) {
   const std::vector<std::string>& command = arguments.operands();
-  if (command.empty()) throw UsageError("run: no program given");
+  if (command.empty()) throw UsageError(arguments.lacking("no program given"));
   const RunOptions options = read_run_options(arguments);
   std::string place = arguments.value("--ledger");
   if (!place.empty() && place != "none") place = ledger_place("run", place);

@@ -119,7 +119,7 @@ std::string wish_text(const Arguments& arguments) {
 }
 
 int run_strip(const Arguments& arguments, const Streams& streams) {
-  if (arguments.operands().size() != 1) throw UsageError("strip: give one event log");
+  if (arguments.operands().size() != 1) throw UsageError(arguments.lacking("give one event log"));
   const std::string& place = arguments.value("--output");
   if (place.empty()) throw UsageError("strip: give the new log with --output FILE");
   events::EventLog log(std::make_unique<events::FrameReader>(arguments.operands()[0]));

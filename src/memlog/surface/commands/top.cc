@@ -332,7 +332,7 @@ void run_screen(ledger::LedgerFile& file, const process::ProcessHandle& process,
 }
 
 int run_top(const Arguments& arguments, const Streams& streams) {
-  if (arguments.operands().size() != 1) throw UsageError("top: give one process");
+  if (arguments.operands().size() != 1) throw UsageError(arguments.lacking("give one process"));
   const TopOptions options = top_options(arguments);
   const WatchedProcess target(arguments, streams);
   text::StackNames names(search_path(arguments), read_responsible("top", arguments));

@@ -458,7 +458,7 @@ int look_at_core(const Arguments& arguments, const Streams& streams) {
 
 int run_unreachable(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--core")) return look_at_core(arguments, streams);
-  if (arguments.operands().size() != 1) throw UsageError("unreachable: give one process");
+  if (arguments.operands().size() != 1) throw UsageError(arguments.lacking("give one process"));
   const HeapScanSettings settings = read_settings(arguments);
   std::vector<analyze::StackPattern> suppressions;
   add_suppressions("unreachable", arguments, suppressions);
