@@ -110,7 +110,7 @@ Target::Target(const std::string& name, std::string_view command,
         if (pids.size() == 1) return pids[0];
         throw std::runtime_error(
             pids.empty()
-                ? fmt::format("no process {}", name)
+                ? no_process_text(name)
                 : fmt::format("{} processes are called {}: give a pid", pids.size(), name));
       }()),
       process_(pid_) {

@@ -17,6 +17,7 @@
 #include <map>
 #include <utility>
 
+#include "format/event_log.h"
 #include "process/inspect/proc_files.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -100,6 +101,28 @@ std::vector<pid_t> find_processes(const std::string& name) {
     }
   }
   return found;
+}
+
+bool is_program_file(const std::string& path) {
+  struct stat state = {};
+  return ::stat(path.c_str(), &state) == 0 && S_ISREG(state.st_mode) &&
+         ::access(path.c_str(), X_OK) == 0 && !util::is_report_name(path);
+}
+
+std::string no_process_text(const std::string& name) {
+  const std::string word = util::shell_word(name);
+  std::string help;
+  if (util::is_report_name(name)) {
+    help = "; of a report: memlog show " + word;
+  } else if (name.ends_with(format::kEventsSuffix)) {
+    help = "; of an event log: memlog events " + word;
+  } else if (is_program_file(name)) {
+    const std::string base = util::base_name(name);
+    help = base == name                   ? "; to start the program: memlog run ./" + word
+           : find_processes(base).empty() ? "; to start the program: memlog run " + word
+                                          : "; processes have names without directory: " + base;
+  }
+  return fmt::format("no process {}{}", name, help);
 }
 
 std::string process_name(pid_t pid) {

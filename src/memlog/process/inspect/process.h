@@ -23,6 +23,10 @@ struct SignalMasks {
 // Returns the processes whose executable or command is called `name`, or the process with that pid;
 // in order of pids, without this process.
 std::vector<pid_t> find_processes(const std::string& name);
+// Whether `path` is a file that can be executed, and no report.
+bool is_program_file(const std::string& path);
+// What to say when there is none, and what the name is of, if it is a file.
+std::string no_process_text(const std::string& name);
 std::vector<pid_t> all_processes();
 // Returns `root` and all its descendants.
 std::vector<pid_t> family(pid_t root);

@@ -62,7 +62,9 @@ void refuse_what_never_works(pid_t pid) {
   const std::string state = task_status(pid, pid, "State");
   if (state.empty()) throw AttachError("does not exist");
   if (pid == 1)
-    throw AttachError("is the first process of this system: if it died, all others would");
+    throw AttachError(
+        "is the first process of this system: if it died, all others would; start it with memlog "
+        "run, or with LD_PRELOAD");
   if (pid == ::getpid()) throw AttachError("is this program itself");
   if (state[0] == 'Z' || state[0] == 'X')
     throw AttachError("has ended, and waits for its parent to reap it");

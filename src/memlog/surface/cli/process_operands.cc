@@ -17,13 +17,13 @@ namespace mtrace::cli {
 
 std::vector<pid_t> named_processes(const Arguments& arguments, const Streams& streams, bool& good) {
   if (arguments.operands().empty()) {
-    throw UsageError(arguments.command() + ": no process given");
+    throw UsageError(arguments.lacking("no process given"));
   }
   std::vector<pid_t> pids;
   for (const std::string& name : arguments.operands()) {
     const std::vector<pid_t> found = process::find_processes(name);
     if (found.empty()) {
-      complain(streams, fmt::format("no process {}", name));
+      complain(streams, process::no_process_text(name));
       good = false;
     }
     for (const pid_t pid : found) {

@@ -392,7 +392,7 @@ int run_report(const Arguments& arguments, const Streams& streams) {
     std::vector<pid_t> pids = process::find_processes(name);
     if (pids.size() > 1 && !arguments.has("--attach")) leave_untraced(name, pids, streams);
     if (pids.empty()) {
-      complain(streams, fmt::format("no process {}", name));
+      complain(streams, process::no_process_text(name));
       good = false;
     }
     for (const pid_t pid : pids) {

@@ -154,13 +154,16 @@ serve::SiteOptions read_site(const Arguments& arguments) {
   options.where = search_path(arguments);
   options.responsible = read_responsible("serve", arguments);
   for (const std::string& operand : arguments.operands()) {
-    if (std::filesystem::exists(operand)) {
+    const bool is_program = process::is_program_file(operand);
+    if (std::filesystem::exists(operand) && !is_program) {
       options.reports.push_back(std::filesystem::absolute(operand).lexically_normal());
       continue;
     }
     const std::vector<pid_t> pids = process::find_processes(operand);
     if (pids.empty()) {
-      throw std::runtime_error(fmt::format("no process, file or directory {}", operand));
+      throw std::runtime_error(is_program
+                                   ? process::no_process_text(operand)
+                                   : fmt::format("no process, file or directory {}", operand));
     }
     options.pids.insert(options.pids.end(), pids.begin(), pids.end());
   }

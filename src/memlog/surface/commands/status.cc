@@ -321,7 +321,7 @@ int run_status(const Arguments& arguments, const Streams& streams) {
   for (const std::string& name : arguments.operands()) {
     const std::vector<pid_t> pids = process::find_processes(name);
     if (pids.empty()) {
-      complain(streams, fmt::format("no process {}", name));
+      complain(streams, process::no_process_text(name));
       status = kFailed;
     }
     for (const pid_t pid : pids) {
