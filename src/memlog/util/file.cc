@@ -1,6 +1,7 @@
 #include "util/file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -102,7 +103,12 @@ Replacement::Replacement(const std::string& path) : path_(path), target_(path) {
   if (file_.get() < 0) {
     std::string name = directory_ + kTemporaryPrefix + "XXXXXX";
     file_ = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
-    if (file_.get() < 0) throw FileError("cannot write a temporary file beside " + path_, errno);
+    if (file_.get() < 0) {
+      const bool is_missing = errno == ENOENT;
+      throw FileError(is_missing ? fmt::format("cannot write {}: {}", path_, directory_)
+                                 : "cannot write a temporary file beside " + path_,
+                      errno);
+    }
     temporary_ = std::move(name);
   }
   const mode_t mode = exists ? state.st_mode & 07777 : 0600;

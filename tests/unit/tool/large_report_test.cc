@@ -116,7 +116,11 @@ TEST_F(LargeReport, DamagedAtItsEndLeavesNothingWritten) {
     const Outcome printed = large({"export", "-f", format});
     EXPECT_EQ(printed.status, 2);
     EXPECT_EQ(printed.out, "");
-    EXPECT_EQ(printed.err, fmt::format("{}:{}: the file ends without \"# end\"\n", file_, lines));
+    EXPECT_EQ(
+        printed.err,
+        fmt::format("{0}:{1}: the file ends without \"# end\"; what comes before: memlog show "
+                    "--partial {0}\n",
+                    file_, lines));
     EXPECT_EQ(large({"export", "-f", format, "-o", output}).status, 2);
     EXPECT_NE(::access(output.c_str(), F_OK), 0);
   }

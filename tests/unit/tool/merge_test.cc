@@ -112,7 +112,10 @@ TEST_F(Merge, AGapIsLeftAlone) {
 }
 
 TEST_F(Merge, CommandLine) {
-  EXPECT_EQ(memlog({"merge"}).err, "memlog: merge: give --keep N\n");
+  EXPECT_EQ(
+      memlog({"merge"}).err,
+      "memlog: merge: give --keep N, how many reports of each process stay: memlog merge --keep "
+      "100 [DIR]\n");
   EXPECT_EQ(memlog({"run", "--keep", "3", "true"}).err, "memlog: run: --keep needs --every\n");
 }
 

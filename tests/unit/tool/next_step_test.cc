@@ -42,6 +42,36 @@ class NextStep : public testing::Test {
   std::filesystem::path before_;
 };
 
+TEST_F(NextStep, AMistakeIsAnsweredWithTheNearestCommand) {
+  write_run();
+  write_file("program", "#!/bin/sh\n");
+  ::chmod("program", 0700);
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"show", "--limit", "3"}, "show: unknown option --limit (did you mean --number?)"},
+      {{"show", "--all"}, "(did you mean --number 0?)"},
+      {{"events", "--limit", "3", "app.events"}, "(did you mean --last?)"},
+      {{"run", "--depth", "./program"},
+       "run: no program given: --depth took ./program as its value (N|auto)"},
+      {{"top", "--delay", "app"}, "top: give one process: --delay took app as its value ("},
+      {{"check", "--max-growth", "--", "./program"}, "check: --max-growth needs a value ("},
+      {{"diff", "app-5000-3.memlog"}, "for what one report changed: memlog show app-5000-3.memlog"},
+      {{"export", "app-5000-3.memlog"}, "export: give a format: --format html makes a page"},
+      {{"export", "-f", "csv", "-o", "none/x", "app-5000-3.memlog"},
+       "cannot write none/x: none/: No such file or directory"},
+      {{"merge"}, "memlog merge --keep 100 [DIR]"},
+      {{"attach", "./program"}, "no process ./program; to start the program: memlog run ./program"},
+      {{"serve", "program"}, "no process program; to start the program: memlog run ./program"},
+      {{"top", "app-5000-3.memlog"}, "; of a report: memlog show app-5000-3.memlog"},
+      {{"status", "app.events"},
+       "no process app.events; of an event log: memlog events app.events"},
+  };
+  for (const auto& [words, answer] : cases) {
+    const Outcome result = memlog(words);
+    EXPECT_NE(result.status, 0) << words[0];
+    EXPECT_TRUE(has(result.err, answer)) << result.err;
+  }
+}
+
 TEST_F(NextStep, ShowAfterTheExitIsWhatWasLive) {
   write_run();
   const Outcome sum = memlog({"show", "--sum", "."});

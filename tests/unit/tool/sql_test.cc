@@ -337,7 +337,7 @@ TEST(Sql, ErrorsPointAtTheirPlace) {
             "  select byts from entries\n"
             "         ^\n");
   EXPECT_EQ(sql("select 1;\nselect bytes\nfrom entrys").err,
-            "memlog: sql: no such table: entrys\n");
+            "memlog: sql: no such table: entrys; .tables lists them\n");
   EXPECT_EQ(sql("select 1;\nselect *,\nbyts from entries").err,
             "memlog: sql: no such column: byts\n"
             "  byts from entries\n"

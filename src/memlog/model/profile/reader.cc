@@ -14,6 +14,7 @@
 #include "model/profile/model.h"
 #include "util/error.h"
 #include "util/input.h"
+#include "util/text.h"
 
 namespace mtrace::profile {
 namespace {
@@ -51,7 +52,11 @@ class Reader {
       throw util::damage_in(memlog_.name, number_, damage);
     } catch (const EarlyEnd& error) {
       if (may_end_early()) return finish_early(error.what);
-      throw util::FormatError(memlog_.name, number_ == 0 ? 1 : number_, error.what);
+      const std::string help =
+          missing_key(seen_) == nullptr
+              ? "; what comes before: memlog show --partial " + util::shell_word(memlog_.name)
+              : "";
+      throw util::FormatError(memlog_.name, number_ == 0 ? 1 : number_, error.what + help);
     } catch (const LineError& error) {
       throw util::FormatError(memlog_.name, number_ == 0 ? 1 : number_, error.what);
     }
@@ -92,8 +97,9 @@ class Reader {
     if (window_.from(0).empty()) throw LineError{"not a memlog: the file is empty"};
     if (window_.from(0).starts_with(format::kEventHeaderMark)) {
       throw LineError{
-          "not a memlog, but an event log: give it with --events, or make a memlog of it with "
-          "memlog report --from"};
+          "not a memlog, but an event log: give it with --events, or make a memlog of it: memlog "
+          "report --from " +
+          util::shell_word(memlog_.name)};
     }
     if (window_.from(0).starts_with("\x7f"
                                     "ELF") ||

@@ -426,8 +426,9 @@ int run_export(const Arguments& given, const Streams& streams) {
   const EventSource source(given);
   const Arguments& arguments = source.arguments();
   if (!arguments.has("--format")) {
-    throw UsageError(fmt::format("export: --format is one of {}",
-                                 fmt::join(choices_of(exporting::format_names()), ", ")));
+    throw UsageError(fmt::format(
+        "export: give a format: --format html makes a page for the browser; all formats: {}",
+        fmt::join(choices_of(exporting::format_names()), ", ")));
   }
   const Format& format = *exporting::find_format(arguments.choice("--format"));
   if (format.name == "clickhouse") return export_fleet(export_command().manual, arguments, streams);

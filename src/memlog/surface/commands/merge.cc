@@ -25,7 +25,10 @@ if one of its oldest reports is missing.
 )";
 
 int run_merge(const Arguments& arguments, const Streams& streams) {
-  if (!arguments.has("--keep")) throw UsageError("merge: give --keep N");
+  if (!arguments.has("--keep"))
+    throw UsageError(
+        "merge: give --keep N, how many reports of each process stay: memlog merge --keep 100 "
+        "[DIR]");
   const auto keep = static_cast<size_t>(arguments.number("--keep", 0, 1, 1000000));
   std::vector<std::string> directories = arguments.operands();
   if (directories.empty()) directories.push_back(reports::report_directory());

@@ -139,7 +139,9 @@ void Database::fail(std::optional<size_t> offset) {
   if (code == SQLITE_NOMEM) throw std::bad_alloc();
   if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
   if (code == SQLITE_AUTH) throw StatementError(kOnlyReads, offset);
-  throw StatementError(sqlite3_errmsg(connection_), offset);
+  std::string why = sqlite3_errmsg(connection_);
+  if (why.starts_with("no such table")) why += "; .tables lists them";
+  throw StatementError(why, offset);
 }
 
 void Database::run(std::string_view text, Answer& answer) {
