@@ -7,6 +7,9 @@
 #include <clocale>
 #include <cstdlib>
 #include <cwchar>
+#include <optional>
+
+#include "util/text.h"
 
 namespace mtrace::util {
 namespace {
@@ -76,6 +79,8 @@ std::string_view beginning_of(std::string_view line, size_t columns) {
 }
 namespace {
 
+const char* ellipsis() { return prints_utf8() ? "…" : "~"; }
+
 void append_cut(std::string& out, std::string_view line, size_t columns) {
   if (columns_of(line) <= columns) {
     out += line;
@@ -83,7 +88,7 @@ void append_cut(std::string& out, std::string_view line, size_t columns) {
   }
   const std::string_view shown = beginning_of(line, columns - 1);
   out += shown;
-  out += prints_utf8() ? "…" : "~";
+  out += ellipsis();
   // Colours are set and reset also where nothing is shown any more.
   for (size_t at = shown.size(); at < line.size();) {
     const Character one = character_at(line, at);
@@ -111,7 +116,10 @@ Screen screen_of(FILE* stream) {
   winsize size = {};
   const int descriptor = ::fileno(stream);
   if (descriptor < 0 || ::ioctl(descriptor, TIOCGWINSZ, &size) != 0) return {};
-  return {size.ws_row, size.ws_col};
+  const char* const columns = std::getenv("COLUMNS");
+  const std::optional<uint64_t> wanted =
+      columns == nullptr ? std::nullopt : read_unsigned(columns, UINT16_MAX);
+  return {size.ws_row, wanted.value_or(0) == 0 ? size.ws_col : *wanted};
 }
 
 std::string cut_lines(const std::string& text, size_t columns) {
@@ -122,6 +130,42 @@ std::string cut_lines(const std::string& text, size_t columns) {
     append_cut(out, std::string_view(text).substr(at, end - at), columns);
     if (end < text.size()) out += '\n';
     at = end + 1;
+  }
+  return out;
+}
+
+std::string cut_middle(const std::string& line, size_t columns) {
+  if (columns_of(line) <= columns) return line;
+  const size_t beginning = (columns - 1) / 3;
+  std::string_view end = line;
+  while (columns_of(end) > columns - 1 - beginning) end.remove_prefix(character_at(end, 0).bytes);
+  return std::string(beginning_of(line, beginning)) + ellipsis() + std::string(end);
+}
+
+std::string fold_lines(std::string_view text, size_t columns) {
+  if (columns == 0) return std::string(text);
+  std::string out;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(line.size());
+    const std::string indent(std::min(line.find_first_not_of(' '), columns / 3) + 2, ' ');
+    size_t room = columns;
+    while (columns_of(line) > room) {
+      const size_t fits = std::max(beginning_of(line, room).size(), character_at(line, 0).bytes);
+      if (fits == line.size()) break;  // a wide character
+      size_t end = line.rfind("  ", fits);
+      if (end == std::string_view::npos || end < fits / 2) end = line.rfind(' ', fits);
+      // A word that is longer than the line is broken.
+      if (end == std::string_view::npos || end <= line.find_first_not_of(' ')) end = fits;
+      out.append(line.substr(0, line.find_last_not_of(' ', end - 1) + 1)).append(1, '\n');
+      line.remove_prefix(std::min(line.find_first_not_of(' ', end), line.size()));
+      if (!line.empty()) out += indent;
+      room = columns - std::min(columns - 1, indent.size());
+    }
+    out += line;
+    if (text.empty()) break;
+    text.remove_prefix(1);
+    out += '\n';
   }
   return out;
 }

@@ -36,6 +36,7 @@ struct Screen {
   size_t columns = 0;
 };
 
+// Columns: COLUMNS, or else the terminal's.
 Screen screen_of(FILE* stream);
 
 // Returns whether the user's locale is UTF-8, by LC_ALL, LC_CTYPE or else LANG.
@@ -43,5 +44,12 @@ bool prints_utf8();
 
 // Cuts each line of `text` to `columns`, with "…" at its end; 0: does not cut.
 std::string cut_lines(const std::string& text, size_t columns);
+
+// Cuts a line without colours to `columns`, at least 2: "…" for what is before its last two thirds.
+std::string cut_middle(const std::string& line, size_t columns);
+
+// Breaks lines of `text` that are longer than `columns`, at blanks where there are any, and indents
+// what follows; 0: does not.
+std::string fold_lines(std::string_view text, size_t columns);
 
 }  // namespace mtrace::util

@@ -1,5 +1,6 @@
 // memlog on a terminal: pager, width, colours and the line that tells how far it is.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
@@ -129,18 +130,51 @@ TEST(Terminal, LessShowsAPageAndWaits) {
   EXPECT_EQ(end_of(started), 0);
 }
 
-TEST(Terminal, LinesAreCutToItsWidth) {
-  for (const char* command : {"memlog show --oneline --no-pager app-4711-1.memlog",
-                              "memlog tree --full --no-pager app-4711-1.memlog"}) {
-    const std::string out = shown(command);
-    EXPECT_TRUE(has(out, "…")) << out;
-    for (size_t at = out.find("KiB"); at < out.size();) {
-      const size_t end = out.find("\r\n", at);
-      EXPECT_LE(util::columns_of(std::string_view(out).substr(at, end - at)), 60u) << out;
-      at = end == std::string::npos ? end : end + 2;
-    }
-    EXPECT_FALSE(has(shown(command + std::string(" | cat")), "…"));
+void expect_columns(const std::string& text, size_t columns) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find("\r\n", at), text.size());
+    EXPECT_LE(util::columns_of(std::string_view(text).substr(at, end - at)), columns) << text;
+    at = end + 2;
   }
+}
+
+TEST(Terminal, LinesFitItsWidth) {
+  TemporaryDirectory directory;
+  // Each stack is called by the next function of the one before, so that the tree is deep.
+  const std::string name = "warehouse::inventory::StockKeepingUnitTable::reserve_";
+  std::vector<std::string> frames;
+  std::string more;
+  for (char c = 'a'; c <= 'p'; ++c) {
+    frames.insert(frames.begin(), fmt::format("{}{}(int, std::string const&)\tunit.cc:12\t"
+                                              "(/usr/bin/app+0x{:x})",
+                                              name, c, 0x10 + c));
+    if (c == 'p') break;
+    more +=
+        fmt::format("+64\tblocks=+1\tlive=64\tstack={:016x}\n\t{}\n", c, fmt::join(frames, "\n\t"));
+  }
+  std::string text = small_memlog(frames, more + "# module: /usr/bin/app base=0x7f21c0a00000\n");
+  const std::string_view sums = "+64 bytes +1 blocks\n# live: 64 bytes 1 ";
+  text.replace(text.find(sums), sums.size(), "+1024 bytes +16 blocks\n# live: 1024 bytes 16 ");
+  write_file(directory / "x.memlog", text);
+  const std::string file = shell_quoted(directory / "x.memlog");
+  for (const std::string view :
+       {"show", "show --frames all --full-names", "show --oneline", "show --oneline --by live",
+        "tree --invert", "tree --invert --full", "tree --invert --by live", "tree --by blocks",
+        "leaks", "check --growth 1 --baseline app-4711-1.memlog"}) {
+    const std::string command = "memlog " + view + " --no-pager " + file;
+    for (const size_t columns : {60u, 40u}) {
+      const std::string out = shown(fmt::format("COLUMNS={} {} || true", columns, command));
+      expect_columns(out, columns);
+      if (view == "tree --invert") {
+        for (char c = 'a'; c <= 'p'; ++c)
+          EXPECT_TRUE(has(out, fmt::format("reserve_{}", c))) << out;
+      }
+    }
+    expect_columns(shown(command + " || true"), 60);
+    EXPECT_EQ(shown("COLUMNS=40 " + command + " | cat"), shown(command + " | cat"));
+  }
+  expect_columns(shown("memlog diff --no-pager app-5000-1.memlog app-5000-2.memlog"), 60);
+  expect_columns(shown("cd " + shell_quoted(directory.path()) + " && memlog run -- sh -c :"), 60);
 }
 
 TEST(Terminal, NoColorIsHonoured) {
@@ -236,6 +270,18 @@ TEST(Screen, CutsCharactersAndNotColours) {
     const std::string text = "x\033[1mセッ\033[0me\u0301ショ\U0001f600";
     EXPECT_LE(util::columns_of(util::cut_lines(text, columns)), columns);
   }
+}
+
+TEST(Screen, FoldsLinesAtBlanks) {
+  EXPECT_EQ(util::fold_lines("  one two three\nfour\n", 9), "  one two\n    three\nfour\n");
+  EXPECT_EQ(util::fold_lines("one two  three", 13), "one two\n  three") << "a wide gap first";
+  EXPECT_EQ(util::fold_lines("\033[1mone two\033[0m", 3), "\033[1mone\n  t\n  w\n  o\033[0m");
+  EXPECT_EQ(util::fold_lines("abcdef", 4), "abcd\n  ef") << "no blank";
+  EXPECT_EQ(util::fold_lines("セッション", 1), "セ\n  ッ\n  シ\n  ョ\n  ン")
+      << "at least a character";
+  EXPECT_EQ(util::fold_lines("one two\n\n", 0), "one two\n\n");
+  EXPECT_EQ(util::cut_middle("outer::inner::name", 18), "outer::inner::name");
+  EXPECT_EQ(util::cut_middle("outer::inner::name", 10), "out…::name");
 }
 
 }  // namespace

@@ -74,6 +74,10 @@ int run(const Command& command, const Arguments& arguments, const Streams& strea
 // Writes "memlog: text\n" to the error stream.
 void complain(const Streams& streams, const std::string& text);
 void print(const Streams& streams, const std::string& text);
+// Write text for people, to the output and the error stream: on a terminal, lines are broken at its
+// width.
+void say(const Streams& streams, const std::string& text);
+void print_view(const Streams& streams, const std::string& text);
 
 // Where a command's --output says: a file, completely or not at all, or standard output.
 

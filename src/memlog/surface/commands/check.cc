@@ -395,7 +395,8 @@ std::string formatted(const CheckOptions& options, const Arguments& arguments, c
 void write_answer(const CheckOptions& options, const Arguments& arguments, const Judge& judge,
                   const text::Style& style, const Streams& streams) {
   const bool text = options.format == "text";
-  if (text || options.format == "github" || !options.output.empty()) print(streams, judge.text());
+  if (text || options.format == "github" || !options.output.empty())
+    print_view(streams, judge.text());
   if (text) return;
   const std::string answer = formatted(options, arguments, judge, style.limit);
   if (options.output.empty()) {

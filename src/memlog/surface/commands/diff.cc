@@ -201,7 +201,7 @@ int run_diff(const Arguments& arguments, const Streams& streams) {
     answer["stacks"] = json::stacks(comparison.table, style.limit);
     print(streams, json::text(answer));
   } else {
-    print(streams, out + text::entries_text(comparison.table, context, style));
+    print_view(streams, out + text::entries_text(comparison.table, context, style));
   }
   return kGood;
 }

@@ -222,7 +222,7 @@ int run_leaks(const Arguments& arguments, const Streams& streams) {
         fmt::format("\n{} further {} too few reports to judge\n", util::grouped(uint64_t{too_few}),
                     too_few == 1 ? "process has" : "processes have");
   }
-  print(streams, options.json ? json::text(answer) : out);
+  options.json ? print(streams, json::text(answer)) : print_view(streams, out);
   return kGood;
 }
 

@@ -128,11 +128,19 @@ size_t manual_width(size_t columns) {
 }
 
 void complain(const Streams& streams, const std::string& text) {
-  fmt::print(streams.err, "memlog: {}\n", text);
+  say(streams, fmt::format("memlog: {}\n", text));
+}
+
+void say(const Streams& streams, const std::string& text) {
+  fmt::print(streams.err, "{}", util::fold_lines(text, util::screen_of(streams.err).columns));
 }
 
 void print(const Streams& streams, const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), streams.out);
+}
+
+void print_view(const Streams& streams, const std::string& text) {
+  print(streams, util::fold_lines(text, streams.columns));
 }
 
 int run(const std::vector<std::string>& words, const Streams& streams) {

@@ -348,21 +348,17 @@ int run_run(const Arguments& arguments, const Streams& streams) {
     const reports::RunReports found = reports::reports_of_run(
         options.directory, ended.pid, begun, ledgers.is_own() ? ledgers.setting() : "");
     if (arguments.has("--events")) unsaved += unlogged_text(options, found, ended.pid);
+    if (!options.quiet) say(streams, summary(options, found, ended, not_covered.why));
+    say(streams, elsewhere_text(options, found));
     if (!options.quiet) {
-      fmt::print(streams.err, "{}", summary(options, found, ended, not_covered.why));
-    }
-    fmt::print(streams.err, "{}", elsewhere_text(options, found));
-    if (!options.quiet) {
-      if (arguments.has("--events")) {
-        fmt::print(streams.err, "{}", events_text(options, ended.pid));
-      }
-      fmt::print(streams.err, "{}", lost_text(options, looks));
+      if (arguments.has("--events")) say(streams, events_text(options, ended.pid));
+      say(streams, lost_text(options, looks));
     }
   } catch (const std::exception& error) {
     complain(streams, error.what());  // the program's end is what counts
   }
-  if (!killed) fmt::print(streams.err, "{}", unnamed);
-  fmt::print(streams.err, "{}", unsaved);
+  if (!killed) say(streams, unnamed);
+  say(streams, unsaved);
   if (!killed) {
     const int status = WEXITSTATUS(ended.status);
     const bool fails = status == 0 && !unsaved.empty() && !arguments.has("--keep-status");

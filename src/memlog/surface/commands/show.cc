@@ -172,7 +172,7 @@ int show_sum(const std::vector<std::string>& files, const ShowOptions& options,
     answer["stacks"] = json::stacks(all, options.style.limit);
     print(streams, json::text(answer));
   } else {
-    print(streams, text::view_header(sums, options.style) + entries(all, context));
+    print_view(streams, text::view_header(sums, options.style) + entries(all, context));
   }
   return status;
 }
@@ -247,7 +247,7 @@ int show_sizes(const Arguments& arguments, const ShowOptions& options, const Str
   if (count > stacks.size()) {
     out += fmt::format("... {} more (-n 0)\n", util::grouped(uint64_t{count - stacks.size()}));
   }
-  print(streams, out);
+  print_view(streams, out);
   return kGood;
 }
 
@@ -358,10 +358,11 @@ int run_show(const Arguments& given, const Streams& streams) {
   if (const auto run = whole_run(arguments, reports.filter(), files); run.size() > 1) {
     const int status = show_sum(run, options, reports, entries, streams);
     if (!options.style.header) return status;
-    print(streams, text::remark(fmt::format("live at exit: {} reports added up; what the last one "
-                                            "changed: memlog show {}",
-                                            run.size(), util::shell_word(files[0])),
-                                options.style));
+    print_view(streams,
+               text::remark(fmt::format("live at exit: {} reports added up; what the last one "
+                                        "changed: memlog show {}",
+                                        run.size(), util::shell_word(files[0])),
+                            options.style));
     return status;
   }
   bool first = true;
@@ -380,10 +381,11 @@ int run_show(const Arguments& given, const Streams& streams) {
       print(streams, (first ? json::list_begin("show", "reports") : ",\n") + json::text(one));
     } else {
       if (files.size() > 1 && options.style.header) {
-        print(streams, (first ? "" : "\n") + reports::title(memlog));
+        print_view(streams, (first ? "" : "\n") + reports::title(memlog));
       }
-      print(streams, text::cut_short_remark(memlog.header, report.cut_short(), options.style) +
-                         text::view_header(memlog.header, options.style) + entries(table, context));
+      print_view(streams, text::cut_short_remark(memlog.header, report.cut_short(), options.style) +
+                              text::view_header(memlog.header, options.style) +
+                              entries(table, context));
     }
     first = false;
   };

@@ -80,8 +80,8 @@ int run_tree(const Arguments& given, const Streams& streams) {
       answer["trees"] = json::trees(table, shape);
       print(streams, json::text(answer));
     } else {
-      print(streams,
-            text::view_header(sums, style) + text::trees_text(table, shape, context, style));
+      print_view(streams,
+                 text::view_header(sums, style) + text::trees_text(table, shape, context, style));
     }
     return status;
   }
@@ -102,9 +102,9 @@ int run_tree(const Arguments& given, const Streams& streams) {
     const std::string text = text::trees_text(table, shape, context, style);
     const profile::Memlog& memlog = report.head();
     if (files.size() > 1 && style.header)
-      print(streams, (first ? "" : "\n") + reports::title(memlog));
+      print_view(streams, (first ? "" : "\n") + reports::title(memlog));
     first = false;
-    print(streams, text::view_header(memlog.header, style) + text);
+    print_view(streams, text::view_header(memlog.header, style) + text);
   });
   if (as_json && !first) print(streams, json::list_end());
   return status;

@@ -54,13 +54,17 @@ std::string long_entry(const Table& table, const Row& row, const Context& contex
 std::string short_entry(const Table& table, const Row& row, const Context& context,
                         const Style& style) {
   const std::string lead = lead_column(row, style);
-  std::string out = lead.empty() ? "" : coloured(fmt::format("{:>14} ", lead), kBold, style);
+  const bool narrow = style.narrow(lead.empty() ? 51 : 66);
+  std::string out =
+      lead.empty() ? "" : coloured(fmt::format("{:>{}} ", lead, narrow ? 11 : 14), kBold, style);
   const std::string number =
       style.units ? bytes_text(row.bytes, style) : fmt::format("{:+}", row.bytes);
-  const std::string bytes = coloured(fmt::format("{:>14}", number), sign_colour(row.bytes), style);
+  const std::string bytes =
+      coloured(fmt::format("{:>{}}", number, narrow ? 11 : 14), sign_colour(row.bytes), style);
   const std::string blocks = fmt::format("{:>+10}", row.blocks);
   const bool blocks_first = style.order == Order::kBlocks;
-  out += (blocks_first ? blocks : bytes) + ' ' + (blocks_first ? bytes : blocks);
+  if (!narrow || lead.empty()) out += blocks_first ? blocks : bytes;
+  if (!narrow) out += ' ' + (blocks_first ? bytes : blocks);
   const std::string percent = style.order == Order::kPeak
                                   ? share_text(row.peak, context.peak)
                                   : percent_text(row, context.growth, style);
@@ -68,7 +72,8 @@ std::string short_entry(const Table& table, const Row& row, const Context& conte
   const std::string id = row.group != nullptr ? count_text(row.group->stacks, "stack")
                          : row.stack == 0     ? ""
                                               : fmt::format("{:016x}", row.stack);
-  out += ' ' + coloured(fmt::format("{:>16}", id), kFaint, style) + ' ';
+  if (!narrow) out += ' ' + coloured(fmt::format("{:>16}", id), kFaint, style);
+  out += ' ';
   const std::string what =
       row.group != nullptr ? group_text(*row.group, style) : stack_line(table, row, style);
   return out + (what.empty() ? "" : ' ' + what) + '\n';

@@ -24,6 +24,9 @@ struct Style {
   bool percent = true;
   size_t limit = 20;  // entries; 0: all
   analyze::Order order = analyze::Order::kBytes;
+
+  // Whether a name has little room behind so many columns of numbers.
+  bool narrow(size_t numbers) const { return columns != 0 && columns < numbers + 28; }
 };
 
 inline constexpr char kRed[] = "\033[31m";
