@@ -63,6 +63,9 @@ TEST_F(LiveTest, TopInAPipe) {
   ASSERT_GE(stack.size(), 8u);
   EXPECT_EQ(stack[0], "1500");
   EXPECT_EQ(stack[7], "main");
+  EXPECT_NE(once.out.find("  kept by runtimes\n"), std::string::npos) << once.out;
+  EXPECT_NE(memlog({"top", "--once", "--json", pid}).out.find("_IO_file_doallocate"),
+            std::string::npos);
   const Result status = memlog({"status", pid});
   EXPECT_NE(status.out.find("\n        ledger " + temp() + "/live_target-" + pid + ".ledger\n"),
             std::string::npos)

@@ -106,6 +106,17 @@ TEST_F(NextStep, WhatRuntimesKeepIsLeftOutAndSaid) {
   // For programs, and for comparing, nothing is left out.
   EXPECT_TRUE(has(memlog({"show", "--json", "one.memlog"}).out, "_IO_file_doallocate"));
   EXPECT_TRUE(has(memlog({"show", "--by", "stack", "one.memlog"}).out, "main"));
+  for (const char* format : {"folded", "csv", "jsonl", "speedscope", "callgrind"}) {
+    EXPECT_TRUE(has(memlog({"export", "-f", format, "one.memlog"}).out, "_IO_file_doallocate"));
+  }
+  // In a picture it is one box.
+  for (const char* picture : {"flamegraph", "dot"}) {
+    const std::string box = memlog({"export", "-f", picture, "one.memlog"}).out;
+    EXPECT_TRUE(has(box, "kept by runtimes") && has(box, "64")) << box;
+    EXPECT_FALSE(has(box, "main")) << box;
+    const std::string all = memlog({"export", "-f", picture, "--frames", "all", "one.memlog"}).out;
+    EXPECT_TRUE(has(all, "main") && !has(all, "kept by runtimes")) << all;
+  }
 }
 
 TEST_F(NextStep, NumbersAreForPeopleAlsoInAPipe) {

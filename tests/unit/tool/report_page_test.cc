@@ -130,6 +130,18 @@ TEST(ReportPage, WhatReportsDoNotListStandsForItself) {
   EXPECT_EQ(bytes_at(data, 0, kUnlisted), live - 196716);
 }
 
+TEST(ReportPage, WhatRuntimesKeepIsFolded) {
+  TemporaryDirectory directory;
+  const std::string file = directory / "one.memlog";
+  write_file(file, small_memlog({"_IO_file_doallocate\t(/usr/lib/libc.so.6+0x99)",
+                                 "main\tapp.c:42\t(/usr/bin/app+0x1110)"}));
+  const json data = page_of({file});
+  EXPECT_EQ(data["keptByRuntimes"], "kept by runtimes");
+  EXPECT_EQ(data["stacks"][0][1].size(), 2u) << "all frames";
+  EXPECT_TRUE(data["stacks"][0][4].is_null()) << data["stacks"];
+  EXPECT_EQ(bytes_at(data, 1), 64);
+}
+
 TEST(ReportPage, AFilterLeavesOutAndSaysSo) {
   const json data =
       page_of({"-i", "cache_put", golden("app-4711-1.memlog"), golden("app-4711-2.memlog")});

@@ -23,7 +23,8 @@ namespace {
 constexpr char kTopHelp[] = R"(
 Shows which functions of a running process hold the heap, by the stacks that they are responsible
 for: live bytes and blocks, growth and allocations per second, and what each held at the peak of the
-process. The number behind a function is that of its stacks. Reads the ledger file that memlog run or
+process. The number behind a function is that of its stacks. What the C and C++ runtimes keep to the
+end (memlog check --print-builtin) is one row, "kept by runtimes". Reads the ledger file that memlog run or
 MTRACE_LEDGER makes the process keep. The process is not signalled, stopped or written to, and does
 not notice. With --attach, memlog first attaches to a process that is not traced, as memlog attach
 does, and shows what is allocated from that moment on.
@@ -336,6 +337,7 @@ int run_top(const Arguments& arguments, const Streams& streams) {
   const TopOptions options = top_options(arguments);
   const WatchedProcess target(arguments, streams);
   text::StackNames names(search_path(arguments), read_responsible("top", arguments));
+  names.fold_runtimes();
   if (arguments.has("--json")) {
     print_json(target.ledger(), options, names, streams);
     return kGood;

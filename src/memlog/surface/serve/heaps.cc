@@ -21,7 +21,9 @@ Heap::Heap(std::unique_ptr<ledger::LedgerFile> ledger,
            std::shared_ptr<symbols::Symbolizer> symbolizer, analyze::ResponsiblePointer responsible)
     : ledger_(std::move(ledger)),
       symbolizer_(std::move(symbolizer)),
-      names_(symbolizer_, std::move(responsible)) {}
+      names_(symbolizer_, std::move(responsible)) {
+  names_.fold_runtimes();
+}
 
 void Heap::look() { watch_.look(*ledger_, process::real_time_now()); }
 

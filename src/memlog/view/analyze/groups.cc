@@ -84,12 +84,12 @@ const char* group_word(GroupBy by) {
   }
 }
 
-size_t Groups::place(const Row& row, const std::vector<Module>& modules) {
+size_t Groups::place(const Row& row, const std::vector<Module>& modules, const std::string& given) {
   const std::vector<Frame>& frames = row.frames;
-  Name name = {"", {"...", ""}};
-  if (responsible_->missing(frames, modules, row.depth)) {
+  Name name = {given, {given.empty() ? "..." : given, ""}};
+  if (given.empty() && responsible_->missing(frames, modules, row.depth)) {
     name.group.name = cut_text(row.depth);
-  } else if (!frames.empty()) {
+  } else if (given.empty() && !frames.empty()) {
     const size_t at = responsible_->of(frames, modules);
     name = name_of(by_, frames[at], module_of(frames, at, modules));
   }

@@ -33,7 +33,9 @@ class Groups {
       : by_(by), responsible_(std::move(responsible)) {}
 
   // Returns the number of the group of a stack, which counts as one more stack of it.
-  size_t place(const Row& row, const std::vector<profile::Module>& modules);
+  // `name`: of the group; empty: by what is responsible.
+  size_t place(const Row& row, const std::vector<profile::Module>& modules,
+               const std::string& name = "");
   // By number. Group::source is the line while all stacks of the group are at one line, otherwise
   // the file.
   const std::vector<std::shared_ptr<Group>>& all() const { return groups_; }

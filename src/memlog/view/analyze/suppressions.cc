@@ -79,4 +79,10 @@ std::vector<StackPattern> runtime_keeps() {
   return read_suppressions("the built-in list", kRuntimeKeeps);
 }
 
+bool kept_by_runtimes(const std::vector<Frame>& frames, const std::vector<Module>& modules) {
+  static const std::vector<StackPattern> keeps = runtime_keeps();
+  return std::any_of(keeps.begin(), keeps.end(),
+                     [&](const StackPattern& pattern) { return pattern.matches(frames, modules); });
+}
+
 }  // namespace mtrace::analyze

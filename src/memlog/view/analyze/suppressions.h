@@ -43,4 +43,9 @@ extern const char kRuntimeKeeps[];
 
 std::vector<StackPattern> runtime_keeps();
 
+// What such stacks are together, where functions are added up or drawn.
+inline constexpr char kKeptByRuntimes[] = "kept by runtimes";
+bool kept_by_runtimes(const std::vector<profile::Frame>& frames,
+                      const std::vector<profile::Module>& modules);
+
 }  // namespace mtrace::analyze

@@ -18,6 +18,7 @@
 #include "view/analyze/function_name.h"
 #include "view/analyze/joined.h"
 #include "view/analyze/responsible.h"
+#include "view/analyze/suppressions.h"
 
 namespace mtrace::exporting {
 namespace {
@@ -185,6 +186,7 @@ class PageWriter {
       frames.push_back(missing ? frame_of(format::kCutLine, "", "", analyze::cut_text(row.depth))
                                : frame_of(format::kCutLine));
     }
+    if (analyze::kept_by_runtimes(row.frames, table.modules())) folded = nullptr;
     add(fmt::format("{:016x}", row.stack), std::move(frames), std::move(folded), course,
         beginning_of(row, table), sizes_json(sizes_, row.stack, course),
         lives_json(lives_, row.stack));
@@ -340,6 +342,7 @@ Value page_stacks(const PageInput& input) {
   Course missing = missing_in(listed, input);
   if (!input.filtered) writer.add("in stacks that these reports do not list", missing);
   Value out = writer.json();
+  out["keptByRuntimes"] = analyze::kKeptByRuntimes;
   out["before"] = input.before.bytes != 0;
   out["allFrames"] = input.all_frames;
   return out;

@@ -13,6 +13,7 @@
 #include "view/analyze/cut_depth.h"
 #include "view/analyze/function_name.h"
 #include "view/analyze/joined.h"
+#include "view/analyze/suppressions.h"
 
 namespace mtrace::exporting {
 namespace {
@@ -46,6 +47,8 @@ std::vector<size_t> Locations::of(const analyze::Row& row) {
   out.reserve(row.frames.size() + 1);
   if (responsible_ == nullptr) {
     for (const Frame& frame : row.frames) out.push_back(of(frame));
+  } else if (analyze::kept_by_runtimes(row.frames, table_.modules())) {
+    return {cut(analyze::kKeptByRuntimes)};
   } else {
     bool joined = false;
     for (const auto& line : responsible_->folded(row.frames, table_.modules(), row.depth)) {

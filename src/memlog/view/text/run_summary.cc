@@ -160,12 +160,9 @@ std::string share_line(const analyze::Table& table, const Share& share, const an
 
 // Takes what runtimes keep out of a table, and returns it.
 std::vector<analyze::Row> take_runtime(analyze::Table& table) {
-  const std::vector<analyze::StackPattern> keeps = analyze::runtime_keeps();
   std::vector<analyze::Row>& rows = table.rows();
   const auto kept = std::stable_partition(rows.begin(), rows.end(), [&](const analyze::Row& row) {
-    return !row.kind.empty() || std::none_of(keeps.begin(), keeps.end(), [&](const auto& pattern) {
-      return pattern.matches(row.frames, table.modules());
-    });
+    return !row.kind.empty() || !analyze::kept_by_runtimes(row.frames, table.modules());
   });
   std::vector<analyze::Row> out(std::make_move_iterator(kept), std::make_move_iterator(rows.end()));
   rows.erase(kept, rows.end());

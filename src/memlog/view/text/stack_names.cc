@@ -111,7 +111,9 @@ void StackNames::learn(const ledger::LedgerFile& file, const ledger::LedgerState
   const analyze::Table table = analyze::Table::of(memlog);
   for (size_t i = 0; i < ordinals.size(); ++i) {
     const analyze::Row& row = table.rows()[i];
-    const size_t group = groups_.place(row, table.modules()) + 1;
+    const bool kept = folds_runtimes_ && analyze::kept_by_runtimes(row.frames, table.modules());
+    const size_t group =
+        groups_.place(row, table.modules(), kept ? analyze::kKeptByRuntimes : "") + 1;
     known_[ordinals[i]] = {group, table_.rows().size()};
     table_.add_row(table, row);
   }

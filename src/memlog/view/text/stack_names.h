@@ -31,6 +31,8 @@ class StackNames {
     folded_.responsible = std::move(responsible);
   }
 
+  // Makes a group of what the C and C++ runtimes keep to the end. Before learn().
+  void fold_runtimes() { folds_runtimes_ = true; }
   // Looks up the names of these stacks of one process. Skips those already known.
   void learn(const ledger::LedgerFile& file, const ledger::LedgerState& state,
              const std::vector<const ledger::LedgerStackState*>& stacks);
@@ -64,6 +66,7 @@ class StackNames {
 
   std::shared_ptr<symbols::Symbolizer> resolver_;
   analyze::Groups groups_;
+  bool folds_runtimes_ = false;
   Style folded_;
   absl::flat_hash_map<uint32_t, Named> known_;  // by ordinal
   analyze::Table table_;                        // rows without numbers

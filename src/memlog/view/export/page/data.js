@@ -13,14 +13,17 @@ const kPeak = -1;
 class Data {
   constructor(text) {
     Object.assign(this, JSON.parse(text));
-    // `all`: innermost first. `folded`: the responsible frame and its callers, without libraries.
+    // `all`: innermost first. `folded`: the responsible frame and its callers, without libraries;
+    // null: runtimes keep it to the end, and all such stacks are one.
+    const kept = [{name: this.keptByRuntimes, source: '', module: ''}];
     this.stacks = this.stacks.map((stack) => {
       const [id, frames, values, peak, folded, turnover, begun, sizes, lives] = stack;
       const all = frames.map((frame) => this.frame(frame));
       const [allocations, bytes, temporary, freed, lifetime] = turnover;
       return {
         id, values, peak, all, sizes, lives,
-        folded: folded.map((i) => ({...all[i], name: all[i].brief})),
+        folded: folded?.map((i) => ({...all[i], name: all[i].brief})) ?? kept,
+        kept: folded === null,
         turnover: {allocations, bytes, temporary, freed, lifetime},
         begun: begun === null ? null : all[begun].brief,
       };

@@ -132,7 +132,7 @@ class StackTable {
 
   details({stack, bytes, blocks}) {
     const place = ({source, module}) => [source && ` ${source}`, module && ` (${module})`].join('');
-    const frames = stack.frames.map((frame) => make('li', {},
+    const frames = (stack.kept ? stack.all : stack.frames).map((frame) => make('li', {},
         this.expression?.test(frame.name) ? make('mark', {}, frame.name) : frame.name,
         make('span', {'class': 'place'}, place(frame)), ...this.source(frame)));
     const facts = [];

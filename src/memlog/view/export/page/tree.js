@@ -4,7 +4,7 @@
 const kLeast = 0.0002;  // of the width: what is narrower does not stand for itself
 
 function makeNode(name) {
-  return {name, grew: 0, shrank: 0, beside: 0, places: 0, children: new Map()};
+  return {name, grew: 0, shrank: 0, beside: 0, places: 0, kept: 0, children: new Map()};
 }
 
 function addTo(node, row) {
@@ -23,22 +23,25 @@ function makeTree(rows, inverted) {
   for (const row of rows) {
     let node = root;
     addTo(node, row);
-    const {frames} = row.stack;
+    const {frames, folded, kept} = row.stack;
     for (const {name} of inverted ? frames : frames.toReversed()) {
       if (!node.children.has(name)) node.children.set(name, makeNode(name));
       node = node.children.get(name);
       addTo(node, row);
     }
+    // By runtimes, and folded.
+    if (kept && frames === folded) for (const one of [root, node]) one.kept += Math.abs(row.width);
   }
   return root;
 }
 
-// The children to be drawn: the widest first, those below `least` as one at the end.
+// The children to be drawn: the widest first, what runtimes keep after the others, those below
+// `least` as one at the end.
 function shownChildren(node, least) {
   const children = [...node.children.values()].filter((child) => widthOf(child) > 0);
   const wide = children.filter((child) => widthOf(child) >= least);
   const narrow = children.filter((child) => widthOf(child) < least);
-  wide.sort((a, b) => widthOf(b) - widthOf(a) || (a.name < b.name ? -1 : 1));
+  wide.sort((a, b) => a.kept - b.kept || widthOf(b) - widthOf(a) || (a.name < b.name ? -1 : 1));
   if (narrow.length === 0) return wide;
   const rest = makeNode(`in ${countText(narrow.length, 'place')}`);
   rest.places = narrow.length;
@@ -54,7 +57,7 @@ function colour(node, depth, difference) {
   if (difference) {
     return `d${Math.round(4 + 4 * (node.grew - node.shrank) / Math.max(widthOf(node), 1))}`;
   }
-  if (node.places !== 0 || depth === 0) return 'rest';
+  if (node.places !== 0 || depth === 0 || node.kept !== 0) return 'rest';
   let hash = 0;
   for (const letter of node.name) hash = (Math.imul(hash, 31) + letter.codePointAt(0)) >>> 0;
   return `c${hash % 8}`;
@@ -95,7 +98,8 @@ function drawBoxes(svg, tree, view) {
   svg.setAttribute('height', (deepest + 1) * kRow);
 }
 
-// A row for the node, and those below it once it is opened. The way to most of the whole is open.
+// A row for the node, and those below it once it is opened. The way to most of the whole, without
+// what runtimes keep, is open.
 function branchOf(node, root, view) {
   const share = widthOf(node) / Math.max(1, widthOf(root));
   const bar = makeSvg('svg', {'class': 'share', viewBox: '0 0 100 10', 'aria-hidden': true},
@@ -109,6 +113,6 @@ function branchOf(node, root, view) {
     branch.ontoggle = null;
     branch.append(...below.map((child) => branchOf(child, root, view)));
   };
-  branch.open = share >= 0.5;
+  branch.open = widthOf(node) >= (widthOf(root) - root.kept) / 2;
   return branch;
 }
