@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "model/events/event_log.h"
+#include "model/events/replay_memlog.h"
+#include "model/profile/reader.h"
 #include "tool_test.h"
+#include "view/export/event_stream.h"
 
 namespace mtrace::test {
 namespace {
@@ -230,6 +234,49 @@ TEST(EventExport, FirefoxProfileHasEachEventAndItsStack) {
     EXPECT_EQ(changes, truth.left);
     EXPECT_EQ(thread["markers"]["length"],
               numbers("select count(*) from events where kind in ('note', 'report')").at(0));
+  }
+}
+
+TEST(EventExport, FirefoxSamplesThatAreTooManyAreAddedUp) {
+  profile::Memlog memlog = profile::read("shop", events::memlog_at(shop_log(), {}));
+  const analyze::Table table = analyze::Table::of(memlog);
+  const exporting::Stacks stacks =
+      exporting::stacks_of(table, analyze::Order::kBytes, exporting::Side::kAllocated);
+  const exporting::EventStream stream(shop_log(), nullptr, exporting::ids_of(stacks));
+  const std::vector<int64_t> totals = numbers(
+      "select count(*) + count(freed_at), sum(size), "
+      "sum(size) filter (where freed_at is not null) from allocations");
+  std::map<json, int64_t> exact;  // allocated, by stack
+  for (const size_t most : {size_t{1'000'000}, size_t{1000}, size_t{100}}) {
+    std::string text;
+    const exporting::FirefoxSums sums = exporting::firefox_profile(
+        stream, exporting::measure(stream), stacks, table,
+        [&](std::string_view part) { text += part; }, most);
+    const json profile = json::parse(text)["threads"][0]["nativeAllocations"];
+    const size_t count = profile["length"];
+    EXPECT_TRUE(std::ranges::is_sorted(profile["time"]));
+    EXPECT_EQ(sums.interval == 0, most == 1'000'000);
+    EXPECT_LE(count, most);
+    EXPECT_GE(count, std::min<size_t>(most / 8, totals.at(0)));
+    std::map<uint64_t, int64_t> live;
+    std::map<json, int64_t> by_stack;
+    int64_t allocated = 0, freed = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t weight = profile["weight"][i];
+      const uint64_t address = profile["memoryAddress"][i];
+      (weight < 0 ? freed : allocated) += std::abs(weight);
+      if (weight > 0) {
+        by_stack[profile["stack"][i]] += weight;
+        EXPECT_TRUE(live.try_emplace(address, weight).second) << "not freed yet";
+      } else if (weight < 0) {
+        EXPECT_EQ(live[address], -weight);
+        live.erase(address);
+      }
+    }
+    EXPECT_EQ(allocated, totals.at(1));
+    EXPECT_EQ(freed, totals.at(2));
+    if (sums.interval == 0) exact = by_stack;
+    EXPECT_EQ(by_stack, exact);
   }
 }
 

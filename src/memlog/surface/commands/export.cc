@@ -343,16 +343,12 @@ void check_events(const Format& format, const EventSource& source,
   }
 }
 
-// A row of five numbers for each allocation and free: a log takes a hundredth of that.
-void warn_of_size(const exporting::StreamMeasure& measured, const Streams& streams) {
-  constexpr uint64_t kRow = 45;  // bytes, about
-  constexpr uint64_t kMuch = 16 << 20;
-  const uint64_t bytes = measured.changes * kRow;
-  if (bytes < kMuch) return;
-  text::Style style;
-  style.units = true;
-  complain(streams, fmt::format("export: this takes about {}; -o NAME.json.gz takes a tenth",
-                                text::size_text(bytes, style)));
+void tell_sums(const exporting::FirefoxSums& sums, uint64_t changes, const Streams& streams) {
+  if (sums.interval == 0) return;
+  complain(streams, fmt::format("export: {} allocations and frees as {} samples: what a stack did "
+                                "within {:.3g} ms is added up",
+                                util::grouped(changes), util::grouped(sums.samples),
+                                static_cast<double>(sums.interval) / 1e6));
 }
 
 void export_events(const Format& format, const EventSource& source, const ExportRows& rows,
@@ -364,9 +360,6 @@ void export_events(const Format& format, const EventSource& source, const Export
                                                         exporting::Side::kAllocated, responsible);
   const exporting::EventStream stream(source.log(), source.chosen(), exporting::ids_of(stacks));
   const bool compress = source.arguments().value("--output", "-").ends_with(".gz");
-  std::optional<exporting::StreamMeasure> measured;
-  if (format.name == "firefox") measured = exporting::measure(stream);
-  if (measured && !compress) warn_of_size(*measured, streams);
   Output output(source.arguments(), streams);
   std::string text;  // to be compressed
   const exporting::WriteText write = [&](std::string_view part) {
@@ -383,7 +376,9 @@ void export_events(const Format& format, const EventSource& source, const Export
   } else if (format.name == "chrome") {
     exporting::chrome_trace(stream, stacks, write);
   } else {
-    exporting::firefox_profile(stream, *measured, stacks, rows.table, write);
+    const exporting::StreamMeasure measured = exporting::measure(stream);
+    tell_sums(exporting::firefox_profile(stream, measured, stacks, rows.table, write),
+              measured.changes, streams);
   }
   if (compress) output.write(exporting::gzip(text));
   output.finish();

@@ -2,7 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
+#include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -134,17 +135,104 @@ class Tables {
   std::vector<int64_t> stacks_;  // row, or kNone
 };
 
+struct Sample {
+  uint64_t time;
+  int64_t bytes;
+  size_t stack;
+  uint64_t address;  // the same of what is allocated and freed
+  uint32_t thread;
+};
+
+// Adds up blocks of a stack and a thread that were allocated within one interval, and freed within
+// one, if they were. The interval doubles until there are at most `most` samples.
+class BlockSums {
+ public:
+  explicit BlockSums(size_t most) : most_(most) {}
+
+  void allocated(const StreamedBlock& block) { add({key_of(block), kNever, 0}, block.size); }
+  void freed(uint64_t time, const StreamedBlock& block, uint32_t thread) {
+    const auto live = sums_.find({key_of(block), kNever, 0});
+    if (live == sums_.end()) return;  // a damaged log has told of its thread too late
+    live->second.bytes -= block.size;
+    if (--live->second.blocks == 0) sums_.erase(live);
+    add({key_of(block), time >> shift_, thread}, block.size);
+  }
+  uint64_t interval() const { return uint64_t{1} << shift_; }  // nanoseconds
+
+  // In the order of their times. Within an interval, allocations are first.
+  std::vector<Sample> samples() const {
+    std::vector<Sample> out;
+    uint64_t number = 0;
+    for (const auto& [lives, sum] : sums_) {
+      const auto& [born, died, thread] = lives;
+      const auto bytes = static_cast<int64_t>(sum.bytes);
+      out.push_back(
+          {std::get<0>(born) << shift_, bytes, std::get<1>(born), ++number, std::get<2>(born)});
+      if (died != kNever) {
+        out.push_back({died << shift_, -bytes, std::get<1>(born), number, thread});
+      }
+    }
+    std::sort(out.begin(), out.end(), [](const Sample& a, const Sample& b) {
+      return std::tuple(a.time, a.bytes < 0, a.stack, a.address) <
+             std::tuple(b.time, b.bytes < 0, b.stack, b.address);
+    });
+    return out;
+  }
+
+ private:
+  static constexpr uint64_t kNever = UINT64_MAX;
+  using Born = std::tuple<uint64_t, size_t, uint32_t>;  // interval, stack, thread
+  using Lives = std::tuple<Born, uint64_t, uint32_t>;   // and the interval and thread of the free
+  struct Sum {
+    uint64_t bytes = 0;
+    uint64_t blocks = 0;
+  };
+
+  Born key_of(const StreamedBlock& block) const {
+    return {block.born >> shift_, block.stack, block.thread};
+  }
+  void add(const Lives& lives, uint64_t bytes) {
+    Sum& sum = sums_[lives];
+    sum.bytes += bytes;
+    ++sum.blocks;
+    while (2 * sums_.size() > most_ && shift_ < 63) widen();
+  }
+  void widen() {
+    ++shift_;
+    for (auto& [lives, sum] : std::exchange(sums_, {})) {
+      auto [born, died, thread] = lives;
+      std::get<0>(born) /= 2;
+      Sum& wider = sums_[{born, died == kNever ? kNever : died / 2, thread}];
+      wider.bytes += sum.bytes;
+      wider.blocks += sum.blocks;
+    }
+  }
+
+  size_t most_;
+  unsigned shift_ = 0;
+  std::map<Lives, Sum> sums_;
+};
+
 // Columns of numbers as text: millions of them would be much larger as JSON values.
 class FirefoxSink : public EventSink {
  public:
-  FirefoxSink(const Tables& tables, const StreamMeasure& measure)
-      : tables_(tables), track_(0, std::max<uint64_t>(measure.length / kFirefoxMoments, 1)) {}
+  FirefoxSink(const Tables& tables, const StreamMeasure& measure, size_t most)
+      : tables_(tables),
+        track_(0, std::max<uint64_t>(measure.length / kFirefoxMoments, 1)),
+        adds_up_(measure.changes > most),
+        sums_(most) {}
 
   void allocated(uint64_t time, const StreamedBlock& block) override {
-    add(time, block, static_cast<int64_t>(block.size), block.thread);
+    const auto bytes = static_cast<int64_t>(block.size);
+    count(time, bytes);
+    if (adds_up_) return sums_.allocated(block);
+    add({time, bytes, block.stack, block.address, block.thread});
   }
   void freed(uint64_t time, const StreamedBlock& block, uint32_t thread) override {
-    add(time, block, -static_cast<int64_t>(block.size), thread);
+    const auto bytes = -static_cast<int64_t>(block.size);
+    count(time, bytes);
+    if (adds_up_) return sums_.freed(time, block, thread);
+    add({time, bytes, block.stack, block.address, thread});
   }
   void thread_begins(uint64_t, const events::EventThread& thread) override {
     if (main_ == 0) main_ = thread.tid;
@@ -153,7 +241,13 @@ class FirefoxSink : public EventSink {
     marks_.emplace_back(time, util::escaped(std::string(text), ""));
   }
   void passed(uint64_t time) override { last_ = time; }
-  void finish() { moment(last_); }
+  // Returns what was added up.
+  FirefoxSums finish() {
+    moment(last_);
+    if (!adds_up_) return {};
+    for (const Sample& one : sums_.samples()) add(one);
+    return {sums_.interval(), count_};
+  }
 
   const std::vector<std::pair<uint64_t, std::string>>& marks() const { return marks_; }
   uint32_t main_thread() const { return main_; }
@@ -184,16 +278,18 @@ class FirefoxSink : public EventSink {
     if (!column.empty()) column += ',';
     column += value;
   }
-  void add(uint64_t time, const StreamedBlock& block, int64_t bytes, uint32_t thread) {
+  void count(uint64_t time, int64_t bytes) {
     track_.before(time, [this](uint64_t at) { moment(at); });
     change_ += bytes;
     ++operations_;
+  }
+  void add(const Sample& sample) {
     ++count_;
-    put(times_, fmt::format("{}", milliseconds(time)));
-    put(weights_, fmt::format("{}", bytes));
-    put(stacks_, tables_.stack(block.stack));
-    put(addresses_, fmt::format("{}", block.address));
-    put(threads_, fmt::format("{}", thread));
+    put(times_, fmt::format("{}", milliseconds(sample.time)));
+    put(weights_, fmt::format("{}", sample.bytes));
+    put(stacks_, tables_.stack(sample.stack));
+    put(addresses_, fmt::format("{}", sample.address));
+    put(threads_, fmt::format("{}", sample.thread));
   }
   void moment(uint64_t time) {
     put(changes_, fmt::format("{}", std::exchange(change_, 0)));
@@ -204,6 +300,8 @@ class FirefoxSink : public EventSink {
 
   const Tables& tables_;
   Moments track_;
+  const bool adds_up_;  // all blocks are too many
+  BlockSums sums_;
   uint64_t last_ = 0;
   int64_t change_ = 0;  // since the last moment, bytes
   uint64_t operations_ = 0;
@@ -258,19 +356,13 @@ Value markers_of(const FirefoxSink& sink, Tables& tables) {
 
 }  // namespace
 
-void firefox_profile(const EventStream& stream, const StreamMeasure& measured, const Stacks& stacks,
-                     const analyze::Table& table, const WriteText& write) {
-  if (measured.changes > kMostFirefoxEvents) {
-    throw std::runtime_error(fmt::format(
-        "{}: {} allocations and frees are more than Firefox Profiler shows ({}): choose some with "
-        "--size, --lifetime, --born or --include",
-        util::escaped(stream.path(), ""), util::grouped(measured.changes),
-        util::grouped(kMostFirefoxEvents)));
-  }
+FirefoxSums firefox_profile(const EventStream& stream, const StreamMeasure& measured,
+                            const Stacks& stacks, const analyze::Table& table,
+                            const WriteText& write, size_t most) {
   Tables tables(stacks, table);
-  FirefoxSink sink(tables, measured);
+  FirefoxSink sink(tables, measured, most);
   stream.replay(sink);
-  sink.finish();
+  const FirefoxSums sums = sink.finish();
   const std::string name = util::base_name(util::escaped(stream.header().program, ""));
   const std::string pid = std::to_string(stream.header().pid);
   Value thread = {{"name", name},
@@ -306,6 +398,7 @@ void firefox_profile(const EventStream& stream, const StreamMeasure& measured, c
                   "\"description\":\"live bytes\",\"color\":\"orange\",\"pid\":\"{}\","
                   "\"mainThreadIndex\":0,\"samples\":{}}}]}}\n",
                   pid, sink.counter()));
+  return sums;
 }
 
 }  // namespace mtrace::exporting

@@ -77,8 +77,8 @@ reported only at its end)"},
      R"(Perfetto, chrome://tracing: counters, threads and large
 blocks over time; needs --events)"},
     {"firefox", kOfEvents | kCompresses | kForFiles, Side::kAbove, nullptr, nullptr,
-     R"(https://profiler.firefox.com: each allocation and free over
-time; needs --events)"},
+     R"(https://profiler.firefox.com: allocations and frees over
+time, up to 18 MB; more are added up; needs --events)"},
     {"dot", kPicture, Side::kAbove, kText,
      [](const Moment& moment, const Stacks& stacks) {
        constexpr double kLeastPercent = 0.5;
