@@ -10,7 +10,8 @@ const [plain, guarded, token, pid] = process.argv.slice(2);
 const kPatience = 300000;  // milliseconds; only ends a hang
 
 async function open(browser, address, options = {}) {
-  const context = await browser.newContext({viewport: {width: 1100, height: 700}, ...options});
+  const context = await browser.newContext(
+      {viewport: {width: 1100, height: 700}, timezoneId: 'Asia/Kolkata', ...options});
   const page = await context.newPage();
   page.setDefaultTimeout(kPatience);
   const facts = {problems: [], foreign: []};
@@ -40,6 +41,8 @@ async function watch(browser, input) {
   await page.click(`a[href="#${pid}"]`);
   facts.kept = await numbers(page, 'site_kept');
   facts.title = await page.textContent('#title');
+  await page.locator('#moment-time', {hasText: 'at '}).waitFor();
+  facts.clocks = [await page.textContent('#told'), await page.textContent('#moment-time')];
   await page.locator('#course-lines .opened').waitFor({state: 'attached'});
   facts.drawn = await page.locator('#course-lines').evaluate((svg) => {
     const first = (name) => Number(/M([0-9.]+)/.exec(

@@ -881,6 +881,10 @@ TEST_F(ServeTest, PageInABrowser) {
   EXPECT_EQ(watch["kept"][0], 1500);
   EXPECT_EQ(watch["kept"][1], 2);
   EXPECT_EQ(watch["title"], "live_target[" + pid + "]");
+  for (const std::string clock : watch["clocks"]) {
+    EXPECT_TRUE(std::regex_search(clock, std::regex("at [0-2]\\d:\\d\\d:\\d\\d GMT\\+5:30$")))
+        << clock;
+  }
   EXPECT_EQ(watch["links"],
             json({"#", "#reports", "#" + pid + "/stacks", api(*process, "/export/html").substr(1),
                   "debug/pprof/heap?pid=" + pid}));

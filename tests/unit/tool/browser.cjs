@@ -13,7 +13,7 @@ const texts = (page, selector) => page.locator(selector).allTextContents();
 // A page without network that notes what it asks for and what goes wrong in it.
 async function open(browser, address, options = {}) {
   const context = await browser.newContext(
-      {offline: true, viewport: {width: 1216, height: 900}, ...options});
+      {offline: true, viewport: {width: 1216, height: 900}, timezoneId: 'UTC', ...options});
   const page = await context.newPage();
   page.setDefaultTimeout(kPatience);
   const facts = {problems: [], requests: []};

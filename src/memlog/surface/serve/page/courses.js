@@ -108,7 +108,7 @@ class CoursePlot extends Plot {
 
   pointText() {
     const {seconds, live, resident} = this.nearest();
-    const time = new Date(recorded.started + 1000 * seconds).toLocaleTimeString();
+    const time = clockText(recorded.started + 1000 * seconds);
     return `${heldText(1000 * seconds)} after the start, ${time}: live ${sizeText(live)}, ` +
         `resident ${sizeText(resident)}`;
   }

@@ -63,7 +63,7 @@ function showMoment() {
   const [rows, view] = rowsOf(moment.data, at('measure').value || 'live');
   picture.draw(rows, view);
   picture.summary.textContent = view.measure.text(moved(rows).grew);
-  at('moment-time').textContent = `at ${new Date(moment.time).toLocaleTimeString()}`;
+  at('moment-time').textContent = `at ${clockText(moment.time)}`;
 }
 
 // Whether `row`, of a function, is where the memory of the stack counts.

@@ -138,7 +138,7 @@ function forget() {
 }
 
 function tell() {
-  const time = new Date(state.answer.taken_ms).toLocaleTimeString();
+  const time = clockText(state.answer.taken_ms);
   const one = state.answer.process;
   const what = one
     ? `${sizeOf(one.bytes)} live in ${countOf(one.blocks)} blocks, ` +
@@ -154,7 +154,7 @@ function mark() {
   if (!state.answer) return;
   state.mark = state.mark ? null
     : new Map(state.answer[state.view.rows].map((row) => [state.view.key(row), row]));
-  state.since = new Date(state.answer.taken_ms).toLocaleTimeString();
+  state.since = clockText(state.answer.taken_ms);
   at("mark").setAttribute("aria-pressed", String(Boolean(state.mark)));
   draw();
 }

@@ -28,9 +28,20 @@ function percentText(part, whole) {
   return `${(whole === 0 ? 0 : 100 * part / whole).toFixed(2)}%`;
 }
 
-// "2026-11-20 20:15:31 UTC" of "2026-11-20T20:15:31.123456Z".
+// The reader's clock, with its zone, as "21:15:31 CET".
+const kClock = new Intl.DateTimeFormat('en-GB', {
+  hour: '2-digit', minute: '2-digit', second: '2-digit', timeZoneName: 'short',
+});
+const kDay = new Intl.DateTimeFormat('sv-SE');  // "2026-11-20"
+
+// Of milliseconds since 1970, or a time as in reports.
+function clockText(time) {
+  return kClock.format(new Date(time));
+}
+
+// With the day.
 function timeText(time) {
-  return `${time.slice(0, 10)} ${time.slice(11, 19)} UTC`;
+  return `${kDay.format(new Date(time))} ${clockText(time)}`;
 }
 
 const at = (id) => document.getElementById(id);
