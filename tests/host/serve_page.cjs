@@ -59,6 +59,9 @@ async function watch(browser, input) {
   await page.locator('.more .stacks tbody tr').waitFor();
   facts.opened = await page.locator('.more .stacks tbody td').allTextContents();
   await row(page, 'site_kept').locator('button').click();
+  await row(page, 'kept by runtimes').locator('button').click();
+  await page.locator('.more .stacks tbody td', {hasText: '_IO_'}).first().waitFor();
+  await row(page, 'kept by runtimes').locator('button').first().click();
   facts.closed = await page.locator('.more').count();
   facts.links = await page.locator('#tools a:visible').evaluateAll(
       (links) => links.map((link) => link.getAttribute('href')));

@@ -895,8 +895,8 @@ TEST_F(ServeTest, PageInABrowser) {
   EXPECT_EQ(watch["drawn"]["axes"][0], "0 bytes");
   EXPECT_TRUE(watch["drawn"]["axes"].back().get<std::string>().ends_with("s"))
       << watch["drawn"]["axes"];
-  EXPECT_EQ(watch["tree"], "site_kept 1,500 bytes (26.80%), 2 blocks");
-  EXPECT_EQ(watch["opened"][0], "1,500");
+  EXPECT_EQ(watch["tree"], "site_kept 1.5 KiB (26.80%), 2 blocks");
+  EXPECT_EQ(watch["opened"][0], "1.5 KiB");
   EXPECT_EQ(watch["opened"][2], "2");
   const std::string stack = watch["opened"][3];
   EXPECT_TRUE(std::regex_match(stack, std::regex("site_kept live_target\\.c:\\d+ < main :\\d+")))

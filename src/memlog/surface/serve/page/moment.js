@@ -5,6 +5,11 @@
 
 const kDataBegins = '<script type="application/json" id="data">';
 const kFreshFor = 5000;  // milliseconds that a moment serves a row that is opened
+// Sizes as in the other tables of this page.
+for (const measure of Object.values(kMeasures)) {
+  if (measure.text === bytesText) Object.assign(measure, {text: sizeText, cell: sizeText});
+  if (measure.besideText === bytesText) measure.besideText = sizeText;
+}
 const moment = {pid: '', data: null, time: 0, asked: null};
 const picture = new FunctionPicture(at('picture'), (all) => {
   moment.data.show(all);
@@ -86,8 +91,10 @@ async function fillStacks(place, pid, row) {
   const [table, count, more] = [make('table', {'class': 'stacks'}), make('p', {'class': 'key'}),
     make('button', {type: 'button'}, 'more')];
   place.replaceChildren(count, table, more);
-  new StackTable(table, count, more, data).show(rows.filter(({stack}) => isOf(stack, row)), view,
-      null);
+  const found = rows.filter(({stack}) => isOf(stack, row));
+  // Of what runtimes keep, here each stack is of interest.
+  for (const one of found) if (one.stack.kept) one.stack = {...one.stack, frames: one.stack.all};
+  new StackTable(table, count, more, data).show(found, view, null);
 }
 
 // Marks what is searched for.
