@@ -973,6 +973,9 @@ TEST_F(ServeTest, ReportsInABrowser) {
   EXPECT_EQ(facts["problems"], json::array());
   EXPECT_EQ(facts["wider"], json({false, false, false, false, false}));
   const std::vector<Memlog> logs = logs_of(process->pid());
+  ASSERT_GE(facts["leaks"].size(), 12u) << facts["leaks"];
+  EXPECT_EQ(facts["leaks"][2], "first");
+  EXPECT_EQ(facts["leaks"][8], "4.4 KiB");
   ASSERT_EQ(logs.size(), 9u);
   EXPECT_EQ(logs[8].get("label"), "by hand & more");
 }

@@ -25,6 +25,7 @@ const kTables = {
         'Too few reports of a process to tell what grows.' : 'No stack grows.',
     columns: [
       {title: 'per report', signed: true, value: (row) => row.growth_bytes_per_report ?? 0},
+      {title: 'first', value: (row) => row.first_bytes ?? 0, less: true},
       {title: 'last', value: (row) => row.last_bytes ?? 0, less: true},
       {title: 'history', draw: (row) => history(row.states_bytes ?? []), value: () => 0},
       {title: 'course', text: (row) => row.course ?? '', value: () => 0, less: true}]},
