@@ -81,6 +81,7 @@ async function watch(browser, input) {
     return [points[0], points.at(-1)].map((point) => Number(point.split(',')[1]));
   });
   facts.hidden = await page.locator('#course').isHidden();
+  facts.keys = await page.locator('footer').isVisible();
   return facts;
 }
 
@@ -105,10 +106,12 @@ async function withToken(browser) {
 }
 
 async function phone(browser) {
-  const {page, facts} = await open(browser, plain, {viewport: {width: 390, height: 740}});
+  const {page, facts} = await open(
+      browser, plain, {viewport: {width: 390, height: 740}, hasTouch: true});
   const wider = () => page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
   await row(page, `live_target[${pid}]`).waitFor();
   facts.wider = [await wider()];
+  facts.keys = await page.locator('footer').isVisible();
   await page.click(`a[href="#${pid}"]`);
   await page.locator('#graph .box').first().waitFor();
   await row(page, 'site_kept').click();

@@ -913,6 +913,8 @@ TEST_F(ServeTest, PageInABrowser) {
   EXPECT_EQ(facts["token"]["process"][0], 4096 + 2200);
   EXPECT_EQ(facts["token"]["cookies"], "") << "scripts do not see it";
   EXPECT_EQ(facts["phone"]["wider"], json({false, false}));
+  EXPECT_EQ(facts["phone"]["keys"], false) << "there are none to press";
+  EXPECT_EQ(watch["keys"], true);
   for (const char* part : {"watch", "snapshot", "phone"}) {
     EXPECT_EQ(facts[part]["problems"], json::array()) << part;
   }
@@ -971,11 +973,11 @@ TEST_F(ServeTest, ReportsInABrowser) {
       << expired;
   EXPECT_NE(expired.find("  site_kept  live_target.c:"), std::string::npos) << expired;
   EXPECT_EQ(facts["problems"], json::array());
-  EXPECT_EQ(facts["wider"], json({false, false, false, false, false}));
-  const std::vector<Memlog> logs = logs_of(process->pid());
   ASSERT_GE(facts["leaks"].size(), 12u) << facts["leaks"];
   EXPECT_EQ(facts["leaks"][2], "first");
   EXPECT_EQ(facts["leaks"][8], "4.4 KiB");
+  EXPECT_EQ(facts["wider"], json({false, false, false, false, false}));
+  const std::vector<Memlog> logs = logs_of(process->pid());
   ASSERT_EQ(logs.size(), 9u);
   EXPECT_EQ(logs[8].get("label"), "by hand & more");
 }
