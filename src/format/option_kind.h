@@ -12,6 +12,7 @@ enum class OptionKind : uint8_t {
   kText,      // any text
   kPatterns,  // any text but an empty one
   kSignal,    // a signal's name or number, or none
+  kMoment,    // none, peak, +BYTES, rss:BYTES or rss:N%
   kByte,      // 0..255, decimal or 0x, zero, or none
 };
 

@@ -296,8 +296,9 @@ void check_meta(const Memlog& log, std::vector<std::string>* wrong) {
     if (!is_digits(log.get(key))) wrong->push_back(std::string("not a number: ") + key);
   }
   const std::string trigger = log.get("trigger");
-  if (trigger != "signal" && trigger != "exit" && trigger != "api" && trigger != "request" &&
-      trigger != "snapshot" && trigger != "recovered") {
+  static const std::set<std::string> kTriggers = {"signal", "exit", "api",      "request",  "peak",
+                                                  "growth", "rss",  "snapshot", "recovered"};
+  if (!kTriggers.contains(trigger)) {
     wrong->push_back("trigger " + trigger);
   }
   for (const char* key : {"started", "taken"}) {

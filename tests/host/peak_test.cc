@@ -48,5 +48,77 @@ TEST_F(PeakTest, OfAChildIsItsOwn) {
   EXPECT_EQ(first_number(logs[0].get("peak")), logs[0].amount("live").bytes);
 }
 
+// MTRACE_REPORT_AT, in a program that grows to 64 MiB block by block of 64 KiB, shrinks to nothing
+// and grows to half as much. What it holds besides is less than `kSlack`, with what threads have
+// not told each other.
+class ReportAtTest : public HostTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  static constexpr int64_t kMib = 1 << 20;
+  static constexpr int64_t kSlack = kMib / 2;
+
+  // The reports but the last, which is that of the exit; each has this trigger.
+  std::vector<Memlog> reports(const std::string& moment, const std::string& trigger) const {
+    Command command = traced({program("grows"), "64", GetParam()});
+    command.env["MTRACE_REPORT_AT"] = moment;
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    EXPECT_EQ(result.err, "");
+    std::vector<Memlog> logs = logs_of(result.pid);
+    if (logs.empty()) throw std::runtime_error("no report");
+    EXPECT_EQ(logs.back().get("trigger"), "exit");
+    logs.pop_back();
+    for (const Memlog& log : logs) EXPECT_EQ(log.get("trigger"), trigger) << log.path;
+    return logs;
+  }
+};
+
+TEST_P(ReportAtTest, EachPeakThatIsAnEighthHigher) {
+  int64_t last = 0;
+  for (const Memlog& log : reports("peak", "peak")) {
+    const int64_t live = log.amount("live").bytes;
+    EXPECT_GE(live + kSlack, last + std::max(last / 8, kMib)) << log.path;
+    EXPECT_LE(live, last + std::max(last / 8, kMib) + kSlack) << log.path;
+    last = live;
+  }
+  EXPECT_GE(last + kSlack, 64 * kMib * 8 / 9);
+  EXPECT_LE(last, 64 * kMib + kSlack);
+}
+
+TEST_P(ReportAtTest, GrowthByAnAmount) {
+  const std::vector<Memlog> logs = reports("+10M", "growth");
+  ASSERT_EQ(logs.size(), 6u);
+  for (size_t i = 0; i < logs.size(); ++i) {
+    const int64_t over = logs[i].amount("live").bytes - static_cast<int64_t>(i + 1) * 10 * kMib;
+    EXPECT_GE(over + kSlack, 0) << i;
+    EXPECT_LE(over, static_cast<int64_t>(i + 1) * kSlack) << i;
+  }
+}
+
+TEST_P(ReportAtTest, ResidentMemory) {
+  const std::vector<Memlog> logs = reports("rss:40M", "rss");
+  ASSERT_FALSE(logs.empty());
+  EXPECT_GE(first_number(logs[0].get("rss")), 40 * kMib);
+  EXPECT_LE(first_number(logs[0].get("rss")), 44 * kMib)
+      << "long before the program is at its largest";
+  for (size_t i = 1; i < logs.size(); ++i) {
+    EXPECT_GE(first_number(logs[i].get("rss")), first_number(logs[i - 1].get("rss")) + 2 * kMib)
+        << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, ReportAtTest, ::testing::Values("0", "4"));
+
+TEST_F(PeakTest, MomentsOfReportsAreChecked) {
+  for (const char* wrong : {"+", "+x", "rss:", "rss:0%", "rss:100%", "rss:x%", "peaks", ""}) {
+    Command command = traced({program("grows"), "1"});
+    command.env["MTRACE_REPORT_AT"] = wrong;
+    const Result result = run(command);
+    EXPECT_NE(result.err.find("MTRACE_REPORT_AT=" + std::string(wrong) + " is not none, peak, "),
+              std::string::npos)
+        << result.err;
+    EXPECT_EQ(logs_of(result.pid).size(), 1u) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace mtrace::test

@@ -58,6 +58,14 @@ void Peak::raise(uint64_t total) {
   }
 }
 
+// Not where the height is raised: by then the thread's limits are set, and it may report.
+void Peak::look(uint64_t total) const {
+  const uint64_t mark = load(g_peak_watch.mark);
+  if (mark != 0 && total >= mark && static_cast<int64_t>(total) > 0 && total >= load(height_)) {
+    g_peak_watch.passed(total);
+  }
+}
+
 // A thread that publishes often has a larger batch, up to 4 KiB, so that threads with small heaps
 // do not contend for the total for ever; one that publishes seldom stays close to exact.
 int64_t Peak::batch(const ThreadSlots& threads, const ThreadSlot& slot) const {
@@ -70,7 +78,7 @@ int64_t Peak::batch(const ThreadSlots& threads, const ThreadSlot& slot) const {
 void Peak::tell_at_once(ThreadSlots& threads, int64_t bytes) {
   join(threads);
   if (load(first_owes_) != 0) tell_for_first(threads);
-  add_to_total(static_cast<uint64_t>(bytes));
+  look(add_to_total(static_cast<uint64_t>(bytes)));
 }
 
 void Peak::tell(ThreadSlots& threads, ThreadSlot& slot) {
@@ -106,6 +114,7 @@ void Peak::tell(ThreadSlots& threads, ThreadSlot& slot) {
     // the other has written.
     full_fence();
   } while (alone && !threads.alone());
+  look(total);
   threads.look_for_questions();
 }
 

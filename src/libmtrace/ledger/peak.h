@@ -24,6 +24,14 @@
 
 namespace mtrace::ledger {
 
+// Calls passed(live bytes) when these are at a new peak, and not below the mark; from inside an
+// operation, at each new peak until it sets another mark.
+struct PeakWatch {
+  uint64_t mark;  // bytes; 0: none
+  void (*passed)(uint64_t live);
+};
+inline constinit PeakWatch g_peak_watch = {};
+
 class Peak {
  public:
   // Call before the counters of `set` change.
@@ -112,6 +120,7 @@ class Peak {
   // Adds `bytes` to the total at once, for a thread without a slot.
   void tell_at_once(ThreadSlots& threads, int64_t bytes);
   uint64_t add_to_total(uint64_t step);
+  void look(uint64_t total) const;
   void raise(uint64_t total);
 
   friend struct Layout;

@@ -26,6 +26,7 @@
 #include "life/naming.h"
 #include "life/options.h"
 #include "life/output_message.h"
+#include "life/report_moments.h"
 #include "life/reporting.h"
 #include "life/reset.h"
 #include "life/triggers.h"
@@ -160,6 +161,7 @@ void choose_mode() {
     g_mode = g_fill >= 0 ? HookMode::kSampleAfter : HookMode::kSample;
   }
   limit_memory();
+  watch_for_moments();
   if (g_options.events[0] != '\0') begin_events();
 }
 

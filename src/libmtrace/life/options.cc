@@ -113,6 +113,8 @@ bool is_valid(const Entry& entry, const char* text) {
       return signal_number(text) >= 0;
     case OptionKind::kByte:
       return byte_value(text) >= -1;
+    case OptionKind::kMoment:
+      return moment_of(text).valid;
     case OptionKind::kText:
       break;
   }
@@ -167,6 +169,9 @@ void describe(Writer& out, const Entry& entry, const char* text) {
     case OptionKind::kByte:
       out.text(" is not none, zero or a number from 0 to 255");
       break;
+    case OptionKind::kMoment:
+      out.text(" is not none, peak, +BYTES, rss:BYTES or rss:N% (1 to 99), BYTES with K, M or G");
+      break;
     case OptionKind::kPatterns:
     case OptionKind::kText:
       out.text(" is empty");
@@ -200,6 +205,23 @@ int signal_number(const char* name) {
     if (known.number == number || strcmp(known.name, name) == 0) return known.number;
   }
   return -1;  // unknown, or one that must not be caught: KILL, STOP, CHLD, faults
+}
+
+ReportMoment moment_of(const char* text) {
+  using Kind = ReportMoment::Kind;
+  if (strcmp(text, "none") == 0) return {Kind::kNone, 0, true, 0};
+  if (strcmp(text, "peak") == 0) return {Kind::kPeak, 0, true, 0};
+  const bool grows = text[0] == '+';
+  if (!grows && strncmp(text, "rss:", 4) != 0) return {};
+  text += grows ? 1 : 4;
+  const size_t length = strlen(text);
+  if (!grows && (length == 2 || length == 3) && text[length - 1] == '%') {
+    const char digits[] = {text[0], length == 3 ? text[1] : '\0', '\0'};
+    const long percent = parse_number(digits);
+    return {Kind::kResident, static_cast<uint8_t>(percent), percent > 0, 0};
+  }
+  const long bytes = parse_bytes(text);
+  return {grows ? Kind::kGrowth : Kind::kResident, 0, bytes > 0, static_cast<uint64_t>(bytes)};
 }
 
 int byte_value(const char* text) {

@@ -40,6 +40,18 @@ void complain(char* const* envp);
 // and separated by spaces.
 const char* options_line();
 
+// When to write a report by itself (MTRACE_REPORT_AT).
+struct ReportMoment {
+  enum class Kind : uint8_t { kNone, kPeak, kGrowth, kResident };
+  Kind kind;
+  uint8_t percent;  // kResident: of the limit; 0: at `bytes`
+  bool valid;
+  uint64_t bytes;
+};
+
+// The moment that `text` means.
+ReportMoment moment_of(const char* text);
+
 // The byte that `text` ("0xa5", "165", "zero") means; -1 for "none", -2 when it is no byte.
 int byte_value(const char* text);
 

@@ -2,7 +2,9 @@
 
 #include <cstring>
 
+#include "base/file.h"
 #include "base/process.h"
+#include "base/writer.h"
 
 namespace mtrace::report {
 namespace {
@@ -18,6 +20,36 @@ uint64_t kilobytes(const char* text, const char* name) {
   return value * 1024;
 }
 
+constexpr size_t kLongestPath = 4096;
+
+// The number in a file, or `otherwise`, also for "max".
+uint64_t number_in(const char* path, uint64_t otherwise) {
+  char text[32];
+  if (sys::read_file(path, text, sizeof text) == 0 || text[0] < '0' || text[0] > '9') {
+    return otherwise;
+  }
+  uint64_t value = 0;
+  for (const char* p = text; *p >= '0' && *p <= '9'; ++p) value = value * 10 + (*p - '0');
+  return value;
+}
+
+// The least limit of the group `group` (its bytes up to `length`) and those above it.
+uint64_t least_limit(const char* root, const char* below, const char* group, size_t length,
+                     const char* file, uint64_t least) {
+  for (;;) {
+    char path[kLongestPath];
+    Writer out(path, sizeof path);
+    out.text(root).text(below).bytes(group, length).put('/').text(file).put('\0');
+    if (out.finish() == 0) {
+      const uint64_t limit = number_in(path, least);
+      if (limit < least) least = limit;
+    }
+    while (length > 0 && group[length - 1] != '/') --length;
+    if (length == 0) return least;
+    --length;
+  }
+}
+
 }  // namespace
 
 MemoryUse memory_use() {
@@ -26,6 +58,42 @@ MemoryUse memory_use() {
   // thread-self: of a process whose first thread has ended, self knows no memory.
   if (sys::read_file("/proc/thread-self/status", text, sizeof text) == 0) return {};
   return {kilobytes(text, "\nVmRSS:"), kilobytes(text, "\nVmHWM:"), kilobytes(text, "\nVmSize:")};
+}
+
+uint64_t memory_limit(const char* root) {
+  char path[kLongestPath];
+  const auto in_root = [&](const char* name) {
+    Writer(path, sizeof path).text(root).text(name).put('\0').finish();
+    return path;
+  };
+  char text[kLongestPath];
+  uint64_t least = UINT64_MAX;
+  if (sys::read_file(in_root("/proc/self/cgroup"), text, sizeof text) != 0) {
+    // Lines "NUMBER:CONTROLLERS:GROUP"; without controllers for version 2.
+    for (const char* line = text; *line != '\0';) {
+      const size_t length = strcspn(line, "\n");
+      const char* const memory = strstr(line, "memory");
+      const char* const names = static_cast<const char*>(memchr(line, ':', length));
+      const char* const group =
+          names == nullptr
+              ? nullptr
+              : static_cast<const char*>(memchr(names + 1, ':', line + length - names - 1));
+      if (group != nullptr) {
+        const auto size = static_cast<size_t>(line + length - group - 1);
+        const auto named = static_cast<size_t>(group - names - 1);
+        if (named == 0) {
+          least = least_limit(root, "/sys/fs/cgroup", group + 1, size, "memory.max", least);
+        } else if (memory != nullptr && memory < group) {
+          least = least_limit(root, "/sys/fs/cgroup/memory", group + 1, size,
+                              "memory.limit_in_bytes", least);
+        }
+      }
+      line += length + (line[length] == '\n');
+    }
+  }
+  const bool told = sys::read_file(in_root("/proc/meminfo"), text, sizeof text) != 0;
+  const uint64_t computer = told ? kilobytes(text, "MemTotal:") : 0;
+  return computer != 0 && computer < least ? computer : least == UINT64_MAX ? 0 : least;
 }
 
 }  // namespace mtrace::report

@@ -1,4 +1,4 @@
-// How much memory this process uses, as the kernel reports it. Async-signal-safe.
+// How much memory this process uses, and may, as the kernel reports it. Async-signal-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,5 +13,10 @@ struct MemoryUse {
 };
 
 MemoryUse memory_use();
+
+// The least limit of memory, in bytes, that /proc/self/cgroup and /sys/fs/cgroup below `root` tell
+// for the process (cgroups(7), versions 1 and 2), or its groups above; the computer's memory if
+// there is none. 0: not known.
+uint64_t memory_limit(const char* root);
 
 }  // namespace mtrace::report

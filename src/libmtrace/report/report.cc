@@ -34,11 +34,12 @@ constexpr size_t kStack = 256 * 1024;
 constexpr size_t kLabel = sizeof mtrace_status_block.label + 1;
 constexpr unsigned kMostAgain = 8;
 constexpr uint64_t kLongestWait = 10'000'000'000u;  // nanoseconds
-constexpr const char* kTriggers[] = {"signal", "exit", "api", "request"};
+constexpr const char* kTriggers[] = {"signal", "exit", "api", "request", "peak", "growth", "rss"};
 
 enum State : uint32_t { kIdle, kBusy, kBusyAndWanted };
 
 uint32_t g_state = kIdle;
+Trigger g_wanted = Trigger::kSignal;  // of kBusyAndWanted
 uint32_t g_seq = 0;
 const char* g_library_line = "";
 const char* g_note = nullptr;
@@ -51,6 +52,9 @@ Names g_names = Names::kOwn;
 bool is_asked(Trigger trigger) {
   return trigger == Trigger::kSignal || trigger == Trigger::kRequest;
 }
+
+// Whether the report comes after the one that is being written, instead of another that waits.
+bool waits(Trigger trigger) { return trigger == Trigger::kExit || trigger == Trigger::kApi; }
 
 struct Scratch {
   char buffer[kBuffer];
@@ -169,13 +173,14 @@ int report_once(Trigger trigger, const char* label) {
   return scratch->result;
 }
 
-// False: another thread writes, and will write one more (signal, request) or does not end.
+// False: another thread writes, and will write one more or does not end.
 bool become_reporter(Trigger trigger) {
   const uint64_t end = sys::monotonic_time() + kLongestWait;
   for (;;) {
     uint32_t state = kIdle;
     if (compare_exchange<uint32_t>(g_state, state, kBusy)) return true;
-    if (is_asked(trigger)) {
+    if (!waits(trigger)) {
+      store(g_wanted, trigger);
       if (state == kBusyAndWanted) return false;
       if (compare_exchange<uint32_t>(g_state, state, kBusyAndWanted)) return false;
       continue;
@@ -186,11 +191,11 @@ bool become_reporter(Trigger trigger) {
   }
 }
 
-// Gives the turn back, after one more report if a signal or request has come meanwhile.
+// Gives the turn back, after one more report if one was wanted meanwhile.
 void end_turn() {
   for (uint32_t state = kBusy; !compare_exchange<uint32_t>(g_state, state, kIdle); state = kBusy) {
     store<uint32_t>(g_state, kBusy);
-    report_once(Trigger::kSignal, nullptr);
+    report_once(load(g_wanted), nullptr);
   }
   sys::wake_all(g_state);
 }
@@ -213,7 +218,7 @@ void set_note(const char* note) { g_note = note; }
 
 int report(Trigger trigger, const char* label) {
   const uint64_t mask = sys::block_signals();
-  int result = is_asked(trigger) ? 0 : -1;
+  int result = waits(trigger) ? -1 : 0;
   if (become_reporter(trigger)) {
     result = report_once(trigger, label);
     end_turn();

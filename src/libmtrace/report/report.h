@@ -16,7 +16,8 @@ enum class Names : uint32_t {
   kLeft,  // an ancestor's resolver, or nobody
 };
 
-enum class Trigger : uint32_t { kSignal, kExit, kApi, kRequest };  // kRequest: through the ledger
+// kRequest: through the ledger; from kPeak on: MTRACE_REPORT_AT.
+enum class Trigger : uint32_t { kSignal, kExit, kApi, kRequest, kPeak, kGrowth, kResident };
 
 // Call before anything else here; a second call does nothing. False: no memory.
 bool prepare_reports();
@@ -35,10 +36,9 @@ void set_regions(bool on);
 void set_note(const char* note);
 
 // Writes a report and returns its number; -1 when it could not be written, and the next report has
-// the changes. One at a time: a signal or request that comes during another thread's report makes
-// that thread write one more and returns 0; other triggers wait, at most 10 seconds.
-// Async-signal-safe; blocks all signals meanwhile; leaves errno alone. `label`: at most 256 bytes
-// are kept; nullptr: none.
+// the changes. One at a time: kExit and kApi wait for another thread's report, at most 10 seconds;
+// the others make that thread write one more, and return 0. Async-signal-safe; blocks all signals
+// meanwhile; leaves errno alone. `label`: at most 256 bytes are kept; nullptr: none.
 int report(Trigger trigger, const char* label);
 
 // No report begins until release_reports(): for an exec, or a filter for all threads. False: a
