@@ -7,6 +7,7 @@
 #include <iostream>
 #include <map>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "host_test.h"
@@ -25,11 +26,12 @@ constexpr char kBlocks[] = "352";  // that these leak: nothing else of them live
 class OwnCodeTest : public HostTest, public testing::WithParamInterface<const char*> {
  protected:
   // The program, built with this test's optimisation.
-  std::string built() {
-    const std::string path = temp() + "/three_leaks";
-    const Result result = run(plain({"/usr/bin/g++", "-g", GetParam(), "-std=c++20", "-fno-builtin",
-                                     "-D_GNU_SOURCE", "-I" + source_dir() + "/include",
-                                     source_dir() + "/tests/programs/three_leaks.cc", "-o", path}));
+  std::string built(const std::string& name = "three_leaks") {
+    const std::string path = temp() + '/' + name;
+    const Result result =
+        run(plain({"/usr/bin/g++", "-g", GetParam(), "-std=c++20", "-fno-builtin", "-D_GNU_SOURCE",
+                   "-I" + source_dir() + "/include",
+                   source_dir() + "/tests/programs/" + name + ".cc", "-o", path}));
     EXPECT_TRUE(result.exited(0)) << result.err;
     return path;
   }
@@ -243,6 +245,28 @@ TEST_P(OwnCodeTest, StacksCutBeforeOwnCodeSaySo) {
   const std::string picture = view({"export", "-f", "flamegraph"}, {files[8]});
   EXPECT_NE(picture.find("<title>(cut at 3 frames, before own code)"), std::string::npos);
   EXPECT_EQ(picture.find("<title>operator new"), std::string::npos);
+}
+
+TEST_P(OwnCodeTest, BlocksByTheirTypes) {
+  Command command = traced({built("block_types")});
+  command.env["MTRACE_DEPTH"] = "64";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.err;
+  const std::string text = view({"show", "-n", "0", "--no-header", "--group-by", "type"},
+                                {report_path("block_types", result.pid, 1)});
+  std::multiset<std::string> shown;
+  std::string numbers;
+  const std::regex entry(R"(\+([0-9,]+) bytes +\+([0-9,]+) blocks?.*)");
+  for (const std::string& line : lines_of(text)) {
+    if (std::smatch found; std::regex_match(line, found, entry)) {
+      numbers = std::regex_replace(found[1].str() + ' ' + found[2].str(), std::regex(","), "");
+    } else if (line.starts_with("    ")) {
+      shown.insert(numbers + ' ' + line.substr(4, line.find("  ", 4) - 4));
+    }
+  }
+  std::multiset<std::string> told;
+  for (const std::string& line : lines_of(result.out)) told.insert(line);
+  EXPECT_EQ(shown, told) << text;
 }
 
 TEST_P(OwnCodeTest, LiveViewsBeginWithTheLeaks) {

@@ -205,6 +205,7 @@ analyze::GroupBy read_group_by(const Arguments& arguments) {
   if (by == "file") return analyze::GroupBy::kFile;
   if (by == "line") return analyze::GroupBy::kLine;
   if (by == "module") return analyze::GroupBy::kModule;
+  if (by == "type") return analyze::GroupBy::kType;
   return analyze::GroupBy::kStack;
 }
 

@@ -105,12 +105,13 @@ inline constexpr Option kOwnOption = {
     May be repeated.)"};
 inline constexpr char kGroupByHelp[] =
     R"(Add up the stacks that one place is responsible for: the function, the source file, the source
-    line or the module of the first frame of own code. stack: do not add up.)";
+    line or the module of the first frame of own code. type: by what the blocks are, where functions
+    of the standard library tell (std::vector<int>, node of std::list<T>). stack: do not add up.)";
 inline constexpr Option kGroupByOption = {"--group-by", "", "WHAT", kGroupByHelp,
-                                          "stack|function|file|line|module"};
+                                          "stack|function|file|line|module|type"};
 // For a view that is by function unless told otherwise.
 inline constexpr Option kGroupedByOption = {"--group-by", "", "WHAT", kGroupByHelp,
-                                            "function|stack|file|line|module"};
+                                            "function|stack|file|line|module|type"};
 
 // Reads --library and --own. `command` is for messages. Throws UsageError, and FormatError for a
 // line of a file.

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "util/file.h"
+#include "view/analyze/block_type.h"
 #include "view/analyze/cut_depth.h"
 #include "view/analyze/function_name.h"
 #include "view/analyze/row.h"
@@ -79,6 +80,8 @@ const char* group_word(GroupBy by) {
       return "line";
     case GroupBy::kModule:
       return "module";
+    case GroupBy::kType:
+      return "type";
     default:
       return "stack";
   }
@@ -87,11 +90,17 @@ const char* group_word(GroupBy by) {
 size_t Groups::place(const Row& row, const std::vector<Module>& modules, const std::string& given) {
   const std::vector<Frame>& frames = row.frames;
   Name name = {given, {given.empty() ? "..." : given, ""}};
-  if (given.empty() && responsible_->missing(frames, modules, row.depth)) {
+  const bool missing = responsible_->missing(frames, modules, row.depth);
+  const size_t at = missing ? frames.size() - 1 : responsible_->of(frames, modules);
+  const std::string type = by_ == GroupBy::kType ? block_type(frames, at) : "";
+  if (!given.empty() || frames.empty()) {
+  } else if (!type.empty()) {
+    name = {type, {type, ""}};
+  } else if (missing) {
     name.group.name = cut_text(row.depth);
-  } else if (given.empty() && !frames.empty()) {
-    const size_t at = responsible_->of(frames, modules);
+  } else {
     name = name_of(by_, frames[at], module_of(frames, at, modules));
+    if (by_ == GroupBy::kType) name.group.name.insert(0, "in ");
   }
   const auto [place, added] =
       known_.try_emplace(row.kind + '\n' + std::move(name.key), groups_.size());

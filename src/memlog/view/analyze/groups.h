@@ -21,9 +21,10 @@ enum class GroupBy : uint8_t {
   kFile,      // its source file; where that is unknown, its module
   kLine,      // the source line
   kModule,
+  kType,  // what the blocks are (block_type.h); where that is unknown, the function
 };
 
-// Returns what a group is: "stack", "function", "file", "line" or "module".
+// Returns what a group is: "stack", "function", "file", "line", "module" or "type".
 const char* group_word(GroupBy by);
 
 // Collects groups in the order of their first stack.

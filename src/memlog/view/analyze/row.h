@@ -27,7 +27,7 @@ struct Lifetimes {
 
 // What is common to the stacks of a group. Texts are as in the memlog, unescaped.
 struct Group {
-  std::string name;    // the function, file, line or module
+  std::string name;    // the function, file, line, module or type
   std::string source;  // where it is: line, file or module; empty: nothing more is known
   size_t stacks = 0;
 };

@@ -1,0 +1,17 @@
+// What the blocks of a stack are, as the functions tell that allocate them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "model/profile/model.h"
+
+namespace mtrace::analyze {
+
+// Returns "std::vector<int>", "node of std::list<Session>", "Session (make_shared)", from the
+// template arguments of the standard library's functions in the frames up to `last`, innermost
+// first; empty: they do not tell.
+std::string block_type(const std::vector<profile::Frame>& frames, size_t last);
+
+}  // namespace mtrace::analyze
