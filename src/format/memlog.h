@@ -109,7 +109,8 @@ inline constexpr char kUnnamed[] = "mapped without a name";
 inline constexpr char kRegionMalloc[] = "malloc";
 
 // Kinds of entries that the library makes itself. Their bytes and blocks only grow.
-inline constexpr char kKindFailed[] = "failed";  // allocations that failed: requested bytes
+inline constexpr char kKindFailed[] = "failed";  // allocations that failed: requested bytes, ...
+inline constexpr uint64_t kMostFailed = (uint64_t{1} << 47) - 1;  // ... of a stack at most
 
 // Calls that query or tune the allocator: blocks are calls.
 inline constexpr char kKindControl[] = "control";
@@ -143,10 +144,11 @@ inline constexpr char kFieldDepth[] = "depth";  // of a stack that was cut: fram
                                                 // more than 128; when it was counted, if it was
 inline constexpr char kFieldPeak[] = "peak";    // bytes that the stack held at the process's peak
 inline constexpr char kFieldCall[] = "call";    // the function that was called, see calls.h
-inline constexpr char kFieldBefore[] = "before";    // id of the stack that freed the block first
-inline constexpr char kFieldProtection[] = "prot";  // of a mapping, see mapping_form.h
-inline constexpr char kFieldFlags[] = "flags";      // of a mapping, see mapping_form.h
-inline constexpr char kFieldStack[] = "stack";      // 16 hex digits, see StackId
+inline constexpr char kFieldBefore[] = "before";  // id of the stack that freed the block first
+inline constexpr char kFieldSaturated[] = "saturated";  // 1: of kMostFailed bytes or more
+inline constexpr char kFieldProtection[] = "prot";      // of a mapping, see mapping_form.h
+inline constexpr char kFieldFlags[] = "flags";          // of a mapping, see mapping_form.h
+inline constexpr char kFieldStack[] = "stack";          // 16 hex digits, see StackId
 
 inline constexpr int kMaxDepth = 128;
 

@@ -33,7 +33,6 @@ TEST_F(FailedTest, NamesTheSites) {
     ASSERT_EQ(logs.size(), 1u);
     EXPECT_EQ(failed_sites(logs[0]), kExpected);
     EXPECT_EQ(logs[0].number("failed-allocations"), 9);
-    EXPECT_EQ(logs[0].get("kind"), "failed 9895604649984 bytes 9 blocks") << "at most 1 TiB each";
     const Result shown = run(plain({memlog_tool(), "show", "--by", "failed", logs[0].path}));
     EXPECT_TRUE(shown.exited(0)) << shown.err;
     EXPECT_NE(shown.out.find("5 failed"), std::string::npos) << shown.out;
@@ -42,6 +41,25 @@ TEST_F(FailedTest, NamesTheSites) {
     EXPECT_LT(shown.out.find("site_malloc"), shown.out.find("site_realloc")) << shown.out;
     EXPECT_NE(shown.out.find("site_calloc"), std::string::npos) << shown.out;
   }
+}
+
+// Bytes are exact up to 2^47-1 of a stack. Beyond, the entry says that there were more.
+TEST_F(FailedTest, BytesAreExactOrSaidToBeMore) {
+  const Result result = run(named({program("failures"), "exact"}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.out;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  int exact = 0;
+  for (const Entry& entry : logs[0].entries) {
+    if (entry.kind != "failed") continue;
+    const bool is_exact = entry.bytes == int64_t{96} << 40;
+    exact += is_exact;
+    EXPECT_EQ(entry.counts.contains("saturated"), !is_exact);
+    EXPECT_EQ(entry.bytes, is_exact ? int64_t{96} << 40 : (int64_t{1} << 47) - 1);
+  }
+  EXPECT_EQ(exact, 1);
+  const Result shown = run(plain({memlog_tool(), "show", "--by", "failed", logs[0].path}));
+  EXPECT_NE(shown.out.find("bytes are at least this"), std::string::npos) << shown.out;
 }
 
 // One line in the summary of memlog run, and at the end of memlog expire.

@@ -26,6 +26,13 @@ SITE void site_posix_memalign(void) {
   NO_TAIL;
 }
 
+// 96 TiB: less than the address space, but nowhere in one piece.
+SITE void site_exact(void) {
+  volatile size_t large = (size_t)96 << 40;
+  check(malloc(large) == NULL, "malloc of 96 TiB");
+  NO_TAIL;
+}
+
 int main(int argc, char** argv) {
   char byte;
   begin(argc, argv);
@@ -34,11 +41,12 @@ int main(int argc, char** argv) {
     fflush(stdout);
     if (read(0, &byte, 1) < 0) return 1;
   }
+  if (argc > 1 && strcmp(argv[1], "exact") == 0) site_exact();
   site_malloc();
   site_calloc();
   site_realloc();
   site_posix_memalign();
   puts("done");
   fflush(stdout);
-  return argc > 1 && read(0, &byte, 1) < 0;
+  return argc > 1 && strcmp(argv[1], "wait") == 0 && read(0, &byte, 1) < 0;
 }

@@ -10,12 +10,6 @@
 #include "record/tracker.h"
 
 namespace mtrace::hook {
-namespace {
-
-// A program that tries malloc(-1) must not make the sum of a stack overflow.
-constexpr uint64_t kMostCounted = uint64_t{1} << 40;
-
-}  // namespace
 
 [[gnu::noinline]] MTRACE_REALIGN void record_failed(size_t size, uint8_t call,
                                                     const unwind::Registers& caller) {
@@ -24,7 +18,13 @@ constexpr uint64_t kMostCounted = uint64_t{1} << 40;
   ledger::Operation operation(ledger::g_ledger.threads.slot(this_slot()));
   const uint32_t stack = intern_of_kind(kind, caller, call);
   if (stack == 0) return;
-  count_recorded(ledger::g_ledger.stacks.record(stack), std::min<uint64_t>(size, kMostCounted));
+  // malloc(-1) must not make a sum overflow, nor that of many reports.
+  ledger::StackRecord& record = ledger::g_ledger.stacks.record(stack);
+  uint64_t sum = load(record.own.allocated_bytes);
+  while (!compare_exchange(record.own.allocated_bytes, sum,
+                           sum + std::min<uint64_t>(size, format::kMostFailed - sum))) {
+  }
+  count_recorded(record, 0);
 }
 
 }  // namespace mtrace::hook

@@ -1,6 +1,7 @@
 #include "report/memlog_writer.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "format/calls.h"
 #include "format/mapping_form.h"
@@ -53,6 +54,11 @@ void write_related(Writer& out, const ledger::StackRecord& stack) {
   out.put('\t');
 }
 
+bool is_saturated(const Entry& entry) {
+  return entry.live == format::kMostFailed && entry.kind != 0 &&
+         strcmp(ledger::kind_name(entry.kind), format::kKindFailed) == 0;
+}
+
 void write_entry(Writer& out, const Snapshot& snapshot, const Entry& entry, const Error& error,
                  const ledger::StackRecord& stack, ModuleSet& modules, FrameLines& lines) {
   if (entry.kind != 0) out.put('@').text(ledger::kind_name(entry.kind)).put('\t');
@@ -74,6 +80,7 @@ void write_entry(Writer& out, const Snapshot& snapshot, const Entry& entry, cons
   optional_field(out, format::kFieldSlack, entry.slack);
   optional_field(out, format::kFieldPeak, entry.share);
   if (stack.cut && stack.depth != 0) optional_field(out, format::kFieldDepth, stack.whole());
+  if (is_saturated(entry)) out.text(format::kFieldSaturated).text("=1\t");
   write_related(out, stack);
   if (const char* call = format::call_name(stack.call)) {
     out.text(format::kFieldCall).put('=').text(call).put('\t');

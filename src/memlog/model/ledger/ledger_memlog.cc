@@ -177,6 +177,10 @@ class Text : private profile::MemlogText {
     field(format::kFieldSlack, stack.slack);
     if (stack.kind == 0) field(format::kFieldPeak, row.share);
     if (stack.cut) field(format::kFieldDepth, stack.whole);
+    if (stack.kind != 0 && stack.now.live_bytes() == format::kMostFailed &&
+        ledger_kind(header_, stack.kind) == format::kKindFailed) {
+      field(format::kFieldSaturated, 1);
+    }
     write_related(stack);
     if (const char* call = format::call_name(stack.call)) {
       fmt::format_to(std::back_inserter(out_), "\t{}={}", format::kFieldCall, call);

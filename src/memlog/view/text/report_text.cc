@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "format/memlog.h"
 #include "util/columns.h"
 #include "util/text.h"
@@ -311,6 +313,10 @@ std::string facts_text(const Row& row, const Style& style) {
   if (order != Order::kAge && row.age != 0) add(age_text(row, style));
   if (order != Order::kSlack && row.slack != 0) add(slack_text(row, style));
   if (order != Order::kPeak && row.peak != 0) add(peak_text(row, 0, style));
+  if (row.kind == format::kKindFailed &&
+      std::max(row.live.value_or(0), row.allocated_bytes) >= format::kMostFailed) {
+    add("bytes are at least this");
+  }
   add(call_text(row));
   for (const profile::Field& field : row.further) {
     if (field.key == format::kFieldBefore) add("freed before by stack " + field.value);
