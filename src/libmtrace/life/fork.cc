@@ -26,6 +26,7 @@
 #include "record/unloading.h"
 #include "report/host.h"
 #include "report/mapped_ledger.h"
+#include "report/notes.h"
 #include "report/status.h"
 
 extern "C" int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
@@ -44,7 +45,8 @@ uint64_t g_settled = kRecording;  // word 0 once this process is set up
 uint32_t g_forked = 0;            // the last process that libc's fork made, or this one
 uint32_t g_forker = 0;            // the process that called that fork
 bool g_has_forked = false;
-bool g_left_ledger = false;  // the tables are a copy of the parent's file, of no use
+ledger::Totals g_at_fork = {};  // live in this process at its last fork; with a ledger in a file
+bool g_left_ledger = false;     // the tables are a copy of the parent's file, of no use
 
 // atfork handler in the child. A process between parent and child that never allocated (a daemon's)
 // leaves its pid here. Where the kernel cannot wipe a page, only this handler shows a fork; _Fork
@@ -87,10 +89,25 @@ bool begin_anew(uint32_t pid) {
   return true;
 }
 
+void note_inheritance() {
+  char text[report::kMostNote];
+  Writer(text, sizeof text)
+      .text("inherited ")
+      .number(g_at_fork.bytes)
+      .text(" bytes in ")
+      .number(g_at_fork.blocks)
+      .text(g_at_fork.blocks == 1 ? " block" : " blocks")
+      .text(" at the fork, which no report of this process counts: its ledger begins there")
+      .finish();
+  report::add_note(text, false);
+}
+
 // Sets up the child's tables. False: no memory.
 bool set_tables_up(uint32_t pid) {
   const bool mapped = sys::g_table_header != nullptr || g_left_ledger;
+  report::g_host.began_anew = mapped;
   if (mapped && !begin_anew(pid)) return false;
+  if (mapped) note_inheritance();
   sample_after_fork();
   if (!mapped) g_ledger.rebase_after_fork(t_thread.slot, pid);
   show_ledger();
@@ -188,6 +205,10 @@ void go_quiet(const char* why) {
 void prepare_fork() {
   log_fork();
   store(g_has_forked, true);
+  if (sys::g_table_header != nullptr) {
+    const ledger::ThreadTotals now = g_ledger.threads.totals();
+    g_at_fork = {now.live_bytes, now.live_blocks};
+  }
   // Read now: in the child the slots may be those of the parent, which goes on.
   t_thread.forks_inside =
       t_thread.slot != 0 && load(g_ledger.threads.slot(t_thread.slot).busy) != 0;

@@ -120,7 +120,7 @@ void describe_inheritance(EventRingHeader& header) {
   events::count_anew(header, g_parent_log[0] != '\0');
   if (g_parent_log[0] == '\0') return;
   header.parent_fork = g_parent_fork;
-  header.knows_inherited = sys::g_table_header == nullptr;  // else the tables began anew
+  header.knows_inherited = !g_host.began_anew;
   header.inherited_bytes = ledger::g_ledger.inherited.bytes;
   header.inherited_blocks = ledger::g_ledger.inherited.blocks;
 }

@@ -113,7 +113,7 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   if (occasion.label != nullptr) text_line(out, format::kKeyLabel, occasion.label);
   meta(out, format::kKeyStarted).time(host.started).put('\n');
   meta(out, format::kKeyTaken).time(occasion.taken).put('\n');
-  if (host.parent != 0) {
+  if (host.parent != 0 && !host.began_anew) {
     amount_line(out, format::kKeyInherited, ledger.inherited.bytes, ledger.inherited.blocks);
   }
   const bool sampled = ledger.sampling.mean != 0;

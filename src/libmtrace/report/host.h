@@ -15,6 +15,7 @@ struct Host {
   char node[65];         // host name
   char boot_id[40];
   uint32_t pid;
+  bool began_anew;   // a fork's child whose tables have nothing of its parent's
   uint32_t parent;   // after a fork, otherwise 0
   uint64_t started;  // real time, nanoseconds
   uint64_t started_monotonic;

@@ -68,8 +68,9 @@ class Text : private profile::MemlogText {
     line("# {}: {}", format::kKeyProgram, util::escaped(program.empty() ? "?" : program, ""));
     write_command();
     line("# {}: {}", format::kKeyPid, std::clamp<uint32_t>(header_.pid, 1, INT32_MAX));
-    const bool child = header_.parent != 0;
-    if (child) line("# {}: {}", format::kKeyParent, std::min<uint32_t>(header_.parent, INT32_MAX));
+    if (header_.parent != 0) {
+      line("# {}: {}", format::kKeyParent, std::min<uint32_t>(header_.parent, INT32_MAX));
+    }
     line("# {}: {}", format::kKeySeq, std::max(header_.seq + 1, 1u));
     line("# {}: {}", format::kKeyTrigger, occasion_.trigger);
     if (!occasion_.label.empty()) {
@@ -77,10 +78,6 @@ class Text : private profile::MemlogText {
     }
     line("# {}: {}", format::kKeyStarted, util::time_text(header_.started));
     line("# {}: {}", format::kKeyTaken, util::time_text(occasion_.taken));
-    if (child) {
-      line("# {}: {} bytes {} blocks", format::kKeyInherited, state_.inherited_bytes,
-           state_.inherited_blocks);
-    }
     if (header_.sampled != 0) line("# {}: {} bytes", format::kKeySampled, header_.sampled);
     line("# {}: {:+} bytes {:+} blocks", format::kKeyDelta, sum_.change.live_bytes(),
          sum_.change.live_blocks());

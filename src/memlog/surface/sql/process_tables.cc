@@ -117,11 +117,11 @@ RowTable<ReportRow>::Columns report_columns() {
        [](const Row& row, Cell cell) { cell.number(row.header.live.bytes); }},
       {{"live_blocks", kInteger, "heap: live when the report was taken"},
        [](const Row& row, Cell cell) { cell.number(row.header.live.blocks); }},
-      {{"inherited_bytes", kInteger, "live at the fork; null: the process was not forked"},
+      {{"inherited_bytes", kInteger, "live at the fork; null: not forked, or with a ledger"},
        [](const Row& row, Cell cell) {
          if (row.header.inherited) cell.number(row.header.inherited->bytes);
        }},
-      {{"inherited_blocks", kInteger, "live at the fork; null: the process was not forked"},
+      {{"inherited_blocks", kInteger, "live at the fork; null: not forked, or with a ledger"},
        [](const Row& row, Cell cell) {
          if (row.header.inherited) cell.number(row.header.inherited->blocks);
        }},
