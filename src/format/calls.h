@@ -22,9 +22,13 @@ inline constexpr const char* kCallNames[] = {
     "free",
     "delete",
     "delete[]",
-    // Functions that call one of those above; counted there.
+    // Counted as new, new[] or malloc.
     "aligned-new",
     "aligned-new[]",
+    "aligned-nothrow-new",
+    "aligned-nothrow-new[]",
+    "nothrow-new",
+    "nothrow-new[]",
     "strdup",
     "strndup",
     "wcsdup",
@@ -46,6 +50,10 @@ inline constexpr unsigned kNamedCalls = sizeof kCallNames / sizeof kCallNames[0]
 enum CallForm : uint8_t {
   kAlignedNew = 14,
   kAlignedNewArray,
+  kAlignedNothrowNew,
+  kAlignedNothrowNewArray,
+  kNothrowNew,
+  kNothrowNewArray,
   kStrdup,
   kStrndup,
   kWcsdup,

@@ -288,6 +288,19 @@ TEST_F(EventsTest, NameTheFunctionThatWasCalled) {
   EXPECT_EQ(calls_of(made_at(path, 1)), calls_of(reports[0]));
 }
 
+// Of libstdc++, delete[] calls delete, and that calls free.
+TEST_F(EventsTest, NameTheDeleteThatWasCalled) {
+  const Result result = run(logged({program("operators")}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  std::map<std::string, int> frees;
+  bool between = false;  // the two reports
+  for (const Line& line : lines(log_of("operators", result.pid))) {
+    if (line.event == "report") between = !between;
+    if (between && is_free(line.event)) ++frees[line.event];
+  }
+  EXPECT_EQ(frees, (std::map<std::string, int>{{"delete", 6}, {"delete[]", 6}}));
+}
+
 TEST_F(EventsTest, GiveEachReportInAStorm) {
   Command command = logged({program("event_storm"), "4"});
   command.env["MTRACE_ENTRIES"] = "all";

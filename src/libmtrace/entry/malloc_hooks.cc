@@ -44,10 +44,16 @@ void* move_out(void* block, size_t size, unwind::Caller caller) {
   return record(fresh, size, Call::kRealloc, caller);
 }
 
+// For a hook whose allocator may call another hook: that one counts the call as this function's.
+inline void begin_call(Call call) {
+  before_call();
+  enter_form(form_of(call));
+}
+
 // realloc and reallocarray: one free and one allocation.
 template <typename RealCall>
 inline void* reallocate(void* old, size_t size, Call call, unwind::Caller caller, RealCall real) {
-  before_call();
+  begin_call(call);
   if (old == nullptr) return record(filled(real(), 0, size), size, call, caller);
   if ((samples() && !may_be_recorded(old)) || !counting()) {
     const size_t content = content_size(old, 0);
@@ -67,7 +73,7 @@ inline void* reallocate(void* old, size_t size, Call call, unwind::Caller caller
 // The hooks jump to these functions, so that a hook that samples has no frame.
 [[gnu::noinline]] MTRACE_REALIGN void free_sampled(void* block) {
   if (block == nullptr || g_bootstrap.owns(block)) return;
-  forget(block, Call::kFree, MTRACE_CALLER());
+  forget(block, take_delete(t_thread), MTRACE_CALLER());
   g_next.free(block);
 }
 [[gnu::noinline]] MTRACE_REALIGN void* allocate_unusually(size_t size) {
@@ -78,11 +84,11 @@ inline void* reallocate(void* old, size_t size, Call call, unwind::Caller caller
 
 }  // namespace
 
-MTRACE_REALIGN void free_counted(void* block) {
-  if (block == nullptr) return;
+void free_counted(void* block, unwind::Caller caller) {
+  const Call call = take_delete(t_thread);
   if (g_bootstrap.owns(block)) [[unlikely]]
     return;
-  if (!forget(block, Call::kFree, MTRACE_CALLER_OF_HOOK()) && g_mode == HookMode::kNotReady) return;
+  if (!forget(block, call, caller) && g_mode == HookMode::kNotReady) return;
   g_next.free(block);
 }
 
@@ -105,7 +111,7 @@ MTRACE_EXPORT void* calloc(size_t count, size_t size) noexcept {
   if (overflows(count, size, &product)) product = SIZE_MAX;  // the call will fail
   if (loads_an_object(product, __builtin_return_address(0))) [[unlikely]]
     look_for_unloaded();
-  before_call();
+  begin_call(Call::kCalloc);
   void* block = g_next.calloc(count, size);
   return record(block, product, Call::kCalloc, MTRACE_CALLER());
 }
@@ -173,7 +179,7 @@ MTRACE_EXPORT void free_aligned_sized(void* block, size_t alignment, size_t size
 MTRACE_EXPORT void* memalign(size_t alignment, size_t size) noexcept {
   if (!ready()) [[unlikely]]
     return g_bootstrap.allocate(size, alignment);
-  before_call();
+  begin_call(Call::kMemalign);
   void* const block = filled(g_next.memalign(alignment, size), 0, size);
   return record(block, requested(size, alignment), Call::kMemalign, MTRACE_CALLER());
 }
@@ -185,7 +191,7 @@ MTRACE_EXPORT int posix_memalign(void** result, size_t alignment, size_t size) n
     *result = block;
     return 0;
   }
-  before_call();
+  begin_call(Call::kPosixMemalign);
   const int error = g_next.posix_memalign(result, alignment, size);
   void* block = error == 0 ? filled(*result, 0, size) : nullptr;
   record(block, requested(size, alignment), Call::kPosixMemalign, MTRACE_CALLER());
@@ -195,7 +201,7 @@ MTRACE_EXPORT int posix_memalign(void** result, size_t alignment, size_t size) n
 MTRACE_EXPORT void* aligned_alloc(size_t alignment, size_t size) noexcept {
   if (!ready()) [[unlikely]]
     return g_bootstrap.allocate(size, alignment);
-  before_call();
+  begin_call(Call::kAlignedAlloc);
   void* const block = filled(g_next.aligned_alloc(alignment, size), 0, size);
   return record(block, requested(size, alignment), Call::kAlignedAlloc, MTRACE_CALLER());
 }
@@ -203,14 +209,14 @@ MTRACE_EXPORT void* aligned_alloc(size_t alignment, size_t size) noexcept {
 MTRACE_EXPORT void* valloc(size_t size) noexcept {
   if (!ready()) [[unlikely]]
     return g_bootstrap.allocate(size, 4096);
-  before_call();
+  begin_call(Call::kValloc);
   return record(filled(g_next.valloc(size), 0, size), size, Call::kValloc, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT void* pvalloc(size_t size) noexcept {
   if (!ready()) [[unlikely]]
     return g_bootstrap.allocate(size, 4096);
-  before_call();
+  begin_call(Call::kPvalloc);
   return record(filled(g_next.pvalloc(size), 0, size), size, Call::kPvalloc, MTRACE_CALLER());
 }
 

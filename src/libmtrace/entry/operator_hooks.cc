@@ -21,8 +21,6 @@
 // For a function that does more than jump on. The hooks themselves keep the caller's stack, which
 // may be aligned to 8 bytes only.
 #define MTRACE_APART [[gnu::noinline]] MTRACE_REALIGN
-// For a function that jumps on: with a realigned stack it would call, and be a frame.
-#define MTRACE_JUMPS [[gnu::noinline]]
 
 namespace mtrace::hook {
 namespace {
@@ -48,7 +46,7 @@ MTRACE_APART void* counted_new(void* (*real)(size_t, Rest...), uint64_t form, Ca
   before_call();
   // An operator that the allocator lacks is libstdc++'s, and counted where that calls malloc.
   t_thread.requested = size;
-  if (sizeof...(Rest) != 0) enter_form(form);
+  if (sizeof...(Rest) != 0 || !operators_apart()) enter_form(form);
   void* const block = filled(real(size, rest...), 0, size);
   set_form(form);
   return record(block, size, call, caller);
@@ -70,29 +68,17 @@ MTRACE_APART void free_instead(Call call, unwind::Caller caller, void* block) {
   g_next.free(block);
 }
 
-// The nothrow and the sized forms of libstdc++ and libc++ call the plain form of the same operator,
-// by symbol: the call is counted there.
-consteval bool calls_plain_form(std::string_view symbol) {
-  return symbol.find("nothrow") != symbol.npos || symbol.find("aPvm") != symbol.npos ||
-         symbol.find("lPvm") != symbol.npos;
-}
-
-// Counts a call that goes on to libstdc++'s operator, which calls malloc or free by symbol. False:
-// not counted, because passed_on() has more to do.
-[[gnu::always_inline]] inline bool count_passed(Call call) {
-  const ThreadState& self = t_thread;
-  if (load(*g_counting) != kRecording || self.place == nullptr) [[unlikely]]
-    return false;
-  if (!samples()) count_call(self, call);
-  return true;
-}
 inline void begin_new(uint64_t form, size_t size) {
   t_thread.requested = size;
   enter_form(form);
 }
-constexpr uint64_t form_of_new(Call call, bool is_aligned) {
-  if (!is_aligned) return form_of(call);
-  return form_of(call == Call::kNew ? format::kAlignedNew : format::kAlignedNewArray);
+consteval uint64_t form_of_new(Call call, std::string_view symbol) {
+  const bool is_aligned = symbol.find("align") != symbol.npos;
+  const bool is_nothrow = symbol.find("nothrow") != symbol.npos;
+  if (!is_aligned && !is_nothrow) return form_of(call);
+  return form_of((is_aligned ? is_nothrow ? format::kAlignedNothrowNew : format::kAlignedNew
+                             : format::kNothrowNew) +
+                 (call == Call::kNewArray ? 1u : 0u));
 }
 
 // For an allocator that has operators of its own. The operators that it lacks are libstdc++'s, and
@@ -113,32 +99,24 @@ using namespace mtrace::hook;
 
 // The hooks only jump: to libstdc++'s operator, or to a function for unusual cases. So they need no
 // frame, which would cost as much as all else that they do.
-#define MTRACE_NEW(call, member, symbol, alignment, parameters, ...)                        \
-  MTRACE_APART static void* unusual_##member parameters {                                   \
-    constexpr uint64_t form = form_of_new(Call::call, std::string_view(#alignment) != "0"); \
-    const mtrace::unwind::Caller caller = MTRACE_CALLER_OF_HOOK();                          \
-    start();                                                                                \
-    if (g_next.member != nullptr) {                                                         \
-      return counted_new(g_next.member, form, Call::call, caller, __VA_ARGS__);             \
-    }                                                                                       \
-    void* block = malloc_instead(form, Call::call, caller, size, alignment);                \
-    return block != nullptr ? block : from_loaded_library(symbol, __VA_ARGS__);             \
-  }                                                                                         \
-  MTRACE_JUMPS static void* passed_##member parameters {                                    \
-    constexpr uint64_t form = form_of_new(Call::call, std::string_view(#alignment) != "0"); \
-    passed_on(Call::call);                                                                  \
-    begin_new(form, size);                                                                  \
-    return g_next.member(__VA_ARGS__);                                                      \
-  }                                                                                         \
-  MTRACE_OPERATOR_EXPORT void* hook_##member parameters asm(symbol);                        \
-  void* hook_##member parameters {                                                          \
-    constexpr uint64_t form = form_of_new(Call::call, std::string_view(#alignment) != "0"); \
-    if (g_next.member == nullptr || operators_apart()) [[unlikely]]                         \
-      return unusual_##member(__VA_ARGS__);                                                 \
-    if (!calls_plain_form(symbol) && !count_passed(Call::call)) [[unlikely]]                \
-      return passed_##member(__VA_ARGS__);                                                  \
-    begin_new(form, size);                                                                  \
-    return g_next.member(__VA_ARGS__);                                                      \
+#define MTRACE_NEW(call, member, symbol, alignment, parameters, ...)            \
+  MTRACE_APART static void* unusual_##member parameters {                       \
+    constexpr uint64_t form = form_of_new(Call::call, symbol);                  \
+    const mtrace::unwind::Caller caller = MTRACE_CALLER_OF_HOOK();              \
+    start();                                                                    \
+    if (g_next.member != nullptr) {                                             \
+      return counted_new(g_next.member, form, Call::call, caller, __VA_ARGS__); \
+    }                                                                           \
+    void* block = malloc_instead(form, Call::call, caller, size, alignment);    \
+    return block != nullptr ? block : from_loaded_library(symbol, __VA_ARGS__); \
+  }                                                                             \
+  MTRACE_OPERATOR_EXPORT void* hook_##member parameters asm(symbol);            \
+  void* hook_##member parameters {                                              \
+    constexpr uint64_t form = form_of_new(Call::call, symbol);                  \
+    if (g_next.member == nullptr || operators_apart()) [[unlikely]]             \
+      return unusual_##member(__VA_ARGS__);                                     \
+    begin_new(form, size);                                                      \
+    return g_next.member(__VA_ARGS__);                                          \
   }
 
 MTRACE_NEW(kNew, new_one, "_Znwm", 0, (size_t size), size)
@@ -167,15 +145,10 @@ MTRACE_NEW(kNewArray, new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothr
     if (!operators_apart()) return hook_##member(__VA_ARGS__);                      \
     return counted_delete(g_next.member, Call::call, caller, __VA_ARGS__);          \
   }                                                                                 \
-  MTRACE_JUMPS static void passed_##member parameters {                             \
-    passed_on(Call::call);                                                          \
-    return g_next.member(__VA_ARGS__);                                              \
-  }                                                                                 \
   void hook_##member parameters {                                                   \
     if (g_next.member == nullptr || operators_apart()) [[unlikely]]                 \
       return unusual_##member(__VA_ARGS__);                                         \
-    if (!calls_plain_form(symbol) && !count_passed(Call::call)) [[unlikely]]        \
-      return passed_##member(__VA_ARGS__);                                          \
+    if (block != nullptr) begin_delete(Call::call);                                 \
     return g_next.member(__VA_ARGS__);                                              \
   }
 

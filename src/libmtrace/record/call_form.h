@@ -50,10 +50,44 @@ inline uint64_t take_form(ThreadState& self, ledger::Call call) {
   return form;
 }
 
+// The counted function (ledger/calls.h) of each form; of forms that are not a function's own:
+// malloc.
+struct CountedCalls {
+  ledger::Call of[256] = {};
+
+  constexpr CountedCalls() {
+    for (unsigned i = 0; i < ledger::kCalls; ++i) of[i] = static_cast<ledger::Call>(i);
+    for (unsigned i = format::kAlignedNew; i < format::kStrdup; ++i) {
+      of[i] = i % 2 == 0 ? ledger::Call::kNew : ledger::Call::kNewArray;
+    }
+  }
+};
+inline constexpr CountedCalls kCountedCalls;
+static_assert(format::kAlignedNew % 2 == 0 && format::kStrdup % 2 == 0);
+
+// The function whose call the hook of `call` counts. `form`: of the call under way.
+inline ledger::Call counted_call(uint64_t form, ledger::Call call) {
+  return call_of(form) < format::kMmap ? kCountedCalls.of[call_of(form)] : call;
+}
+
+// For operator delete, which will call free: free counts the call as delete's, the outermost one's.
+inline void begin_delete(ledger::Call call) {
+  constexpr auto kFree = static_cast<uint8_t>(ledger::Call::kFree);
+  if (t_thread.deleting != 0) return;
+  t_thread.deleting = static_cast<uint8_t>(static_cast<uint8_t>(call) - kFree);
+}
+// Returns the function whose call the hook of free counts.
+inline ledger::Call take_delete(ThreadState& self) {
+  const auto call =
+      static_cast<ledger::Call>(static_cast<unsigned>(ledger::Call::kFree) + self.deleting);
+  self.deleting = 0;
+  return call;
+}
+
 // Bytes that the program requested, if aligned new made the call for `size`; otherwise `size`.
 inline size_t requested(size_t size, size_t alignment) {
   const uint8_t call = call_of(t_thread.form);
-  if (call != format::kAlignedNew && call != format::kAlignedNewArray) return size;
+  if (call < format::kAlignedNew || call > format::kAlignedNothrowNewArray) return size;
   const size_t asked = t_thread.requested;
   return asked <= size && size - asked <= alignment ? asked : size;
 }

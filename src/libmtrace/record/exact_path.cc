@@ -81,7 +81,7 @@ template <bool kLast>
   if (set == nullptr) [[unlikely]]
     return false;
   store_release(*place.word, uint64_t{0});
-  count_call(self, Call::kFree);
+  count_call(self, take_delete(self));
   book_free_own(self, *set, freed);
   if (kLast) self.counted = nullptr;
   return true;
@@ -112,7 +112,7 @@ MTRACE_REALIGN void* exact_malloc(size_t size) {
   if (word == nullptr) [[unlikely]]
     return record(block, size, Call::kMalloc, MTRACE_CALLER_OF_HOOK());
   ledger::Operation operation(*self.place);
-  count_call(self, Call::kMalloc);
+  count_call(self, kCountedCalls.of[call_of(self.form)]);
   const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
   const FoundStack stack = find_stack(MTRACE_CALLER_OF_HOOK(), self);
   const uint64_t held = HeapShadow::pack(address, {size, stack.index, birth});
@@ -132,7 +132,7 @@ MTRACE_REALIGN void* exact_malloc(size_t size) {
 MTRACE_REALIGN void exact_free(void* block) {
   if (block == nullptr) return;
   if (!forget_exactly(block)) [[unlikely]]
-    return free_counted(block);
+    return free_counted(block, MTRACE_CALLER_OF_HOOK());
   g_next.free(block);
 }
 

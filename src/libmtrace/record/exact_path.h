@@ -7,6 +7,8 @@
 
 #include <cstddef>
 
+#include "unwind/walker.h"
+
 namespace mtrace::hook {
 
 // The hooks jump to these functions. Without optimisation, compilers make them calls.
@@ -14,6 +16,6 @@ void* exact_malloc(size_t size);
 void exact_free(void* block);
 
 // Handles the frees that exact_free() does not.
-void free_counted(void* block);
+void free_counted(void* block, unwind::Caller caller);
 
 }  // namespace mtrace::hook

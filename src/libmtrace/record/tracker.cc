@@ -136,7 +136,7 @@ Way way_now(bool sampled) { return {sampled, load(*g_counting) != kRecording && 
   if (size > ledger::kMostBytes) [[unlikely]]
     size = usable_size(block);
   ledger::Operation operation(g_ledger.threads.slot(slot));
-  if (!way.sampled) count_call(slot, call);
+  if (!way.sampled) count_call(slot, counted_call(t_thread.form, call));
   const auto address = reinterpret_cast<uintptr_t>(block);
   // Of samples few lie in one page of the shadow.
   uint64_t* const word = way.sampled ? nullptr : g_ledger.blocks.expect(address, size);
@@ -172,13 +172,12 @@ Way way_now(bool sampled) { return {sampled, load(*g_counting) != kRecording && 
 [[gnu::noinline]] void* none_allocated(size_t size, Call call, unwind::Caller caller) {
   if (t_thread.counted == &kFailed || !recording()) {
     t_thread.form = 0;
-    if (t_thread.counted == &kFailed) passed_on(call);
     return nullptr;
   }
   const uint32_t slot = this_slot();
   t_thread.counted = &kFailed;
   const uint64_t form = take_form(t_thread, call);
-  count_call(slot, call);
+  count_call(slot, counted_call(form, call));
   if (size == 0) return nullptr;
   count(slot, g_ledger.threads.slot(slot).failed_allocations);
   record_failed(size, call_of(form), caller);
@@ -217,8 +216,7 @@ Way way_now(bool sampled) { return {sampled, load(*g_counting) != kRecording && 
   }
   if (moved != nullptr && counting()) events::freed(this_slot(), moved, true, 0, call);
   if (block == nullptr) return none_allocated(size, call, caller);
-  t_thread.form = 0;
-  if (!is_new) passed_on(call);  // a hook nested in the call has counted it
+  t_thread.form = 0;  // a hook nested in the call may have counted it
   return block;
 }
 
@@ -235,9 +233,10 @@ Way way_now(bool sampled) { return {sampled, load(*g_counting) != kRecording && 
   const ledger::Block taken = g_ledger.blocks.take(word, address);
   const bool is_there = taken.stack != 0;
   if (may_be_none && !is_there) return false;
+  if (!is_there && t_thread.moving == block) [[unlikely]]
+    return true;
   if (!way.sampled) count_call(slot, call);
   if (!is_there) [[unlikely]] {
-    if (t_thread.moving == block) return true;
     const ledger::Weight weight = take_unplaced(block);
     if (way.logged) events::freed(slot, block, weight.blocks != 0, free_stack, call);
     if (way.sampled && weight.blocks == 0) return false;
@@ -305,10 +304,6 @@ bool forget(void* block, Call call, unwind::Caller caller) {
 bool forget_known(void* block, Call call) {
   if (samples()) return forget_sample(block, call);
   return counting() && take_out(way_now(false), this_slot(), block, call, 0, true);
-}
-
-void passed_on(Call call) {
-  if (!samples() && counting()) count_call(this_slot(), call);
 }
 
 Reallocation::Reallocation(void* block, unwind::Caller caller)

@@ -48,8 +48,6 @@ bool forget(void* block, Call call, unwind::Caller caller);
 bool forget_known(void* block, Call call);
 // Events of frees have their stack (MTRACE_EVENTS_FREE_STACKS).
 extern bool g_free_stacks;
-// A call that reaches another hook, which does the rest (operator new of libstdc++).
-void passed_on(Call call);
 
 // A realloc under way: the old block is out of the ledger, its place kept or remembered. In the
 // event log it begins and, where it fails, ends.
