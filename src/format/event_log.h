@@ -16,6 +16,8 @@ namespace mtrace::format {
 inline constexpr char kEventsSuffix[] = ".events";
 inline constexpr char kEventHeaderMark[] = "MEH1";
 inline constexpr char kEventChunkMark[] = "MEC2";
+// Of a chunk with a kUnmapWithStack: readers of version 2 would misread what follows.
+inline constexpr char kUnmapStackChunkMark[] = "MEC3";
 inline constexpr char kFirstEventChunkMark[] = "MEC1";  // of version 1
 inline constexpr char kLeftOutMark[] = "MEL1";
 inline constexpr size_t kEventMark = 4;                  // bytes
@@ -49,6 +51,7 @@ enum class EventCode : uint8_t {
   kRealloc = 0x40,
   kFreeWithStack = 0x50,
   kUnknownFreeWithStack = 0x60,
+  kUnmapWithStack = 0x70,
 };
 
 struct EventsEndEarly {

@@ -36,7 +36,7 @@ enum class EventRecord : uint8_t {
   kFreeWithStack = 9,  // address; 0, stack index
   kUnknownFreeWithStack = 10,
   kMap = 11,     // address; bytes, stack index
-  kUnmap = 12,   // address; bytes, 0
+  kUnmap = 12,   // address; bytes, stack index or 0
   kRemap = 13,   // address; bytes, stack index; old address, old bytes
   kThread = 14,  // the ring is this thread's from now on; bits 0 to 43: its id
   kStart = 15,

@@ -301,6 +301,27 @@ TEST_F(EventsTest, NameTheDeleteThatWasCalled) {
   EXPECT_EQ(frees, (std::map<std::string, int>{{"delete", 6}, {"delete[]", 6}}));
 }
 
+// Also what MAP_FIXED and MREMAP_FIXED cover has ended.
+TEST_F(EventsTest, HaveTheStacksOfUnmaps) {
+  Command command = logged({program("mmaps"), "truth"});
+  command.env["MTRACE_EVENTS_FREE_STACKS"] = "1";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result told =
+      memlog({"events", "--json", out() + "/mmaps-" + std::to_string(result.pid) + ".events"});
+  std::map<std::string, int> sites;
+  for (const std::string& line : lines_of(told.out)) {
+    if (line.find("\"event\":\"munmap\"") == std::string::npos) continue;
+    for (const char* site : {"site_fixed", "site_moved_to", "unmap"}) {
+      if (line.find(site) != std::string::npos) ++sites[site];
+    }
+    EXPECT_EQ(line.find("libmtrace"), std::string::npos) << line;
+  }
+  EXPECT_EQ(sites["site_fixed"], 4);
+  EXPECT_GT(sites["site_moved_to"], 0);
+  EXPECT_GT(sites["unmap"], 10);
+}
+
 TEST_F(EventsTest, GiveEachReportInAStorm) {
   Command command = logged({program("event_storm"), "4"});
   command.env["MTRACE_ENTRIES"] = "all";

@@ -60,11 +60,15 @@ void end_regions(RegionsEnd& end, bool good, uint8_t call, const unwind::Registe
   if (!counting()) return real_mmap(real, address, length, protection, flags, fd, offset);
   RegionsEnd covered;
   // MAP_FIXED_NOREPLACE replaces nothing, also together with MAP_FIXED.
-  if (watching_regions() && (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED) {
+  const bool replaces = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED;
+  if (watching_regions() && replaces) {
     covered.begin(address_of(address), whole_pages(length));
   }
   void* result = real_mmap(real, address, length, protection, flags, fd, offset);
   end_regions(covered, result != MAP_FAILED, format::kMmap, caller);
+  if (result != MAP_FAILED && replaces && events::logs()) {
+    log_unmapping(address_of(result), whole_pages(length), format::kMmap, caller);
+  }
   if (result != MAP_FAILED && recording()) {
     if (watching_regions()) {
       record_region(address_of(result), whole_pages(length), format::kMmap,
@@ -97,6 +101,9 @@ void end_regions(RegionsEnd& end, bool good, uint8_t call, const unwind::Registe
       record_region(address_of(result), whole_pages(length), format::kMremap, 0, caller);
     }
     if (events::logs()) {
+      if ((flags & MREMAP_FIXED) != 0) {
+        log_unmapping(address_of(result), whole_pages(length), format::kMremap, caller);
+      }
       log_remapping(address_of(address), moves ? whole_pages(old_length) : 0, address_of(result),
                     whole_pages(length), caller);
     }
@@ -109,7 +116,9 @@ void end_regions(RegionsEnd& end, bool good, uint8_t call, const unwind::Registe
   if (!counting()) return real_munmap(address, length);
   RegionsEnd end;
   if (watching_regions()) end.begin(address_of(address), whole_pages(length));
-  if (events::logs()) log_unmapping(address_of(address), whole_pages(length));
+  if (events::logs()) {
+    log_unmapping(address_of(address), whole_pages(length), format::kMunmap, caller);
+  }
   const int result = real_munmap(address, length);
   end_regions(end, result == 0, format::kMunmap, caller);
   return result;

@@ -233,10 +233,12 @@ void mapped(uint32_t slot, uintptr_t start, uint64_t bytes, uint32_t stack) {
   record.commit(EventRecord::kMap, start >> 3);
 }
 
-void unmapped(uint32_t slot, uintptr_t start, uint64_t bytes) {
-  Record record(ring_of(slot), 2);
+void unmapped(uint32_t slot, uintptr_t start, uint64_t bytes, uint32_t stack) {
+  const uint32_t ring = ring_of(slot);
+  if (stack != 0) define_stack(ring, stack);
+  Record record(ring, 2);
   if (!record) return;
-  record.unit(1) = {bytes, 0};
+  record.unit(1) = {bytes, stack};
   record.commit(EventRecord::kUnmap, start >> 3);
 }
 

@@ -36,7 +36,7 @@ void reallocated(uint32_t slot, const void* old, const void* address, const Bloc
                  ledger::Call call);
 
 void mapped(uint32_t slot, uintptr_t start, uint64_t bytes, uint32_t stack);
-void unmapped(uint32_t slot, uintptr_t start, uint64_t bytes);
+void unmapped(uint32_t slot, uintptr_t start, uint64_t bytes, uint32_t stack);
 void remapped(uint32_t slot, uintptr_t old_start, uint64_t old_bytes, uintptr_t start,
               uint64_t bytes, uint32_t stack);
 

@@ -79,8 +79,12 @@ void log_remapping(uintptr_t old, size_t old_bytes, uintptr_t start, size_t byte
                    walk_to_stack(caller, slot, form_of(format::kMremap)));
 }
 
-void log_unmapping(uintptr_t start, size_t bytes) {
-  if (start % kPage == 0 && bytes != 0) events::unmapped(this_slot(), start, bytes);
+void log_unmapping(uintptr_t start, size_t bytes, uint8_t call, const unwind::Registers& caller) {
+  if (start % kPage != 0 || bytes == 0) return;
+  const uint32_t slot = this_slot();
+  ledger::Operation operation(g_ledger.threads.slot(slot));
+  const uint32_t stack = g_free_stacks ? walk_to_stack(caller, slot, form_of(call)) : 0;
+  events::unmapped(slot, start, bytes, stack);
 }
 
 void record_region(uintptr_t start, size_t bytes, uint8_t call, uint32_t form,

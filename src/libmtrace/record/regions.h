@@ -34,7 +34,7 @@ void log_mapping(uintptr_t start, size_t bytes, const unwind::Registers& caller)
 void log_remapping(uintptr_t old, size_t old_bytes, uintptr_t start, size_t bytes,
                    const unwind::Registers& caller);
 // Logs the end of mappings. Call it before munmap.
-void log_unmapping(uintptr_t start, size_t bytes);
+void log_unmapping(uintptr_t start, size_t bytes, uint8_t call, const unwind::Registers& caller);
 
 // Mappings that are about to end. Taken out before the call that ends them, because after it
 // another thread may be given the same addresses. Then call succeeded() or failed().

@@ -68,7 +68,9 @@ void ChunkWriter::switch_to(uint32_t thread) {
 
 std::string ChunkWriter::finish() {
   Column head;
-  head.put_raw({format::kEventChunkMark, format::kEventMark});
+  head.put_raw(
+      {unmap_stacks_ ? format::kUnmapStackChunkMark : format::kEventChunkMark, format::kEventMark});
+  unmap_stacks_ = false;
   head.put(first_event_);
   head.put(first_time_);
   for (const auto& [number, text] :

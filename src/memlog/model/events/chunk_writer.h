@@ -51,6 +51,7 @@ class ChunkWriter {
   // values that its code has follow, in the order of the functions below.
   void begin(format::EventCode code, uint8_t call, uint64_t time, uint32_t thread) {
     if (count_ == 0) first_time_ = last_time_ = time;
+    unmap_stacks_ |= code == format::EventCode::kUnmapWithStack;
     const bool switches = thread != last_thread_;
     columns_[format::kCodeColumn].put_byte(static_cast<uint8_t>(code) | call);
     columns_[format::kTimeColumn].put((time - last_time_) << 1 | (switches ? 1 : 0));
@@ -106,6 +107,7 @@ class ChunkWriter {
   uint64_t first_time_ = 0;
   uint64_t last_time_ = 0;
   size_t count_ = 0;
+  bool unmap_stacks_ = false;  // an event of the chunk has the stack of an unmap
   uint32_t last_thread_ = 0;
   std::vector<RecentAddresses> addresses_ = {RecentAddresses()};  // by thread
   BlockNames blocks_;

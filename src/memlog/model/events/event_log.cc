@@ -135,7 +135,8 @@ bool EventLog::State::next_chunk() {
   while (file.next(content)) {
     try {
       const std::string_view mark = std::string_view(content).substr(0, format::kEventMark);
-      if (mark == format::kEventChunkMark || mark == format::kFirstEventChunkMark) {
+      if (mark == format::kEventChunkMark || mark == format::kUnmapStackChunkMark ||
+          mark == format::kFirstEventChunkMark) {
         begin_chunk(mark == format::kFirstEventChunkMark);
         return true;
       }
@@ -484,8 +485,12 @@ void EventLog::State::decode(Event& event) {
       event.stack = stack_number();
       break;
     case EventCode::kUnmap:
+    case EventCode::kUnmapWithStack:
+      event.kind = Kind::kUnmap;
+      event.call = 0;
       event.address = address();
       event.requested = sizes.number();
+      if (code >= static_cast<uint8_t>(EventCode::kUnmapWithStack)) event.stack = stack_number();
       break;
     case EventCode::kRemap:
       event.old_address = address();

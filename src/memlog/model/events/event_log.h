@@ -22,7 +22,7 @@ enum class Kind : uint8_t {
   kRealloc = 5,        // old_address, address, requested, usable, call, stack
   kReallocFailed = 6,  // address: the block is as it was
   kMap = 7,            // address, requested (whole pages), stack
-  kUnmap = 8,          // address, requested
+  kUnmap = 8,          // address, requested; stack as of kFree
   kRemap = 9,          // old_address, old_size, address, requested, stack
   kThreadBegin = 10,   // first event of the thread
   kThreadEnd = 11,     // noticed up to a second after the thread's end

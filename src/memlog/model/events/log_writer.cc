@@ -34,7 +34,7 @@ EventCode code_of(const Event& event) {
     case Kind::kMap:
       return EventCode::kMap;
     case Kind::kUnmap:
-      return EventCode::kUnmap;
+      return event.stack != 0 ? EventCode::kUnmapWithStack : EventCode::kUnmap;
     case Kind::kRemap:
       return EventCode::kRemap;
     case Kind::kThreadBegin:
@@ -181,7 +181,7 @@ void LogWriter::put_values(const Event& event) {
     case Kind::kUnmap:
       chunk_.address(event.address);
       chunk_.size(event.requested);
-      if (event.kind == Kind::kMap) chunk_.stack(event.stack);
+      if (event.kind == Kind::kMap || event.stack != 0) chunk_.stack(event.stack);
       return;
     case Kind::kRemap:
       chunk_.address(event.old_address);

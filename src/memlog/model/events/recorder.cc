@@ -378,13 +378,18 @@ class Recorder {
         write_place(reader.unit(1));
         break;
       case EventRecord::kMap:
-      case EventRecord::kUnmap:
-        begin(record.kind == EventRecord::kMap ? EventCode::kMap : EventCode::kUnmap, 0, record,
-              ring.thread);
+      case EventRecord::kUnmap: {
+        const bool maps = record.kind == EventRecord::kMap;
+        const uint64_t stack = reader.unit(1).b;
+        begin(maps         ? EventCode::kMap
+              : stack != 0 ? EventCode::kUnmapWithStack
+                           : EventCode::kUnmap,
+              0, record, ring.thread);
         chunk_.address(address);
         chunk_.size(reader.unit(1).a);
-        if (record.kind == EventRecord::kMap) chunk_.stack(stack_of(reader.unit(1).b));
+        if (maps || stack != 0) chunk_.stack(stack_of(stack));
         break;
+      }
       case EventRecord::kRemap:
         begin(EventCode::kRemap, 0, record, ring.thread);
         chunk_.address(reader.unit(2).a & ~uint64_t{7});
