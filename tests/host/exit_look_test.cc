@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -46,6 +47,23 @@ TEST_F(ExitLookTest, ComesBeforeHandlersAndDestructors) {
     EXPECT_NE(result.err.find("%  make < "), std::string::npos) << result.err;
     EXPECT_EQ(result.err.find("hold_exit"), std::string::npos) << result.err;
   }
+}
+
+// The library calls main and, in exit, the handlers. Its frames are left out of their stacks.
+TEST_F(ExitLookTest, StacksHaveNoFrameOfTheLibrary) {
+  for (const char* end : {"return", "exit"}) {
+    const Result result = run_with({}, {program("exit_roots"), end});
+    ASSERT_TRUE(result.exited(4)) << end << result.how() << result.err;
+  }
+  int reports = 0;
+  for (const auto& item : std::filesystem::directory_iterator(temp())) {
+    if (!item.path().string().ends_with(".memlog")) continue;
+    const std::string text = read_file(item.path());
+    ++reports;
+    EXPECT_NE(text.find("\tmain\t"), std::string::npos) << item.path();
+    EXPECT_EQ(text.find("libmtrace.so+0x"), std::string::npos) << text;
+  }
+  EXPECT_EQ(reports, 2);
 }
 
 // Each of the nine blocks has two that only it points to.

@@ -11,6 +11,7 @@
 #include "life/options.h"
 #include "report/host.h"
 #include "report/output.h"
+#include "unwind/slow_walk.h"
 
 namespace mtrace::hook {
 namespace {
@@ -25,6 +26,8 @@ const char* own_path() { return g_own_path; }
 void learn_own_path(const void* inside) {
   dl_find_object found;
   if (_dl_find_object(const_cast<void*>(inside), &found) != 0) return;
+  const auto start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
+  unwind::g_own_code = {start, reinterpret_cast<uintptr_t>(found.dlfo_map_end) - start};
   const char* name = found.dlfo_link_map->l_name;
   Writer out(g_own_path, sizeof g_own_path);
   if (name[0] != '/') out.text(report::g_host.directory).put('/');

@@ -47,6 +47,7 @@ Walk walk_from(const Registers& from, unw_cursor_t* cursor, WalkState state) {
   }
   state.enter(from.pc);
   for (;;) {
+    state.leave_own();
     const int stepped = functions.step(cursor);
     if (stepped == 0) return state.result(End::kBottom);
     if (stepped < 0 || functions.get_reg(cursor, UNW_REG_IP, &pc) != 0) {

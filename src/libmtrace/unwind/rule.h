@@ -8,8 +8,8 @@
 //       35..39  where the caller's rbp is: 32 words below the CFA and this many up; 31: unchanged
 //               (the return address is there, so that a walk can always load this word)
 //       40..63  offset of the CFA in bytes, a multiple of 8; in a rule that is not plain bit 40
-//               says that the frame is one of Python's evaluation loop and that the rule would be
-//               plain
+//               says that the rule would be plain, but the frame is one of Python's evaluation
+//               loop or one of this library
 //
 // The key is the look-up address plus one: the plain return address, or the pc plus one where a
 // signal interrupted.
@@ -58,12 +58,10 @@ class Rule {
   // slot(), counted upwards from kMaxSlot words below the CFA.
   constexpr uint64_t slot_up() const { return bits_ >> 35 & (kMaxSlot - 1); }
 
-  // Marks a plain rule as one for a frame of Python's evaluation loop, and back.
-  constexpr bool is_python() const { return (bits_ & kPython) != 0 && !is_plain(); }
-  constexpr Rule marked_python() const {
-    return is_plain() ? Rule((bits_ | kPython) & ~kPlain) : *this;
-  }
-  constexpr Rule without_python() const { return Rule((bits_ & ~kPython) | kPlain); }
+  // Marks a plain rule as one for a frame of Python's evaluation loop or of this library, and back.
+  constexpr bool is_marked() const { return (bits_ & kMark) != 0 && !is_plain(); }
+  constexpr Rule marked() const { return is_plain() ? Rule((bits_ | kMark) & ~kPlain) : *this; }
+  constexpr Rule without_mark() const { return Rule((bits_ & ~kMark) | kPlain); }
 
   // The rule with the tag of `key` (below kKeyEnd), as the cache holds it.
   constexpr Rule tagged(uintptr_t key) const { return Rule((bits_ & ~kTag) | key >> 16); }
@@ -79,7 +77,7 @@ class Rule {
  private:
   static constexpr uint64_t kTag = (uint64_t{1} << 31) - 1;
   static constexpr uint64_t kPlain = uint64_t{1} << 31;
-  static constexpr uint64_t kPython = uint64_t{1} << 40;
+  static constexpr uint64_t kMark = uint64_t{1} << 40;
   uint64_t bits_ = 0;
 };
 static_assert(sizeof(Rule) == 8);

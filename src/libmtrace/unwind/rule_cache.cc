@@ -9,6 +9,7 @@
 #include "unwind/cfi.h"
 #include "unwind/compile.h"
 #include "unwind/registered_frames.h"
+#include "unwind/slow_walk.h"
 
 namespace mtrace::unwind {
 namespace internal {
@@ -72,7 +73,7 @@ bool is_python(const Object& object, uintptr_t address) {
     if (is_loader(*object)) rule = Rule(RuleKind::kBottom);
   } else if (find_row(*object, fde, key - 1, &row)) {
     rule = pack_rule(*object, row);
-    if (is_python(*object, key - 1)) rule = rule.marked_python();
+    if (is_own(key - 1) || is_python(*object, key - 1)) rule = rule.marked();
   }
   uint64_t& place = internal::rule_table[static_cast<uint16_t>(key)];
   uint64_t word = rule.tagged(key).bits();

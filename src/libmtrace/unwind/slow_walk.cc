@@ -152,9 +152,11 @@ bool unwind_to(const Registers& from, FrameRegisters* machine, StackMemory* memo
   StackMemory memory(trusted_stack(), state.sp);
   for (bool interrupted = false;;) {
     Rule rule = rule_for(state.key);
-    if (rule.is_python()) {
-      rule = rule.without_python();
-      enter_python(&state, (rule.from_rbp() ? state.fp : state.sp) + rule.offset(), interrupted);
+    const bool own = state.leave_own();
+    if (rule.is_marked()) {
+      rule = rule.without_mark();
+      if (!own)
+        enter_python(&state, (rule.from_rbp() ? state.fp : state.sp) + rule.offset(), interrupted);
     }
     interrupted |= rule.kind() == RuleKind::kSignal;
     if (rule.kind() == RuleKind::kBottom) return state.result(End::kBottom);
@@ -187,7 +189,8 @@ bool unwind_to(const Registers& from, FrameRegisters* machine, StackMemory* memo
   for (bool exact = false;;) {
     state.sp = machine.registers[kRsp];
     const Step step = step_by_interpreter(&machine, &exact, &memory);
-    if (step == Step::kCaller && rule_for(state.key).is_python()) {
+    const bool own = state.leave_own();
+    if (step == Step::kCaller && !own && rule_for(state.key).is_marked()) {
       enter_python(&state, machine.registers[kRsp], interrupted);
     }
     interrupted |= exact;

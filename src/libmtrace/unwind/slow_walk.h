@@ -9,9 +9,21 @@ namespace mtrace::unwind {
 
 // Off the critical path of a walk, which is a chain of loads. Multiplication by an odd number loses
 // nothing; WalkState::result spreads the bits that have gathered at the top.
-inline uint64_t add_to_hash(uint64_t hash, uintptr_t key) {
-  return (hash + key) * 0x9e3779b97f4a7c15u;
+inline constexpr uint64_t kHashFactor = 0x9e3779b97f4a7c15u;
+inline uint64_t add_to_hash(uint64_t hash, uintptr_t key) { return (hash + key) * kHashFactor; }
+inline uint64_t take_from_hash(uint64_t hash, uintptr_t key) {
+  constexpr uint64_t kInverse = 0xf1de83e19937733du;
+  static_assert(kHashFactor * kInverse == 1);
+  return hash * kInverse - key;
 }
+
+// The code of this library, whose frames are no part of the program's stacks. Empty in tests.
+struct OwnCode {
+  uintptr_t start;
+  uintptr_t size;
+};
+inline constinit OwnCode g_own_code = {};
+inline bool is_own(uintptr_t address) { return address - g_own_code.start < g_own_code.size; }
 
 // A walk between two steps: `count` frames are written, the last one is the frame that the
 // registers belong to.
@@ -33,6 +45,16 @@ struct WalkState {
     hash = add_to_hash(hash, next_key);
     frames[count++] = next_key - 1;
     key = next_key;
+  }
+  // Leaves the last frame out if it is one of this library and not the innermost one. False: not.
+  bool leave_own() {
+    if (!is_own(key - 1)) [[likely]]
+      return false;
+    if (count > 1 && frames[count - 1] == key - 1) {
+      hash = take_from_hash(hash, key);
+      --count;
+    }
+    return true;
   }
   // Enters a frame that was guessed.
   void enter_guessed(uintptr_t next_key) {

@@ -46,13 +46,14 @@ struct Noted {
   }
 };
 
-// At a frame of Python's evaluation loop: adds the functions that it runs, and makes its rule a
-// plain one. False: it is no such frame.
+// At a frame of Python's evaluation loop, adds the functions that it runs; leaves out one of this
+// library. Makes the rule a plain one. False: it is no such frame.
 template <typename Notes>
-inline bool enter_python(Notes notes, Rule& rule, WalkState& state) {
-  if (!rule.is_python()) [[likely]]
+inline bool enter_marked(Notes notes, Rule& rule, WalkState& state) {
+  if (!rule.is_marked()) [[likely]]
     return false;
-  rule = rule.without_python();
+  rule = rule.without_mark();
+  if (state.leave_own()) return true;
   WalkState entered = state;  // so that the loop's own stays in registers
   add_python_frames(entered, (rule.from_rbp() ? state.fp : state.sp) + rule.offset(),
                     PythonAccess::kDirect, notes.python(rule));
@@ -71,7 +72,7 @@ template <typename Notes>
   Rule rule = rule_for(state.key);
   if (!covers(trusted, state.sp)) [[unlikely]]
     rule = Rule();
-  while (rule.is_plain() || enter_python(notes, rule, state)) [[likely]] {
+  while (rule.is_plain() || enter_marked(notes, rule, state)) [[likely]] {
       const uintptr_t cfa =
           choose_by_base(rule, state.fp + rule.offset(), state.sp + rule.offset());
       const auto* const above = reinterpret_cast<const uintptr_t*>(cfa);
