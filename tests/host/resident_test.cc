@@ -36,6 +36,18 @@ TEST_F(ResidentTest, NamesEachKind) {
                 {"mapped without a name", 24}, {file, 24}, {"code made at run time", 20}}));
 }
 
+TEST_F(ResidentTest, NamesWhatSbrkGave) {
+  Command command = traced({program("resident"), "sbrk"});
+  command.env["MTRACE_MMAP"] = "1";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_EQ(named(logs[0]), (std::map<std::string, int>{{"taken by sbrk", 20}}));
+  const std::string region = "region: resident=20971520 size=20971520 taken by sbrk";
+  EXPECT_NE(read_file(logs[0].path).find(region), std::string::npos) << region;
+}
+
 // Of threads that run and of one that has ended. Memory that the program lent to a thread is not
 // among them: it may be something else again when the thread has ended.
 TEST_F(ResidentTest, StacksOfThreads) {

@@ -1,6 +1,6 @@
-/* Memory of several kinds, all of it resident: mapped without a name (24 MiB), the file of the first
- * argument (24 MiB), executable memory (20 MiB), and malloc's in large and in small blocks (8 MiB
- * each). */
+/* Memory of several kinds, all of it resident: mapped without a name (24 MiB), the file of the
+ * first argument (24 MiB), executable memory (20 MiB), and malloc's in large and in small blocks (8
+ * MiB each). With "sbrk" as the argument: 20 MiB by sbrk, between blocks of malloc. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +19,16 @@ static void check(int good, const char* what) {
 static void* keep[70000];
 
 int main(int argc, char** argv) {
+  if (argc == 2 && strcmp(argv[1], "sbrk") == 0) {
+    for (int i = 0; i < 1000; ++i) keep[i] = malloc(1008);
+    for (int i = 0; i < 2; ++i) {
+      void* const taken = sbrk(10 * kMiB);
+      check(taken != (void*)-1, "sbrk");
+      memset(taken, 1, 10 * kMiB);
+      for (int j = 0; j < 1000; ++j) keep[1000 + i * 1000 + j] = malloc(1008);
+    }
+    return 0;
+  }
   const int both = PROT_READ | PROT_WRITE;
   check(argc == 2, "usage: resident FILE");
   void* const unnamed = mmap(NULL, 24 * kMiB, both, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

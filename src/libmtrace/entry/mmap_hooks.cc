@@ -1,11 +1,13 @@
-// mmap, munmap and mremap. Without MTRACE_MMAP and MTRACE_EVENTS the hooks only call on.
+// mmap, munmap, mremap and sbrk. Without MTRACE_MMAP and MTRACE_EVENTS the hooks only call on.
 #include <errno.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 
+#include "base/program_break.h"
 #include "base/syscall.h"
 #include "events/logging.h"
 #include "format/mapping_form.h"
@@ -13,6 +15,8 @@
 #include "next/next_functions.h"
 #include "record/regions.h"
 #include "record/tracker.h"
+
+extern "C" void* __sbrk(intptr_t increment) noexcept;  // libc's, under its other name
 
 namespace mtrace::hook {
 namespace {
@@ -167,4 +171,13 @@ MTRACE_EXPORT_AS_IT_IS void* mremap(void* address, size_t old_length, size_t len
     return real_mremap(address, old_length, length, flags, new_address);
   }
   return remap(address, old_length, length, flags, new_address, MTRACE_CALLER_REGISTERS());
+}
+
+// malloc of libc does not come here.
+MTRACE_EXPORT_AS_IT_IS void* sbrk(intptr_t increment) noexcept {
+  void* const start = g_next.sbrk != nullptr ? g_next.sbrk(increment) : __sbrk(increment);
+  if (increment > 0 && start != MAP_FAILED) {
+    sys::note_break(address_of(start), address_of(start) + static_cast<size_t>(increment));
+  }
+  return start;
 }

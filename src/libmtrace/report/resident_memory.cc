@@ -8,6 +8,7 @@
 #include "base/lines.h"
 #include "base/own_ranges.h"
 #include "base/probe.h"
+#include "base/program_break.h"
 #include "base/syscall.h"
 #include "format/escape.h"
 #include "format/memlog.h"
@@ -24,6 +25,7 @@ constexpr char kJavaHeap[] = "Java heap";
 constexpr char kOwn[] = "mtrace's tables";
 constexpr char kStacks[] = "stacks of threads";
 constexpr char kSupplied[] = "supplied by the program (userfaultfd)";
+constexpr char kTaken[] = "taken by sbrk";
 constexpr char kOthers[] = "other mappings";  // files for which there is no room
 
 // A mapping with resident memory. A mapping that may hold blocks has no name until all blocks have
@@ -35,6 +37,7 @@ struct Mapping {
   uint64_t large;  // of it, bytes of blocks with mappings of their own
   uint32_t name;   // index of a Kind
   bool blocks;     // small blocks lie in it: it is malloc's
+  bool taken;      // by the program, with sbrk
   bool supplied;   // a read of a missing page waits for a thread of the program
 };
 
@@ -199,9 +202,31 @@ class Regions {
       now_.name = kind(kMadeCode);
     }
     now_.blocks = strcmp(path_, "[heap]") == 0;
-    scratch_.mappings[count_++] = now_;
+    if (now_.blocks) split_heap();
+    if (count_ < kMostMappings) scratch_.mappings[count_++] = now_;
     now_ = {};
     path_[0] = '\0';
+  }
+
+  // Takes the ranges that the program has by sbrk out of malloc's mapping, which is now_.
+  void split_heap() {
+    sys::each_break_range([&](uintptr_t start, uintptr_t end) {
+      constexpr uintptr_t kPage = 4096;
+      start = (start + kPage - 1) & ~(kPage - 1);
+      end = std::min(end & ~(kPage - 1), now_.end);
+      if (start < now_.start || start >= end || count_ + 2 > kMostMappings) return;
+      Mapping before = now_;
+      Mapping range = now_;
+      before.end = range.start = start;
+      range.end = now_.start = end;
+      before.resident = sys::resident_bytes(before.start, before.end - before.start);
+      range.resident = sys::resident_bytes(start, end - start);
+      range.blocks = false;
+      range.taken = true;
+      now_.resident -= std::min(now_.resident, before.resident + range.resident);
+      scratch_.mappings[count_++] = before;
+      scratch_.mappings[count_++] = range;
+    });
   }
 
   void add(uint32_t kind, uint64_t resident, uint64_t size) {
@@ -217,6 +242,7 @@ class Regions {
     if (mapping.supplied && !mapping.blocks) return kind(kSupplied);
     if (is_v8_chunk(mapping)) return kind(kV8Heap);
     if (mapping.blocks) return kMalloc;
+    if (mapping.taken) return kind(kTaken);
     const bool own =
         sys::own_bytes_in(mapping.start, mapping.end) * 2 > mapping.end - mapping.start;
     if (own) return kind(kOwn);
