@@ -677,6 +677,27 @@ TEST_F(EventsTest, AreFiltered) {
   EXPECT_NE(json.out.find("\"event\":\"posix_memalign\""), std::string::npos) << json.out;
 }
 
+// The program leaks 1 of 500, none of 20 and 3 of 3 blocks, of 1001, 1002 and 1003 bytes.
+TEST_F(EventsTest, AreChosenByExactSharesOfLeaks) {
+  const std::string path = log_of("leaked_shares", run(logged({program("leaked_shares")})).pid);
+  const auto blocks = [&](const std::string& share) {
+    return lines(path, {"--size", "1001..1003", "--group-leaked", share}).size();
+  };
+  const size_t rarely = 500;
+  const size_t never = 20;
+  const size_t always = 3;
+  EXPECT_EQ(blocks("0..0"), never);
+  EXPECT_EQ(blocks("0"), never);
+  EXPECT_EQ(blocks("0.2"), rarely);  // just this share
+  EXPECT_EQ(blocks("0.1..99.9"), rarely);
+  EXPECT_EQ(blocks("0.000001.."), rarely + always);
+  EXPECT_EQ(blocks("0.200001.."), always);
+  EXPECT_EQ(blocks("..0.199999"), never);
+  EXPECT_EQ(blocks("1..99"), 0u);
+  EXPECT_EQ(blocks("100"), always);
+  EXPECT_EQ(blocks("0..100"), rarely + never + always);
+}
+
 TEST_F(EventsTest, RefuseTimesThatTheLogDoesNotCover) {
   const Result result = run(logged({program("event_schedule")}));
   const std::string path = log_of("event_schedule", result.pid);

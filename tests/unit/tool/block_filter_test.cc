@@ -97,10 +97,10 @@ TEST(BlockFilter, ChoosesWhatSqlChooses) {
       {{"--group-interval", "2ms.."},
        in_groups("max(allocated_at) - min(allocated_at) >= 2000000")},
       {{"--group-leaked", "1..99"},
-       in_groups("sum(freed_at is null) * 100 / count(*) between 1 and 99")},
+       in_groups("sum(freed_at is null) * 100.0 / count(*) between 1 and 99")},
       {{"--size", "64..", "--alive-at", early, "--group-leaked", "1.."},
        fmt::format("size >= 64 and alive_at(allocated_at, freed_at, {}) and ", served) +
-           in_groups("sum(freed_at is null) * 100 / count(*) >= 1")},
+           in_groups("sum(freed_at is null) * 100.0 / count(*) >= 1")},
   };
   std::set<std::string> answers;
   for (const Case& one : cases) {
@@ -145,7 +145,8 @@ TEST(BlockFilter, TreeAndExportsTakeIt) {
   EXPECT_EQ(folded.status, 0) << folded.err;
   const std::string expected = one_answer(
       "select sum(size) from allocations where freed_at is null and stack in (select stack from "
-      "allocations group by stack having sum(freed_at is null) * 100 / count(*) between 1 and 99)");
+      "allocations group by stack having sum(freed_at is null) * 100.0 / count(*) between 1 and "
+      "99)");
   int64_t sum = 0;
   std::istringstream lines(folded.out);
   for (std::string line; std::getline(lines, line);)

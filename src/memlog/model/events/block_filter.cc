@@ -71,8 +71,7 @@ class Knowledge {
     if (!groups_wanted_) return true;
     const Group& group = groups_[block.stack];
     return passes(filter_.group_first, group.first) && passes(filter_.group_last, group.last) &&
-           passes(filter_.group_interval, group.last - group.first) &&
-           passes(filter_.group_leaked, group.leaked * 100 / group.blocks);
+           passes(filter_.group_interval, group.last - group.first) && leaks(group);
   }
 
  private:
@@ -81,6 +80,14 @@ class Knowledge {
   }
   static bool asks_for_chains(const BlockFilter& filter) {
     return filter.chain_length || filter.chain_age;
+  }
+
+  // By products: a quotient would be rounded.
+  bool leaks(const Group& group) const {
+    if (!filter_.group_leaked) return true;
+    const auto& [least, most] = *filter_.group_leaked;
+    const uint64_t leaked = group.leaked * kAllLeaked;
+    return leaked >= group.blocks * least && leaked <= group.blocks * std::min(most, kAllLeaked);
   }
 
   void add(const LiveBlock& block, uint64_t ended) {

@@ -28,6 +28,9 @@ struct Range {
 // `started` or after `last`. All are nanoseconds since 1970.
 void require_covered(const std::string& path, const Range& asked, uint64_t started, uint64_t last);
 
+// A share of 100 percent, in millionths of a percent.
+constexpr uint64_t kAllLeaked = 100'000'000;
+
 // A block passes if it passes each that is set. Times are nanoseconds since 1970, durations
 // nanoseconds.
 struct BlockFilter {
@@ -45,7 +48,7 @@ struct BlockFilter {
   std::optional<Range> chain_length;
   std::optional<Range> chain_age;
   // Of all blocks of its stack: when the first and the last was allocated; the time between; the
-  // percentage that is never freed.
+  // share that is never freed, of kAllLeaked.
   std::optional<Range> group_first;
   std::optional<Range> group_last;
   std::optional<Range> group_interval;

@@ -221,7 +221,7 @@ constexpr Option kLifeOptions[] = {
     {"--group-interval", "", "A..B",
      "Only blocks of stacks with so much time between the first and the last allocation: 10s.. ."},
     {"--group-leaked", "", "A..B",
-     "Only blocks of stacks of whose blocks so many percent are never freed: 1..99."},
+     "Only blocks of stacks of whose blocks so many percent are never freed: 0.1..99.9, 0..0."},
 };
 
 constexpr Option kLifetimeOption = {
@@ -379,7 +379,8 @@ BlockFilter read_block_filter(const Arguments& arguments, uint64_t started) {
   read.times("--group-first", filter.group_first);
   read.times("--group-last", filter.group_last);
   read.spans("--group-interval", filter.group_interval);
-  read.counts("--group-leaked", filter.group_leaked, "a range of percentages like 1..99");
+  read.range("--group-leaked", filter.group_leaked, "a range of percentages like 0.1..99.9",
+             text::read_percentage);
   return filter;
 }
 
