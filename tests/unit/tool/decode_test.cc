@@ -14,7 +14,7 @@
 namespace mtrace::test {
 namespace {
 
-using symbols::find_place;
+using symbols::find_places;
 using Form = symbols::TextPlace::Form;
 
 class Decode : public Resolve {
@@ -43,8 +43,8 @@ class Decode : public Resolve {
 
 TEST(TextPlace, FormsAreTold) {
   const auto form = [](std::string_view line) {
-    const auto place = find_place(line);
-    return place ? static_cast<int>(place->form) : -1;
+    const auto places = find_places(line);
+    return places.empty() ? -1 : static_cast<int>(places.back().form);
   };
   constexpr int kFrame = static_cast<int>(Form::kFrame);
   constexpr int kText = static_cast<int>(Form::kText);
@@ -64,6 +64,10 @@ TEST(TextPlace, FormsAreTold) {
   EXPECT_EQ(form("[0x5]"), kAddress);
   EXPECT_EQ(form("#3 [0x00007f0012345678], [5]"), kAddress);
   EXPECT_EQ(form("(main+0x1d) [0x5]"), kAddress);
+  EXPECT_EQ(form("/a/b: [0x5][0x6]"), kAddress);
+  EXPECT_EQ(form("#1  0x00007f0012345678 in main ()"), kAddress);
+  EXPECT_EQ(find_places("bt: 0x5, 0x6 [0x7] 0x8;0x9 x0xa 0xb/ (0xc) a=0xd [0xe 0xf] 0x0010").size(),
+            5u);
   for (const char* line : {"",
                            "\t",
                            "+0x",
@@ -87,16 +91,17 @@ TEST(TextPlace, FormsAreTold) {
                            "+63360\tblocks=+12"}) {
     EXPECT_EQ(form(line), -1) << line;
   }
-  const auto place = find_place("Nov 21 app[7]: /opt/my app/bin(_Zfoo+0x1d) [0x55d0c0a01106]");
-  ASSERT_TRUE(place);
+  const auto found = find_places("Nov 21 app[7]: /opt/my app/bin(_Zfoo+0x1d) [0x55d0c0a01106]");
+  ASSERT_EQ(found.size(), 1u);
+  const symbols::TextPlace* const place = &found[0];
   EXPECT_EQ(place->module, "/opt/my app/bin");
   EXPECT_EQ(place->symbol, "_Zfoo");
   EXPECT_EQ(place->offset, 0x1du);
   EXPECT_EQ(place->address, 0x55d0c0a01106u);
-  const auto escaped = find_place("\t(/a\\x23b#3+0x5)");
-  ASSERT_TRUE(escaped);
-  EXPECT_EQ(escaped->module, "/a#b");
-  EXPECT_EQ(escaped->generation, 3u);
+  const auto escaped = find_places("\t(/a\\x23b#3+0x5)");
+  ASSERT_EQ(escaped.size(), 1u);
+  EXPECT_EQ(escaped[0].module, "/a#b");
+  EXPECT_EQ(escaped[0].generation, 3u);
 }
 
 TEST_F(Decode, FramesBecomeThoseOfAMemlog) {
@@ -245,6 +250,8 @@ __attribute__((noinline)) static void seen() {
   void* frames[20];
   const int count = backtrace(frames, 20); // of seen
   for (int i = 0; i < count; ++i) printf("frame %d at [%p], again\n", i, frames[i]);
+  printf("bare: 0x12 %p, %p\n", frames[0], frames[1]);
+  for (int i = 0; i < 6; ++i) printf("[%p]%s", frames[i % 2], i == 5 ? "\n" : " ");
 }
 int main(int argc, char** argv) {
   if (strcmp(argv[1], "before") == 0) maps();
@@ -262,7 +269,7 @@ int main(int argc, char** argv) {
       const std::string text = shell("{} {}", file, how) + shell("{} {}", file, how);
       const Outcome result = decode(text);
       EXPECT_EQ(result.err, "");
-      for (const char* name : {"], again  seen()  raw.cc:12\n", "], again  main  raw.cc:17\n"}) {
+      for (const char* name : {"], again  seen()  raw.cc:12\n", "], again  main  raw.cc:19\n"}) {
         const size_t first = result.out.find(name);
         ASSERT_NE(first, std::string::npos) << flags << how << '\n' << result.out;
         EXPECT_NE(result.out.find(name, first + 1), std::string::npos) << flags << how << '\n'
@@ -271,7 +278,14 @@ int main(int argc, char** argv) {
       const auto before = util::split(text, '\n');
       const auto after = util::split(result.out, '\n');
       ASSERT_EQ(before.size(), after.size());
-      for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(after[i].starts_with(before[i]));
+      const std::string both = "seen()  raw.cc:12; main  raw.cc:19";
+      int several = 0;
+      for (size_t i = 0; i < before.size(); ++i) {
+        ASSERT_TRUE(after[i].starts_with(before[i]));
+        const auto names = after[i].substr(before[i].size());
+        several += names == "  ??; " + both || names == "  " + both + "; " + both + "; " + both;
+      }
+      EXPECT_EQ(several, 4) << result.out;
     }
   }
 }

@@ -49,16 +49,26 @@ void append_frame(std::string& out, std::string_view line, const std::vector<Fra
   }
 }
 
-// The line, and behind it "inner  a.c:1 < outer  a.c:7".
-void append_text(std::string& out, std::string_view line, const std::vector<Frame>& names) {
+// The line, and behind it "inner  a.c:1 < outer  a.c:7" of each place.
+void append_text(std::string& out, std::string_view line,
+                 const std::vector<const std::vector<Frame>*>& places) {
   const size_t end = line.ends_with('\r') ? line.size() - 1 : line.size();
   out += line.substr(0, end);
   const char* between = "  ";
-  for (const Frame& frame : names) {
-    out += between;
-    out += frame.function.empty() ? format::kUnknownFunction : util::escaped(frame.function, "");
-    if (!frame.source.empty()) out += "  " + util::escaped(frame.source, "");
-    between = " < ";
+  for (const std::vector<Frame>* names : places) {
+    if (names == nullptr) {
+      out += between;
+      out += format::kUnknownFunction;
+      between = "; ";
+      continue;
+    }
+    for (const Frame& frame : *names) {
+      out += between;
+      out += frame.function.empty() ? format::kUnknownFunction : util::escaped(frame.function, "");
+      if (!frame.source.empty()) out += "  " + util::escaped(frame.source, "");
+      between = " < ";
+    }
+    between = "; ";
   }
   out += line.substr(end);
 }
@@ -206,9 +216,9 @@ std::string TextDecoder::decode(std::string_view text) {
   for (size_t i = 0; i < lines.size(); ++i) {
     describe(i + 1, util::trimmed(lines[i]));
     map_.add_mapping(i + 1, lines[i]);
-    if (auto place = find_place(lines[i])) {
+    for (TextPlace& place : find_places(lines[i])) {
       map_.end_description();
-      found.push_back({i, std::move(*place), nullptr, std::nullopt, nullptr});
+      found.push_back({i, std::move(place), nullptr, std::nullopt, nullptr});
     }
   }
   for (Found& item : found) find_module(item);
@@ -220,13 +230,19 @@ std::string TextDecoder::decode(std::string_view text) {
   auto next = found.begin();
   for (size_t i = 0; i < lines.size(); ++i) {
     if (i != 0) out += '\n';
-    const Found* item = next != found.end() && next->line == i ? &*next++ : nullptr;
-    if (item == nullptr || item->names == nullptr) {
+    const bool is_frame = next != found.end() && next->place.form == Form::kFrame;
+    std::vector<const Names*> names;
+    bool any = false;
+    for (; next != found.end() && next->line == i; ++next) {
+      names.push_back(next->names);
+      any |= next->names != nullptr;
+    }
+    if (!any) {
       out += lines[i];
-    } else if (item->place.form == Form::kFrame) {
-      append_frame(out, lines[i], *item->names);
+    } else if (is_frame) {
+      append_frame(out, lines[i], *names[0]);
     } else {
-      append_text(out, lines[i], *item->names);
+      append_text(out, lines[i], names);
     }
   }
   return out;

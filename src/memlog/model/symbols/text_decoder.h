@@ -20,9 +20,9 @@ class TextDecoder {
   explicit TextDecoder(SearchPath where)
       : where_(where), map_(where), resolver_(std::move(where)) {}
 
-  // Returns `text` with names for the places that find_place() finds. `text` must be whole lines. A
-  // frame gets its names as in a memlog, with inlined functions in separate lines before it. Any
-  // other line gets them at its end. All else is unchanged.
+  // Returns `text` with names for the places that find_places() finds. `text` must be whole lines.
+  // A frame gets its names as in a memlog, with inlined functions in separate lines before it. Any
+  // other line gets them at its end, place by place. All else is unchanged.
   //
   // A `# module:` line tells the build of a file. It applies to the lines before it, back to the
   // previous one for the same path; the last one also to the lines after it. Lines of

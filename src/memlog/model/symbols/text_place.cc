@@ -12,6 +12,7 @@ namespace {
 constexpr std::string_view kBlank = " \t\r";
 constexpr std::string_view kOffset = "+0x";
 constexpr std::string_view kAddress = "[0x";
+constexpr std::string_view kHex = "0x";
 // A line that only looks like having a place is not to be searched without end.
 constexpr int kMostTries = 16;
 
@@ -83,7 +84,8 @@ std::optional<TextPlace> backtrace_place(std::string_view text) {
     if (open == std::string_view::npos) return std::nullopt;
     inner = before.substr(open + 1, before.size() - open - 2);
     before = before.substr(0, open);
-  } else if (before.ends_with(' ') || before.find('/') == std::string_view::npos) {
+  } else if (before.ends_with(' ') || before.ends_with(']') ||
+             before.find('/') == std::string_view::npos) {
     return std::nullopt;
   }
   place.module = module_before(before);
@@ -91,8 +93,9 @@ std::optional<TextPlace> backtrace_place(std::string_view text) {
   return place;
 }
 
-// The last "(MODULE+0xHEX)" of a line.
-std::optional<TextPlace> embedded_place(std::string_view text) {
+// Each "(MODULE+0xHEX)" of a line.
+std::vector<TextPlace> embedded_places(std::string_view text) {
+  std::vector<TextPlace> found;
   size_t plus = text.size();
   for (int tries = 0; tries < kMostTries && plus != 0; ++tries) {
     plus = text.rfind(kOffset, plus - 1);
@@ -102,46 +105,54 @@ std::optional<TextPlace> embedded_place(std::string_view text) {
         {text.rfind("(/", plus) + 1, text.rfind("([", plus) + 1, text.rfind("(.", plus) + 1});
     if (close == std::string_view::npos || open == 0) continue;
     if (auto place = memlog_place(text.substr(open, close - open), TextPlace::Form::kText)) {
-      return place;
+      found.push_back(std::move(*place));
     }
   }
-  return std::nullopt;
+  std::reverse(found.begin(), found.end());
+  return found;
 }
 
-// The last "[0xHEX]" of a line.
-std::optional<TextPlace> raw_address(std::string_view text) {
-  const size_t bracket = text.rfind(kAddress);
-  if (bracket == std::string_view::npos) return std::nullopt;
-  const size_t digits = bracket + kAddress.size();
-  const size_t close = text.find(']', digits);
-  if (close == std::string_view::npos) return std::nullopt;
-  // Programs that print with %016lx put zeros in front.
-  const size_t first = std::min(text.find_first_not_of('0', digits), close - 1);
-  const auto address = util::read_hex(text.substr(first, close - first));
-  if (!address) return std::nullopt;
-  TextPlace place;
-  place.form = TextPlace::Form::kAddress;
-  place.address = *address;
-  return place;
+// Each "[0xHEX]" of a line, and each "0xHEX" between blanks, commas and colons.
+std::vector<TextPlace> raw_addresses(std::string_view text) {
+  constexpr std::string_view kBefore = " \t[,:";
+  constexpr std::string_view kBehind = " \t,:;";
+  std::vector<TextPlace> found;
+  for (size_t at = 0; (at = text.find(kHex, at)) != std::string_view::npos;) {
+    const size_t digits = at + kHex.size();
+    const size_t end = std::min(text.find_first_not_of("0123456789abcdef", digits), text.size());
+    const char before = at == 0 ? ' ' : text[at - 1];
+    const char behind = end == text.size() ? ' ' : text[end];
+    at = end;
+    if (kBefore.find(before) == std::string_view::npos) continue;
+    if (before == '[' ? behind != ']' : kBehind.find(behind) == std::string_view::npos) continue;
+    // Programs that print with %016lx put zeros in front.
+    const size_t first = std::min(text.find_first_not_of('0', digits), end - 1);
+    const auto address = util::read_hex(text.substr(first, end - first));
+    if (!address || end == digits) continue;
+    found.emplace_back();
+    found.back().form = TextPlace::Form::kAddress;
+    found.back().address = *address;
+  }
+  return found;
 }
 
 }  // namespace
 
-std::optional<TextPlace> find_place(std::string_view line) {
-  // Every form has one of them, and few lines of a log do.
-  if (line.find(kOffset) == std::string_view::npos &&
-      line.find(kAddress) == std::string_view::npos) {
-    return std::nullopt;
-  }
+std::vector<TextPlace> find_places(std::string_view line) {
+  // Every form has it, and few lines of a log do.
+  if (line.find(kHex) == std::string_view::npos) return {};
   const std::string_view text = util::trimmed(line);
   const bool named = line.starts_with('\t') && text.find('\t') != std::string_view::npos;
-  if (named) return std::nullopt;
+  if (named) return {};
+  const auto alone = [](std::optional<TextPlace> place) {
+    return place ? std::vector{std::move(*place)} : std::vector<TextPlace>();
+  };
   if (text.starts_with('(') && text.ends_with(')')) {
-    return memlog_place(text.substr(1, text.size() - 2), TextPlace::Form::kFrame);
+    return alone(memlog_place(text.substr(1, text.size() - 2), TextPlace::Form::kFrame));
   }
-  if (auto place = backtrace_place(text)) return place;
-  if (auto place = embedded_place(text)) return place;
-  return raw_address(text);
+  if (auto place = backtrace_place(text)) return alone(std::move(place));
+  auto places = embedded_places(text);
+  return places.empty() ? raw_addresses(text) : places;
 }
 
 }  // namespace mtrace::symbols

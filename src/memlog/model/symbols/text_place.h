@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mtrace::symbols {
 
@@ -13,7 +14,7 @@ struct TextPlace {
     kFrame,      // "\t(MODULE+0xHEX)" alone: a frame of a memlog or of mtrace_backtrace()
     kText,       // the same inside other text
     kBacktrace,  // "MODULE(SYMBOL+0xHEX) [0xADDRESS]", as printed by glibc's backtrace_symbols()
-    kAddress,    // "[0xADDRESS]" alone: a return address
+    kAddress,    // "[0xADDRESS]", or 0xADDRESS as a word: a return address
   };
   Form form = Form::kFrame;
   std::string module;  // path, maybe relative; empty: kAddress
@@ -25,8 +26,8 @@ struct TextPlace {
   uint64_t address = 0;  // kBacktrace, kAddress: address in the process
 };
 
-// Returns the place in a line (without its newline). Returns nothing when there is none, or when
-// the line is a frame of a memlog that has its name already.
-std::optional<TextPlace> find_place(std::string_view line);
+// Returns the places in a line (without its newline), in their order: several of kText or of
+// kAddress, or one of another form. Returns none for a frame of a memlog that has its name already.
+std::vector<TextPlace> find_places(std::string_view line);
 
 }  // namespace mtrace::symbols

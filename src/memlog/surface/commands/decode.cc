@@ -21,13 +21,14 @@ stays as it is. Without FILE, or with -, reads standard input. memlog recognises
   a frame alone on its line:   (/usr/bin/app+0x1105)
   the same in other text:      leak at (/usr/bin/app+0x1105), again
   glibc's backtrace_symbols(): /usr/bin/app(main+0x1d) [0x55d0c0a01106]
-  an address alone:            [0x55d0c0a01106]
+  addresses alone:             [0x55d0c0a01106] 0x55d0c0a01203
 
 A frame alone on its line, as mtrace_backtrace() and memlogs write it, becomes a named frame of a
 memlog; each inlined function gets a line of its own before it. Other lines get the names at their
-end, innermost first, separated by <. Offsets that mtrace writes point into the call and are used as
-they are. Addresses in brackets are return addresses; memlog subtracts 1. A path may be relative
-if it has a directory (./app): it is looked for in the mappings below, then in this directory.
+end, innermost first, separated by <; those of several addresses are separated by ";", with ?? for
+one without a name. Offsets that mtrace writes point into the call and are used as they are.
+Addresses alone and in brackets are return addresses; memlog subtracts 1. A path may be relative if
+it has a directory (./app): it is looked for in the mappings below, then in this directory.
 
 mtrace_backtrace() writes lines like this one after its frames:
 
