@@ -148,7 +148,8 @@ TEST_F(ServeTest, MetricsAreThoseOfTop) {
   serve(*process);
   const std::string pid = std::to_string(process->pid());
   const json top = tool_json({"top", "--once", "--json", pid});
-  const HttpAnswer answer = get("/metrics");
+  const HttpAnswer answer =
+      get("/metrics", {{"Accept", "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"}});
   ASSERT_EQ(answer.status, 200) << answer.body;
   EXPECT_EQ(answer.headers.at("content-type"),
             "application/openmetrics-text; version=1.0.0; charset=utf-8");
@@ -159,6 +160,7 @@ TEST_F(ServeTest, MetricsAreThoseOfTop) {
   EXPECT_EQ(value("mtrace_live_blocks"), std::to_string(top["blocks"].get<int64_t>()));
   EXPECT_EQ(value("mtrace_peak_bytes"), std::to_string(top["peak_bytes"].get<int64_t>()));
   EXPECT_EQ(value("mtrace_lost_blocks_total"), "0");
+  EXPECT_EQ(value("mtrace_report_microseconds_total"), "0");  // a name of 0.2
   EXPECT_EQ(std::stoll(value("mtrace_allocations_total")) - std::stoll(value("mtrace_frees_total")),
             top["blocks"].get<int64_t>());
   EXPECT_EQ(sample(answer.body, "mtrace_function_live_bytes{pid=\"" + pid +
@@ -990,6 +992,13 @@ TEST_F(ServeTest, PrometheusScrapes) {
   }
   const auto process = target();
   serve(*process);
+  const HttpAnswer text = get("/metrics", {{"Accept", "*/*"}});
+  EXPECT_EQ(text.headers.at("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+  write_file(temp() + "/metrics", text.body);
+  const Result lint =
+      run(plain({"/bin/sh", "-c", "promtool check metrics <" + temp() + "/metrics"}));
+  EXPECT_TRUE(lint.exited(0)) << lint.out << lint.err;
+  EXPECT_EQ(lint.out + lint.err, "");
   write_file(temp() + "/rules.yml", R"(
 groups:
   - name: mtrace

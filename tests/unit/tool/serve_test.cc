@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -53,6 +54,50 @@ TEST(Serve, CommandsKeepNobodyWaiting) {
   EXPECT_EQ(site.answer(get("/api/reports/1/stacks")).status, 200);
   EXPECT_EQ(listed, 200);
   EXPECT_EQ(shown, 200);
+}
+
+// What promtool check metrics asks for, for where it is not installed.
+TEST(Serve, MetricsFollowTheRulesOfPrometheus) {
+  MeasuredProcess one = {};
+  one.totals.pid = 7;
+  one.totals.name = "app";
+  one.totals.cost.stopped = 1'250'000;  // nanoseconds
+  one.totals.cost.processor = 3'000'000'000;
+  const std::string text = metrics({one}, false);
+  EXPECT_NE(text.find("\nmtrace_report_seconds_total{pid=\"7\",name=\"app\"} 0.00125\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\nmtrace_processor_seconds_total{pid=\"7\",name=\"app\"} 3\n"),
+            std::string::npos);
+  std::map<std::string, std::string> types;
+  std::set<std::string> helped;
+  std::set<std::string> sampled;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string hash;
+    std::string key;
+    std::string name;
+    words >> hash >> key >> name;
+    if (key == "TYPE") {
+      EXPECT_TRUE(types.emplace(name, line.substr(line.rfind(' ') + 1)).second) << line;
+    } else if (key == "HELP") {
+      helped.insert(name);
+    } else {
+      ASSERT_NE(hash, "#") << line;
+      sampled.insert(line.substr(0, line.find('{')));
+    }
+  }
+  sampled.insert("mtrace_function_live_bytes");  // the process has no function
+  EXPECT_EQ(sampled.size(), types.size());
+  for (const std::string& name : sampled) {
+    ASSERT_TRUE(types.contains(name)) << name;
+    EXPECT_TRUE(helped.contains(name)) << name;
+    EXPECT_EQ(types[name] == "counter", name.ends_with("_total")) << name;
+    for (const char* unit : {"milliseconds", "microseconds", "nanoseconds", "kilobytes", "kib"}) {
+      EXPECT_EQ(name.find(unit), std::string::npos) << name;
+    }
+  }
 }
 
 // A command says what is wrong; the request gets its first line with the status that fits.

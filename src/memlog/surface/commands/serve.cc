@@ -35,7 +35,7 @@ one): those named by PID or NAME or, without operands, all, also those that star
 FILE is served as reports. The processes are only read: not stopped, not signalled.
 
   /                              the page
-  /metrics                       OpenMetrics
+  /metrics                       metrics for Prometheus
   /debug/pprof/heap?pid=PID      what is live, for go tool pprof and others
   /debug/pprof/allocs?pid=PID    what was allocated; with seconds=N only
                                  what changed in N seconds from now

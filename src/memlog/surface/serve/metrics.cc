@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <string_view>
 
 namespace mtrace::serve {
 namespace {
@@ -10,9 +11,10 @@ namespace {
 struct Family {
   const char* name;  // without the suffix of its samples
   const char* type;  // "gauge" or "counter"
-  const char* unit;  // "bytes" or ""
+  const char* unit;  // "bytes", "seconds" or ""
   const char* help;
-  uint64_t (*value)(const MeasuredProcess&);
+  uint64_t (*value)(const MeasuredProcess&);  // of seconds: nanoseconds
+  bool old = false;                           // a name of 0.2
 };
 
 uint64_t above_zero(int64_t value) { return value > 0 ? static_cast<uint64_t>(value) : 0; }
@@ -30,12 +32,16 @@ constexpr Family kFamilies[] = {
      [](const MeasuredProcess& one) { return one.totals.ledger_bytes; }},
     {"mtrace_shadow_bytes", "gauge", "bytes", "Of that, the shadow of the heap.",
      [](const MeasuredProcess& one) { return one.totals.cost.shadow; }},
-    {"mtrace_report_microseconds", "counter", "",
+    {"mtrace_report_seconds", "counter", "seconds",
      "Time for which threads of the process have written reports.",
-     [](const MeasuredProcess& one) { return one.totals.cost.stopped / 1000; }},
-    {"mtrace_processor_milliseconds", "counter", "",
+     [](const MeasuredProcess& one) { return one.totals.cost.stopped; }},
+    {"mtrace_report_microseconds", "counter", "", "Deprecated: mtrace_report_seconds_total.",
+     [](const MeasuredProcess& one) { return one.totals.cost.stopped / 1000; }, true},
+    {"mtrace_processor_seconds", "counter", "seconds",
      "Estimate of the processor time that tracing has taken: 30 ns a call. 0: the process samples.",
-     [](const MeasuredProcess& one) { return one.totals.cost.processor / 1'000'000; }},
+     [](const MeasuredProcess& one) { return one.totals.cost.processor; }},
+    {"mtrace_processor_milliseconds", "counter", "", "Deprecated: mtrace_processor_seconds_total.",
+     [](const MeasuredProcess& one) { return one.totals.cost.processor / 1'000'000; }, true},
     {"mtrace_sampling", "gauge", "", "1: figures of the heap are estimates from samples.",
      [](const MeasuredProcess& one) { return uint64_t{one.totals.sampled}; }},
     {"mtrace_allocations", "counter", "", "Blocks allocated since the process started.",
@@ -58,12 +64,18 @@ std::string labels(const MeasuredProcess& one) {
   return fmt::format("pid=\"{}\",name=\"{}\"", one.totals.pid, label_text(one.totals.name));
 }
 
-void put_head(std::string& out, const char* name, const char* type, const char* unit,
-              const char* help) {
+void put_head(std::string& out, std::string_view name, const char* type, const char* unit,
+              const char* help, bool open) {
   auto to = std::back_inserter(out);
   fmt::format_to(to, "# TYPE {} {}\n", name, type);
-  if (*unit != '\0') fmt::format_to(to, "# UNIT {} {}\n", name, unit);
+  if (open && *unit != '\0') fmt::format_to(to, "# UNIT {} {}\n", name, unit);
   fmt::format_to(to, "# HELP {} {}\n", name, help);
+}
+
+std::string value_text(const Family& family, const MeasuredProcess& process) {
+  const uint64_t value = family.value(process);
+  const bool is_time = family.unit == std::string_view("seconds");
+  return is_time ? fmt::format("{}", static_cast<double>(value) / 1e9) : fmt::format("{}", value);
 }
 
 void put_functions(std::string& out, const MeasuredProcess& process) {
@@ -88,20 +100,22 @@ std::string label_text(const std::string& value) {
   return out;
 }
 
-std::string metrics(const std::vector<MeasuredProcess>& processes) {
+std::string metrics(const std::vector<MeasuredProcess>& processes, bool open) {
   std::string out;
   for (const Family& family : kFamilies) {
-    put_head(out, family.name, family.type, family.unit, family.help);
-    const char* suffix = std::string(family.type) == "counter" ? "_total" : "";
+    if (family.old && !open) continue;
+    const bool counts = family.type == std::string_view("counter");
+    const std::string name = family.name + std::string(counts ? "_total" : "");
+    put_head(out, open ? family.name : name, family.type, family.unit, family.help, open);
     for (const MeasuredProcess& process : processes) {
-      fmt::format_to(std::back_inserter(out), "{}{}{{{}}} {}\n", family.name, suffix,
-                     labels(process), family.value(process));
+      fmt::format_to(std::back_inserter(out), "{}{{{}}} {}\n", name, labels(process),
+                     value_text(family, process));
     }
   }
   put_head(out, "mtrace_function_live_bytes", "gauge", "bytes",
-           "Live bytes of the stacks that a function is responsible for.");
+           "Live bytes of the stacks that a function is responsible for.", open);
   for (const MeasuredProcess& process : processes) put_functions(out, process);
-  return out + "# EOF\n";
+  return open ? out + "# EOF\n" : out;
 }
 
 }  // namespace mtrace::serve

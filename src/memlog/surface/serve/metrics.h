@@ -1,4 +1,4 @@
-// The processes in OpenMetrics, for Prometheus.
+// The processes as Prometheus reads them.
 #pragma once
 
 #include <string>
@@ -9,15 +9,18 @@
 
 namespace mtrace::serve {
 
-inline constexpr char kMetricsType[] = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+inline constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
+inline constexpr char kOpenMetricsType[] =
+    "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 struct MeasuredProcess {
   ProcessTotals totals;
   HeapFigures heap;
 };
 
-// Returns the exposition.
-std::string metrics(const std::vector<MeasuredProcess>& processes);
+// Returns the exposition. `open`: in OpenMetrics, also with the names of 0.2, which have other
+// units than Prometheus wants.
+std::string metrics(const std::vector<MeasuredProcess>& processes, bool open);
 
 // Escapes a label's value.
 std::string label_text(const std::string& value);

@@ -137,7 +137,7 @@ std::vector<Route> with_page(std::vector<Route> routes) {
 const std::vector<Route>& routes() {
   static const std::vector<Route> all = with_page({
       {.path = "/metrics",
-       .summary = "OpenMetrics for Prometheus.",
+       .summary = "Metrics for Prometheus, which may ask for OpenMetrics.",
        .answer = &Site::scrape,
        .type = kMetricsType},
       {.path = "/debug/pprof/heap",

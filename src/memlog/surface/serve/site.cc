@@ -329,7 +329,7 @@ Response Site::expire(const Request& request, const Match& match) {
 
 // One process after another: with the ledgers of a thousand open at once, each answer would take
 // tens of megabytes, and every other request for names would wait for all of it.
-Response Site::scrape(const Request& /*request*/, const Match& match) {
+Response Site::scrape(const Request& request, const Match& match) {
   std::vector<MeasuredProcess> measured;
   std::vector<uint64_t> numbers;
   for (const ProcessTotals& totals : all_totals()) {
@@ -344,7 +344,10 @@ Response Site::scrape(const Request& /*request*/, const Match& match) {
   }
   const std::lock_guard<std::mutex> lock(names_mutex_);
   meter_.keep_only(numbers);
-  return answer_with(metrics(measured), match.route->type);
+  const auto accept = request.headers.find("accept");
+  const bool open =
+      accept != request.headers.end() && accept->second.find("openmetrics") != std::string::npos;
+  return answer_with(metrics(measured, open), open ? kOpenMetricsType : match.route->type);
 }
 
 std::string Site::overview() {
