@@ -698,6 +698,41 @@ TEST_F(EventsTest, AreChosenByExactSharesOfLeaks) {
   EXPECT_EQ(blocks("0..100"), rarely + never + always);
 }
 
+// What a directory of reports says stays as it was when memlog report --from has written there.
+TEST_F(EventsTest, ReportsMadeOfThemAreNoReportsOfTheProcess) {
+  const Result result = run(logged({program("event_schedule")}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const auto answers = [&] {
+    std::string all;
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"show", "--sum", "--json", out()},
+             {"leaks", "--json", out()},
+             {"sql", "--format", "csv", "select seq, trigger, live_bytes from reports", out()}}) {
+      const Result answer = memlog(words);
+      EXPECT_TRUE(answer.exited(0)) << words[0] << answer.err;
+      all += answer.out + answer.err;
+    }
+    return all;
+  };
+  const std::string before = answers();
+  const std::string log = log_of("event_schedule", result.pid);
+  std::vector<std::string> made;
+  for (const char* at : {"report:1", "report:2"}) {
+    const Result report = memlog({"report", "--from", log, "--at", at});
+    ASSERT_TRUE(report.exited(0)) << report.err;
+    made.push_back(out() + '/' + lines_of(report.out).at(0));
+    EXPECT_EQ(read_memlog(made.back()).get("trigger"), "events");
+  }
+  EXPECT_EQ(answers(), before);
+  // Alone, one is a report as any other.
+  fs::create_directory(temp() + "/alone");
+  fs::rename(made[0], temp() + "/alone/" + fs::path(made[0]).filename().string());
+  fs::remove(made[1]);
+  const Result alone =
+      memlog({"sql", "--format", "csv", "select trigger from reports", temp() + "/alone"});
+  EXPECT_EQ(alone.out, "trigger\nevents\n") << alone.err;
+}
+
 TEST_F(EventsTest, RefuseTimesThatTheLogDoesNotCover) {
   const Result result = run(logged({program("event_schedule")}));
   const std::string path = log_of("event_schedule", result.pid);

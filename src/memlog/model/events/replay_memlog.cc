@@ -225,7 +225,7 @@ class Text : private profile::MemlogText {
     line("# {}: {}", format::kKeyPid, std::max<int64_t>(header.pid, 1));
     if (header.parent != 0) line("# {}: {}", format::kKeyParent, header.parent);
     line("# {}: {}", format::kKeySeq, replay_.reports() + (replay_.at_report() ? 0 : 1));
-    line("# {}: snapshot", format::kKeyTrigger);
+    line("# {}: {}", format::kKeyTrigger, kEventsTrigger);
     line("# {}: {}", format::kKeyStarted,
          util::time_text(header.process_started != 0 ? header.process_started : header.started));
     line("# {}: {}", format::kKeyTaken, util::time_text(taken_));

@@ -6,6 +6,9 @@
 
 namespace mtrace::events {
 
+// What asked for such a memlog, in its header. The process has told the same in reports of its own.
+inline constexpr char kEventsTrigger[] = "events";
+
 // A moment: a time, in nanoseconds since 1970, or the report with that number (0: the time counts),
 // at whichever the log comes first. Events at the very time belong to it.
 struct Moment {

@@ -103,7 +103,7 @@ RowTable<ReportRow>::Columns report_columns() {
        [](const Row& row, Cell cell) {
          if (row.header.merged) cell.number(*row.header.merged);
        }},
-      {{"trigger", kText, "signal, exit, api, request, snapshot or recovered"},
+      {{"trigger", kText, "signal, exit, api, request, snapshot, recovered or events"},
        [](const Row& row, Cell cell) { cell.text(row.header.trigger); }},
       {{"label", kText, "given by the program or by memlog report; null: none"},
        [](const Row& row, Cell cell) { cell.known(row.header.label); }},

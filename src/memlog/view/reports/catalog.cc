@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "format/memlog.h"
+#include "model/events/replay_memlog.h"
 #include "model/profile/line.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -120,6 +121,8 @@ std::vector<Listed> list_memlogs(const std::string& directory) {
     }
   }
   drop_seen_twice(all);
+  const auto derived = [](const Listed& one) { return one.trigger == events::kEventsTrigger; };
+  if (!std::all_of(all.begin(), all.end(), derived)) std::erase_if(all, derived);
   return all;
 }
 

@@ -24,7 +24,8 @@ struct Listed {
 };
 
 // Returns the files in `directory` that end in .memlog or .memlog.zst and begin like a memlog, by
-// path. Skips others. Throws FileError when the directory cannot be read.
+// path. Skips others, and those made from event logs unless all are. Throws FileError when the
+// directory cannot be read.
 std::vector<Listed> list_memlogs(const std::string& directory);
 
 // Like list_memlogs(), for one file. Returns nothing when it does not begin like a memlog, or its

@@ -12,6 +12,7 @@
 
 #include "format/escape.h"
 #include "format/memlog.h"
+#include "model/events/replay_memlog.h"
 #include "model/profile/reader.h"
 #include "model/profile/writer.h"
 #include "model/symbols/symbolizer.h"
@@ -130,7 +131,8 @@ Memlog merged(std::vector<Memlog> reports, int64_t first) {
 }
 
 bool is_numbered(const Listed& listed) {
-  return listed.trigger != "recovered" && listed.trigger != "snapshot";
+  return listed.trigger != "recovered" && listed.trigger != "snapshot" &&
+         listed.trigger != events::kEventsTrigger;
 }
 
 size_t merge_process(std::vector<Listed> reports, size_t keep) {
