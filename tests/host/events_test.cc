@@ -408,6 +408,24 @@ std::vector<pid_t> children_in(const std::string& directory, pid_t first) {
   return found;
 }
 
+// The last lines of memlog run name the log of each process.
+TEST_F(EventsTest, OfEachChildAreNamedByRun) {
+  const Result result =
+      run(plain({memlog_tool(), "run", "--events", "-o", out(), program("event_forks"), "2"}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  std::set<std::string> named;
+  for (const std::string& line : lines_of(result.err)) {
+    if (!line.starts_with("events: ")) continue;
+    EXPECT_TRUE(named.insert(line.substr(8)).second) << line;
+  }
+  std::set<std::string> written;
+  for (const auto& entry : fs::directory_iterator(out())) {
+    if (entry.path().extension() == ".events") written.insert(entry.path());
+  }
+  EXPECT_EQ(written.size(), 5u);  // two children, each with one of its own
+  EXPECT_EQ(named, written) << result.err;
+}
+
 // The threads of the parent wait while it forks. A child's log begins with what lived in its
 // parent, and each of its reports is what the log says, to the byte, stack by stack; a
 // grandchild's, too.

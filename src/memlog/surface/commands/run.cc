@@ -160,7 +160,7 @@ std::map<int64_t, int64_t> final_reports(const std::vector<pid_t>& pids) {
   return last;
 }
 
-// The event logs that the program, or others in its place, have left.
+// The event logs that a process, or others in its place, have left.
 std::vector<std::string> event_logs(const RunOptions& options, pid_t pid) {
   std::vector<std::string> logs;
   std::error_code ignored;
@@ -176,11 +176,24 @@ std::vector<std::string> event_logs(const RunOptions& options, pid_t pid) {
   return logs;
 }
 
-std::string events_text(const RunOptions& options, pid_t pid) {
+// The processes of the run, the program first.
+std::vector<pid_t> pids_of(const reports::RunReports& found, pid_t pid) {
+  std::set<pid_t> others;
+  for (const reports::RunProcess& one : found.processes) others.insert(static_cast<pid_t>(one.pid));
+  others.erase(pid);
+  std::vector<pid_t> pids = {pid};
+  pids.insert(pids.end(), others.begin(), others.end());
+  return pids;
+}
+
+std::string events_text(const RunOptions& options, const reports::RunReports& found, pid_t pid) {
   std::string out;
-  for (const std::string& log : event_logs(options, pid)) {
-    out += fmt::format("events: {}\n  each of them   memlog events {}\n", util::escaped(log, ""),
-                       util::shell_word(log));
+  for (const pid_t one : pids_of(found, pid)) {
+    for (const std::string& log : event_logs(options, one)) {
+      out += fmt::format("events: {}\n", util::escaped(log, ""));
+      if (one != pid) continue;
+      out += fmt::format("  each of them   memlog events {}\n", util::shell_word(log));
+    }
   }
   return out;
 }
@@ -188,10 +201,8 @@ std::string events_text(const RunOptions& options, pid_t pid) {
 // What the event logs of the run's processes lack. Empty: nothing.
 std::string unlogged_text(const RunOptions& options, const reports::RunReports& found, pid_t pid) {
   std::string out;
-  std::set<int64_t> pids = {pid};
-  for (const reports::RunProcess& process : found.processes) pids.insert(process.pid);
-  for (const int64_t one : pids) {
-    const std::vector<std::string> logs = event_logs(options, static_cast<pid_t>(one));
+  for (const pid_t one : pids_of(found, pid)) {
+    const std::vector<std::string> logs = event_logs(options, one);
     if (logs.empty() && one == pid && !found.files.empty()) {
       out += fmt::format("no event log of process {} could be made in {}\n", one,
                          util::escaped(options.directory, ""));
@@ -351,7 +362,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
     if (!options.quiet) say(streams, summary(options, found, ended, not_covered.why));
     say(streams, elsewhere_text(options, found));
     if (!options.quiet) {
-      if (arguments.has("--events")) say(streams, events_text(options, ended.pid));
+      if (arguments.has("--events")) say(streams, events_text(options, found, ended.pid));
       say(streams, lost_text(options, looks));
     }
   } catch (const std::exception& error) {
