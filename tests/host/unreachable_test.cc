@@ -1,4 +1,5 @@
 // memlog unreachable on processes whose lost blocks are known.
+#include <fmt/format.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -255,6 +256,54 @@ TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {
     process.close_input();
     EXPECT_TRUE(process.wait().exited(0));
   }
+}
+
+// Of one block: held by a variable, held by that block, lost, and lost with that one.
+TEST_F(UnreachableTest, TellsOfOneBlock) {
+  const Ready one = ready({program("one_block")});
+  unsigned long held[2] = {};
+  unsigned long lost[2] = {};
+  ASSERT_EQ(sscanf(one.said.at(0).c_str(), "0x%lx 0x%lx", &held[0], &held[1]), 2);
+  ASSERT_EQ(sscanf(one.said.at(1).c_str(), "0x%lx 0x%lx", &lost[0], &lost[1]), 2);
+  const auto hex = [](unsigned long address) { return fmt::format("0x{:x}", address); };
+  const auto ask = [&](unsigned long address, int status) {
+    const Result result = look(one.process->pid(), {"--block", hex(address)});
+    EXPECT_TRUE(result.exited(status)) << result.how() << result.err;
+    return json::parse(result.out)["block"];
+  };
+  const json root = ask(held[0] + 103, 0);
+  EXPECT_EQ(root["address"], hex(held[0]));
+  EXPECT_EQ(root["offset"], 103);
+  EXPECT_EQ(root["bytes"], 104);
+  EXPECT_EQ(root["reach"], "reachable");
+  EXPECT_TRUE(root["held_by"]["root"].get<std::string>().starts_with("g_root")) << root;
+  EXPECT_TRUE(root["held_by"]["blocks"].empty());
+  const json inner = ask(held[1], 0);
+  EXPECT_EQ(inner["bytes"], 208);
+  ASSERT_EQ(inner["held_by"]["blocks"].size(), 1u) << inner;
+  EXPECT_EQ(inner["held_by"]["blocks"][0]["address"], hex(held[0]));
+  EXPECT_EQ(inner["held_by"]["blocks"][0]["offset"], 40);
+  const json definite = ask(lost[0], 1);
+  EXPECT_EQ(definite["reach"], "definitely_lost");
+  EXPECT_FALSE(definite.contains("held_by") || definite.contains("lost_with")) << definite;
+  const json indirect = ask(lost[1], 1);
+  EXPECT_EQ(indirect["reach"], "indirectly_lost");
+  EXPECT_EQ(indirect["lost_with"], hex(lost[0]));
+  const std::string pid = std::to_string(one.process->pid());
+  const auto text = [&](const std::string& address) {
+    return run(plain({memlog_tool(), "unreachable", "--block", address, pid}));
+  };
+  const std::string words = text(hex(held[1])).out;
+  EXPECT_NE(words.find(hex(held[1]) + ", a block of 208 bytes, allocated "), std::string::npos)
+      << words;
+  EXPECT_NE(words.find("    make  one_block.c:"), std::string::npos) << words;
+  EXPECT_NE(words.find("    held by g_root"), std::string::npos) << words;
+  const Result nowhere = text(hex(held[0] + 104));
+  EXPECT_TRUE(nowhere.exited(1));
+  EXPECT_NE(nowhere.err.find(" lies in no live block of " + pid), std::string::npos) << nowhere.err;
+  EXPECT_TRUE(text("here").exited(2));
+  one.process->close_input();
+  EXPECT_TRUE(one.process->wait().exited(0));
 }
 
 TEST_F(UnreachableTest, TextNamesTheStacks) {

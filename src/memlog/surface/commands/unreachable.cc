@@ -21,6 +21,7 @@
 #include "surface/cli/process_operands.h"
 #include "surface/cli/reach_findings.h"
 #include "surface/cli/report_options.h"
+#include "surface/cli/retainer_text.h"
 #include "surface/cli/suppressions_option.h"
 #include "util/text.h"
 #include "view/json/stack.h"
@@ -92,19 +93,21 @@ class UnreachableAnswer {
       for (const uint32_t stack : first(reach)) {
         const RetainerPath& path =
             paths_.emplace(stack, scan_.path(findings_.of(stack).largest_reachable)).first->second;
-        for (const RetainerPath::Step& step : path.steps) {
-          const auto* owner = known_.find(scan_.blocks()[step.block].stack);
-          if (owner != nullptr) stacks.push_back(owner);
-        }
+        add_holders(path, stacks);
       }
     }
+    if (arguments.has("--block")) find_block(arguments.value("--block"), stacks);
     names_.learn(file_, known_.state(), stacks);
     add_up_functions();
   }
 
-  bool any_lost() const { return findings_.total(Reach::kDefinite).blocks != 0; }
+  bool any_lost() const {
+    return block_ ? scan_.reach(*block_) <= Reach::kIndirect
+                  : findings_.total(Reach::kDefinite).blocks != 0;
+  }
 
   std::string text(const text::Style& style) const {
+    if (block_) return block_text(style);
     std::string out = fmt::format(
         "{} ({}): {} looked at, {}\n\n", text::plain(util::array_text(file_.header().name)),
         file_.header().pid, text::count_text(scan_.blocks().size(), "block"), occasion());
@@ -137,6 +140,10 @@ class UnreachableAnswer {
     json::Value out = json::answer("unreachable");
     out["pid"] = file_.header().pid;
     out["name"] = json::plain(util::array_text(file_.header().name));
+    if (block_) {
+      out["block"] = block_json();
+      return json::text(out);
+    }
     for (size_t i = 0; i < kReachKeys.size(); ++i) {
       const Sum& sum = findings_.total(static_cast<Reach>(i));
       out[fmt::format("{}_bytes", kReachKeys[i])] = sum.bytes;
@@ -184,10 +191,8 @@ class UnreachableAnswer {
     if (stacks.size() > kMost) stacks.resize(kMost);
     return stacks;
   }
-  // The responsible one.
   std::string function_of(const ledger::LedgerStackState& stack) const {
-    const std::string line = names_.line(stack);
-    return line.substr(0, line.find(" < "));
+    return responsible_function(names_, &stack);
   }
   void add_up_functions() {
     std::map<std::string, Function> by_name;
@@ -314,24 +319,86 @@ class UnreachableAnswer {
     return stacks;
   }
   uint64_t age(Reach reach, uint32_t stack) const {
-    const uint64_t birth = findings_.of(stack).oldest_of[reach_index(reach)];
+    return age_since(findings_.of(stack).oldest_of[reach_index(reach)]);
+  }
+  uint64_t age_since(uint64_t birth) const {
     return birth < now_ ? ledger::tick_milliseconds(now_ - birth) : 0;
   }
 
-  // "g_sessions (app) at app.cc:41, std::map<int, Session*> -> make_node +40, node of std::map<int,
-  // Session*> -> Session".
-  std::string path_text(const RetainerPath& path) const {
-    const auto typed = [](const std::string& type) { return type.empty() ? "" : ", " + type; };
-    std::string out = path.root;
-    if (!path.root_source.empty()) out += " at " + path.root_source;
-    out += typed(path.root_type);
+  void add_holders(const RetainerPath& path,
+                   std::vector<const ledger::LedgerStackState*>& stacks) const {
     for (const RetainerPath::Step& step : path.steps) {
-      const auto* stack = known_.find(scan_.blocks()[step.block].stack);
-      out += fmt::format(" -> {} +{}{}", stack == nullptr ? "?" : function_of(*stack), step.offset,
-                         typed(step.type));
+      const auto* owner = known_.find(scan_.blocks()[step.block].stack);
+      if (owner != nullptr) stacks.push_back(owner);
     }
-    if (path.cut) return out + " -> ...";
-    return path.type.empty() ? out : out + " -> " + path.type;
+  }
+
+  // The one that holds the address, for --block.
+  void find_block(const std::string& text, std::vector<const ledger::LedgerStackState*>& stacks) {
+    const auto address = text.starts_with("0x") ? util::read_hex(text.substr(2)) : std::nullopt;
+    if (!address) {
+      throw UsageError(fmt::format("unreachable: --block {} is not an address like 0x5500", text));
+    }
+    const auto& blocks = scan_.blocks();
+    auto next = std::upper_bound(
+        blocks.begin(), blocks.end(), *address,
+        [](uint64_t place, const analyze::HeapBlock& one) { return place < one.address; });
+    if (next == blocks.begin() ||
+        *address - (--next)->address >= std::max<uint64_t>(next->size, 1)) {
+      throw std::runtime_error(
+          fmt::format("{} lies in no live block of {} that the ledger knows: memlog map shows the "
+                      "process's memory, memlog events --address an event log's freed blocks",
+                      text, file_.header().pid));
+    }
+    block_ = static_cast<size_t>(next - blocks.begin());
+    offset_ = *address - next->address;
+    // Of a lost block, the lost one that it hangs on.
+    if (scan_.reach(*block_) >= Reach::kPossible) {
+      held_ = scan_.path(*block_);
+    } else if (scan_.owner(*block_) != *block_) {
+      held_.steps.push_back({scan_.owner(*block_), 0, ""});
+    }
+    add_holders(held_, stacks);
+    if (const auto* stack = known_.find(next->stack)) stacks.push_back(stack);
+  }
+
+  std::string block_text(const text::Style& style) const {
+    const analyze::HeapBlock& block = scan_.blocks()[*block_];
+    const Reach reach = scan_.reach(*block_);
+    text::Style units = style;
+    units.units = true;
+    std::string out = fmt::format(
+        "{} ({}): 0x{:x}{}, a block of {} bytes, allocated {} ago: {}\n",
+        text::plain(util::array_text(file_.header().name)), file_.header().pid, block.address,
+        offset_ == 0 ? "" : fmt::format(" +{}", offset_), util::grouped(block.size),
+        text::duration_text(age_since(ledger::unpack_ticks(block.birth)), units),
+        kReachNames[reach_index(reach)]);
+    if (const auto* stack = known_.find(block.stack)) {
+      for (const std::string& frame : names_.frames(*stack)) out += "    " + frame + '\n';
+    }
+    if (reach >= Reach::kPossible)
+      return out + "    held by " + text::plain(path_text(held_, scan_, known_, names_)) + '\n';
+    if (held_.steps.empty()) return out;
+    const analyze::HeapBlock& owner = scan_.blocks()[held_.steps[0].block];
+    return out + fmt::format("    lost with 0x{:x}, a block of {} bytes: {}\n", owner.address,
+                             util::grouped(owner.size),
+                             responsible_function(names_, known_.find(owner.stack)));
+  }
+  json::Value block_json() const {
+    const analyze::HeapBlock& block = scan_.blocks()[*block_];
+    const Reach reach = scan_.reach(*block_);
+    json::Value out = {{"address", fmt::format("0x{:x}", block.address)},
+                       {"offset", offset_},
+                       {"bytes", block.size},
+                       {"age_ms", age_since(ledger::unpack_ticks(block.birth))},
+                       {"reach", kReachKeys[reach_index(reach)]}};
+    if (reach >= Reach::kPossible) {
+      out["held_by"] = path_json(held_, scan_, known_, names_);
+    } else if (!held_.steps.empty()) {
+      out["lost_with"] = fmt::format("0x{:x}", scan_.blocks()[held_.steps[0].block].address);
+    }
+    if (const auto* stack = known_.find(block.stack)) names_.put(out, *stack);
+    return out;
   }
 
   std::string list(Reach reach, const text::Style& style) const {
@@ -353,7 +420,8 @@ class UnreachableAnswer {
       out += fmt::format(", oldest {}\n", text::duration_text(age(reach, index), units));
       for (const std::string& frame : names_.frames(stack)) out += "    " + frame + '\n';
       if (reach == Reach::kReachable) {
-        out += "    held by " + text::plain(path_text(paths_.at(index))) + '\n';
+        out +=
+            "    held by " + text::plain(path_text(paths_.at(index), scan_, known_, names_)) + '\n';
       }
     }
     const size_t all = findings_.with(reach).size();
@@ -375,26 +443,8 @@ class UnreachableAnswer {
       out["owned_indirectly_lost_bytes"] = found.owned.bytes;
       out["owned_indirectly_lost_blocks"] = found.owned.blocks;
     }
-    if (reach == Reach::kReachable) {
-      const RetainerPath& path = paths_.at(index);
-      json::Value holders = json::Value::array();
-      for (const RetainerPath::Step& step : path.steps) {
-        json::Value holder = {
-            {"address", fmt::format("0x{:x}", scan_.blocks()[step.block].address)},
-            {"offset", step.offset}};
-        if (const auto* stack = known_.find(scan_.blocks()[step.block].stack)) {
-          holder["stack"] = names_.id(*stack);
-          holder["function"] = function_of(*stack);
-        }
-        if (!step.type.empty()) holder["type"] = json::plain(step.type);
-        holders.push_back(holder);
-      }
-      json::Value held = {{"root", json::plain(path.root)}, {"blocks", holders}};
-      if (!path.root_source.empty()) held["root_source"] = json::plain(path.root_source);
-      if (!path.root_type.empty()) held["root_type"] = json::plain(path.root_type);
-      if (!path.type.empty()) held["type"] = json::plain(path.type);
-      out["held_by"] = held;
-    }
+    if (reach == Reach::kReachable)
+      out["held_by"] = path_json(paths_.at(index), scan_, known_, names_);
     names_.put(out, *known_.find(index));
     return out;
   }
@@ -411,6 +461,9 @@ class UnreachableAnswer {
   std::map<uint32_t, size_t> ranks_;        // of stacks: the places of their functions
   std::map<uint32_t, RetainerPath> paths_;  // to the largest reachable block of each stack shown
   uint64_t now_ = 0;
+  std::optional<size_t> block_;  // the one that is asked about
+  uint64_t offset_ = 0;          // in it, of the address
+  RetainerPath held_;            // to it; or of a lost one the one it hangs on
 };
 
 std::chrono::milliseconds read_time(const Arguments& arguments, const char* option,
@@ -501,6 +554,9 @@ const Command& unreachable_command() {
          R"(Also list what is still reachable, and of each stack how its largest block is held: from
          a variable, a thread's stack or a register through block after block. With debugging
          information, where the variable is declared and which types the pointers have.)"},
+        {"--block", "", "ADDRESS",
+         R"(Tell of the block that holds this address only: where and how long ago it was allocated,
+         and how it is held, or with which block it is lost.)"},
         {"--limit", "-n", "N", "Show N stacks of each kind; 0: all. Default 10."},
         {"--pause", "", "TIME", "Time between the two looks: 500ms, 10s. Default 100ms."},
         {"--stop-limit", "", "TIME",
@@ -523,11 +579,13 @@ const Command& unreachable_command() {
         kAttachOption,
         kSysrootOption,
         kSymbolsOption},
-       R"(0: nothing is definitely lost; 1: something is, or the process does not exist, has no
+       R"(0: nothing is definitely lost, with --block this block is not lost; 1: something is, the address
+       is in no live block, or the process does not exist, has no
        readable ledger, or cannot be stopped or copied, or the core file or its ledger cannot be used;
        2: wrong command line.)",
        R"(  memlog unreachable app
   memlog unreachable --reachable -n 3 app
+  memlog unreachable --block 0x55d0c0a01100 4711
   memlog unreachable --core core.4711
   memlog unreachable --json 4711 | jq .definitely_lost_bytes
 )"},
