@@ -52,6 +52,7 @@ TEST_F(NextStep, AMistakeIsAnsweredWithTheNearestCommand) {
       {{"events", "--limit", "3", "app.events"}, "(did you mean --last?)"},
       {{"run", "--depth", "./program"},
        "run: no program given: --depth took ./program as its value (N|auto)"},
+      {{"serve", "./program"}, "no process ./program; to start the program: memlog run ./program"},
       {{"top", "--delay", "app"}, "top: give one process: --delay took app as its value ("},
       {{"check", "--max-growth", "--", "./program"}, "check: --max-growth needs a value ("},
       {{"diff", "app-5000-3.memlog"}, "for what one report changed: memlog show app-5000-3.memlog"},
