@@ -13,7 +13,7 @@ struct BreakRange {
   uintptr_t start;
   uintptr_t end;  // 0: being noted
 };
-inline constexpr uint32_t kMostBreakRanges = 256;  // further ones count as malloc's
+inline constexpr uint32_t kMostBreakRanges = 32;  // further ones count as malloc's
 inline constinit BreakRange g_break_ranges[kMostBreakRanges] = {};
 inline constinit uint32_t g_break_count = 0;
 

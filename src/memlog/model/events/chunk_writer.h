@@ -15,6 +15,12 @@
 
 namespace mtrace::events {
 
+// The code of a mapping that begins or ends. `stack` 0: its end has none.
+inline format::EventCode mapping_code(bool begins, uint64_t stack) {
+  if (begins) return format::EventCode::kMap;
+  return stack != 0 ? format::EventCode::kUnmapWithStack : format::EventCode::kUnmap;
+}
+
 class ChunkWriter {
  public:
   // Definitions: for the chunk that is being collected.

@@ -480,17 +480,12 @@ void EventLog::State::decode(Event& event) {
       event.address = allocated(event.requested);
       break;
     case EventCode::kMap:
-      event.address = address();
-      event.requested = sizes.number();
-      event.stack = stack_number();
-      break;
     case EventCode::kUnmap:
     case EventCode::kUnmapWithStack:
-      event.kind = Kind::kUnmap;
-      event.call = 0;
+      if (code >= static_cast<uint8_t>(EventCode::kUnmapWithStack)) event.kind = Kind::kUnmap;
       event.address = address();
       event.requested = sizes.number();
-      if (code >= static_cast<uint8_t>(EventCode::kUnmapWithStack)) event.stack = stack_number();
+      if (code != static_cast<uint8_t>(EventCode::kUnmap)) event.stack = stack_number();
       break;
     case EventCode::kRemap:
       event.old_address = address();

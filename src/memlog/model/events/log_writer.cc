@@ -34,7 +34,7 @@ EventCode code_of(const Event& event) {
     case Kind::kMap:
       return EventCode::kMap;
     case Kind::kUnmap:
-      return event.stack != 0 ? EventCode::kUnmapWithStack : EventCode::kUnmap;
+      return mapping_code(false, event.stack);
     case Kind::kRemap:
       return EventCode::kRemap;
     case Kind::kThreadBegin:

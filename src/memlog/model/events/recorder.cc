@@ -379,15 +379,11 @@ class Recorder {
         break;
       case EventRecord::kMap:
       case EventRecord::kUnmap: {
-        const bool maps = record.kind == EventRecord::kMap;
-        const uint64_t stack = reader.unit(1).b;
-        begin(maps         ? EventCode::kMap
-              : stack != 0 ? EventCode::kUnmapWithStack
-                           : EventCode::kUnmap,
-              0, record, ring.thread);
+        const EventCode code = mapping_code(record.kind == EventRecord::kMap, reader.unit(1).b);
+        begin(code, 0, record, ring.thread);
         chunk_.address(address);
         chunk_.size(reader.unit(1).a);
-        if (maps || stack != 0) chunk_.stack(stack_of(stack));
+        if (code != EventCode::kUnmap) chunk_.stack(stack_of(reader.unit(1).b));
         break;
       }
       case EventRecord::kRemap:
