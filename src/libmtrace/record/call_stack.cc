@@ -20,11 +20,12 @@ unsigned g_depth = 10;
 struct DepthChoice {
   static constexpr unsigned kMost = 64;
   static constexpr unsigned kDepths[] = {16, 32, 48, kMost};
+  static constexpr unsigned kCount = sizeof kDepths / sizeof *kDepths;
   static constexpr unsigned kEach = 64;  // cut stacks
 
   bool on;
-  uint32_t cut;                                      // stacks counted
-  uint32_t whole[sizeof kDepths / sizeof *kDepths];  // of these, at that depth
+  uint32_t cut;            // stacks counted
+  uint32_t whole[kCount];  // of these, at that depth
 };
 constinit DepthChoice g_choice = {};
 
@@ -34,7 +35,7 @@ using unwind::End;
 // If most of the stacks that were cut so far would be whole at the largest depth: the smallest at
 // which nearly as many are. It only grows, so a stack is kept at few depths.
 void choose_depth(unsigned whole) {
-  constexpr unsigned kCount = sizeof DepthChoice::kDepths / sizeof *DepthChoice::kDepths;
+  constexpr unsigned kCount = DepthChoice::kCount;
   for (unsigned i = 0; i < kCount; ++i) {
     if (whole <= DepthChoice::kDepths[i]) fetch_add(g_choice.whole[i], 1u);
   }

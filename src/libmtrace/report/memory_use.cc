@@ -9,15 +9,21 @@
 namespace mtrace::report {
 namespace {
 
+// The decimal number that `text` begins with; 0: none.
+uint64_t number_at(const char* text) {
+  uint64_t value = 0;
+  for (; *text >= '0' && *text <= '9'; ++text)
+    value = value * 10 + static_cast<uint64_t>(*text - '0');
+  return value;
+}
+
 // The number of a line "NAME:   1234 kB" of /proc/PID/status (proc(5)), in bytes.
 uint64_t kilobytes(const char* text, const char* name) {
   const char* at = strstr(text, name);
   if (at == nullptr) return 0;
   for (at += strlen(name); *at == ' ' || *at == '\t'; ++at) {
   }
-  uint64_t value = 0;
-  for (; *at >= '0' && *at <= '9'; ++at) value = value * 10 + static_cast<uint64_t>(*at - '0');
-  return value * 1024;
+  return number_at(at) * 1024;
 }
 
 constexpr size_t kLongestPath = 4096;
@@ -28,9 +34,7 @@ uint64_t number_in(const char* path, uint64_t otherwise) {
   if (sys::read_file(path, text, sizeof text) == 0 || text[0] < '0' || text[0] > '9') {
     return otherwise;
   }
-  uint64_t value = 0;
-  for (const char* p = text; *p >= '0' && *p <= '9'; ++p) value = value * 10 + (*p - '0');
-  return value;
+  return number_at(text);
 }
 
 // The least limit of the group `group` (its bytes up to `length`) and those above it.
