@@ -327,8 +327,6 @@ LedgerState read_ledger(const LedgerFile& file) {
   file.read(roots.lost_blocks, state.lost_blocks);
   file.read(roots.lost_inflight, state.lost_inflight);
   if (file.header().lost_frees != 0) file.read(file.header().lost_frees, state.lost_frees);
-  file.read(roots.inherited, state.inherited_bytes);
-  file.read(roots.inherited + sizeof(uint64_t), state.inherited_blocks);
   return state;
 }
 

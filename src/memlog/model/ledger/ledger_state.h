@@ -80,8 +80,6 @@ struct LedgerState {
   uint64_t lost_blocks = 0;
   uint64_t lost_inflight = 0;
   uint64_t lost_frees = 0;
-  uint64_t inherited_bytes = 0;
-  uint64_t inherited_blocks = 0;
   uint64_t unread = 0;  // stacks and modules that are damaged or not in the file
 };
 
