@@ -8,8 +8,6 @@
 namespace mtrace::analyze {
 namespace {
 
-using namespace std::string_view_literals;
-
 // A function whose first template argument is what the block consists of.
 constexpr std::string_view kAllocates[] = {"std::__new_allocator<", "__gnu_cxx::new_allocator<",
                                            "std::allocator<"};
