@@ -1,4 +1,4 @@
-// The event log file, version 2: doc/events.md has its grammar.
+// The event log file, version 4: doc/events.md has its grammar.
 //
 // A file is a sequence of zstd frames, each with checksum and content size. The content of the
 // first begins with kEventHeaderMark, that of the others with kEventChunkMark, or, for blocks that
@@ -15,17 +15,17 @@ namespace mtrace::format {
 
 inline constexpr char kEventsSuffix[] = ".events";
 inline constexpr char kEventHeaderMark[] = "MEH1";
-inline constexpr char kEventChunkMark[] = "MEC2";
-// Of a chunk with a kUnmapWithStack: readers of version 2 would misread what follows.
-inline constexpr char kUnmapStackChunkMark[] = "MEC3";
-inline constexpr char kFirstEventChunkMark[] = "MEC1";  // of version 1
+// A chunk of any version begins with this; then comes its digit.
+inline constexpr char kEventChunkMark[] = "MEC";
+inline constexpr unsigned kEventsVersion = 4;
 inline constexpr char kLeftOutMark[] = "MEL1";
 inline constexpr size_t kEventMark = 4;                  // bytes
-inline constexpr size_t kEventChunkEvents = 128 * 1024;  // that a writer puts into a chunk, at most
+inline constexpr size_t kEventChunkEvents = 128 * 1024;  // that a writer puts into a full chunk
 inline constexpr size_t kMostChunkEvents = 1024 * 1024;  // for a reader, from version 2 on
 inline constexpr size_t kMostChunkFrames = 1024 * 1024;  // of its stacks; also from version 2 on
 inline constexpr size_t kMostEventChunk = 32u << 20;     // bytes of a content, for a reader
 inline constexpr uint64_t kEventTimeStep = 100;          // nanoseconds
+inline constexpr uint64_t kEventTick = 1'000'000;        // of a compact log
 inline constexpr uint32_t kEventsEndEarlyMagic = 0x184d2a5e;  // of a skippable frame (RFC 8878)
 
 // Kinds of events. Those from kAllocation on have a call in their low four bits.
@@ -73,6 +73,55 @@ enum EventColumn : uint8_t {
   kAllocatedColumn,
   kEventColumns,
 };
+// Of the stacks that a chunk defines.
+enum StackColumn : uint8_t {
+  kStackNumbers,  // signed: how far from the one after the last
+  kStackFacts,    // flags, kind, call, guessed
+  kStackShared,   // frames that are those of the stack before, the outermost
+  kStackOwn,      // other frames
+  kStackFrames,   // numbers of frames in the chunk; 0: the next one
+  kStackModules,  // of new frames; so is the next, signed: from the last one
+  kStackOffsets,
+  kStackColumns,
+};
+
+// How a chunk has its events (doc/events.md, "The file").
+enum class EventForm : uint8_t { kFull = 0, kCompact = 1 };
+
+// Of a compact chunk.
+enum CompactColumn : uint8_t {
+  kTicks,          // events since the last tick, milliseconds
+  kSwitches,       // events since the last switch, thread
+  kFarLow,         // of a distance that does not fit into an entry: the low byte
+  kFarHigh,        // and the rest
+  kBirths,         // numbers of blocks
+  kEntryCodes,     // as kCodeColumn
+  kEntrySizes,     // requested bytes
+  kEntryUsable,    // as kUsableColumn
+  kEntryStacks,    // how many stacks before the next new one
+  kEntryOrders,    // which block
+  kEntryPlaces,    // CompactPlace + 4 * alignment
+  kSingleCodes,    // as kCodeColumn, of events that have no entry; so are the next
+  kSingleAddresses,
+  kSingleSizes,
+  kSingleStacks,
+  kSingleMore,
+  kCompactColumns,
+};
+
+// Which block an entry frees or moves. Below: a distance (doc/events.md), or, of a realloc, how many
+// of its thread have begun later.
+enum CompactOrder : uint8_t {
+  kOrderFar = 32,      // a distance of so much and kFarLow, kFarHigh
+  kOrderBirth = 33,    // a number, in kBirths
+  kOrderAddress = 34,  // not a block of this log: its address
+};
+enum CompactPlace : uint8_t {
+  kPlaceNumbered = 0,  // the block gets the next number
+  kPlaceTold = 1,      // and its address is told, in kSingleAddresses
+  kPlaceTaken = 2,     // it gets the number of a block whose free was lost, in kBirths
+};
+
 inline constexpr size_t kFirstEventColumns = kFreedColumn;  // of version 1
 
 // The calls in codes are the first ones of format/calls.h: those that are counted.
@@ -101,6 +150,8 @@ inline constexpr char kEventsLibrary[] = "library";
 inline constexpr char kEventsHost[] = "host";
 inline constexpr char kEventsBootId[] = "boot-id";
 inline constexpr char kEventsLeftOut[] = "left-out";  // blocks that are only counted, as a text
+inline constexpr char kEventsForm[] = "form";         // compact or full
+inline constexpr char kEventsCompact[] = "compact";
 inline constexpr char kEventsClock[] = "clock";       // tsc or monotonic
 
 }  // namespace mtrace::format

@@ -135,7 +135,7 @@ struct EventRingHeader {
   uint32_t parent_fork;      // number of the fork in the parent's log; 0: not logged there
   uint32_t threads_at_fork;  // entries of at_fork in use
   uint32_t knows_inherited;  // 1: the next two are what the tables inherited
-  uint32_t unused;
+  uint32_t compact;          // 1: the log has numbers of blocks in place of their addresses
   uint64_t inherited_bytes;
   uint64_t inherited_blocks;
   EventThreadAtFork at_fork[4104];

@@ -1,7 +1,7 @@
 // The reader of event logs, the replay, and the reader of rings, on damaged input. The first byte
-// says what the rest is: a file; the content of a chunk, in a file whose frames are whole, from 128
-// on of the first version; a ring; the same as the chunk, for counts of blocks that are left out,
-// after stacks that they name.
+// says what the rest is: a file; the content of a chunk, in a file whose frames are whole, from 64
+// on of the fourth version, from 128 on of the first; a ring; the same as the chunk, for counts of
+// blocks that are left out, after stacks that they name.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -47,10 +47,12 @@ std::string header() {
 
 // A chunk with two stacks and an event.
 std::string stacks() {
-  events::ChunkWriter chunk;
+  events::ChunkWriter chunk(format::EventForm::kCompact);
   chunk.define_stack(1, {"", "malloc", false, 0, {{0, 0x1234}}});
   chunk.define_stack(2, {"", "calloc", true, 0, {{0, 0x1234}, {0, 0x5678}}});
-  chunk.begin(format::EventCode::kStart, 0, 10, 0);
+  events::Event event;
+  event.kind = events::Kind::kStart;
+  chunk.put(event, 10);
   return chunk.finish();
 }
 
@@ -106,8 +108,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view rest(reinterpret_cast<const char*>(data + 1), size - 1);
   if (data[0] % 4 == 0) read_log(rest);
   if (data[0] % 4 == 1) {
-    const char* const mark = data[0] < 128 ? format::kEventChunkMark : format::kFirstEventChunkMark;
-    read_log(frame(header()) + frame(mark + std::string(rest)));
+    const char* const version = data[0] >= 128 ? "1" : data[0] >= 64 ? "4" : "2";
+    read_log(frame(header()) +
+             frame(format::kEventChunkMark + std::string(version) + std::string(rest)));
   }
   if (data[0] % 4 == 2) read_ring(rest);
   if (data[0] % 4 == 3) {

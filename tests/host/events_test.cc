@@ -35,7 +35,11 @@ struct Line {
   bool gives = false;  // a block
 };
 
-uint64_t hex_of(const std::string& text) { return std::strtoull(text.c_str(), nullptr, 16); }
+// An address, or the number of a block in a compact log.
+uint64_t hex_of(const std::string& text) {
+  if (text.starts_with('#')) return std::strtoull(text.c_str() + 1, nullptr, 10);
+  return std::strtoull(text.c_str(), nullptr, 16);
+}
 
 Line parse(const std::string& text) {
   Line line;
@@ -44,7 +48,7 @@ Line parse(const std::string& text) {
   std::getline(words >> std::ws, line.rest);
   std::istringstream rest(line.rest);
   for (std::string word; rest >> word;) {
-    if (word.starts_with("0x") && line.address == 0) line.address = hex_of(word);
+    if ((word.starts_with("0x") || word.starts_with('#')) && line.address == 0) line.address = hex_of(word);
     if (word.starts_with("old=")) line.old = hex_of(word.substr(4));
     if (word.starts_with("stack=")) line.stack = word.substr(6);
     if (word == "unknown") line.unknown = true;
@@ -152,6 +156,12 @@ class EventsTest : public HostTest {
     command.env["MTRACE_RESOLVER"] = memlog_tool();
     return command;
   }
+  // With addresses of blocks.
+  Command fully_logged(std::vector<std::string> argv) const {
+    Command command = logged(std::move(argv));
+    command.env["MTRACE_EVENTS_FULL"] = "1";
+    return command;
+  }
   std::string log_of(const std::string& name, pid_t pid) const {
     return out() + '/' + name + '-' + std::to_string(pid) + ".events";
   }
@@ -215,7 +225,7 @@ std::map<std::string, Amount> live_of(const Memlog& log) {
 }
 
 TEST_F(EventsTest, AreWhatTheProgramDid) {
-  const Result result = run(logged({program("event_schedule")}));
+  const Result result = run(fully_logged({program("event_schedule")}));
   ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
   EXPECT_EQ(result.err, "");
   std::vector<std::string> told;
@@ -672,7 +682,7 @@ TEST_F(EventsTest, AreOfEveryBlock) {
 }
 
 TEST_F(EventsTest, AreFiltered) {
-  const Result result = run(logged({program("event_schedule")}));
+  const Result result = run(fully_logged({program("event_schedule")}));
   const std::string path = log_of("event_schedule", result.pid);
   const std::vector<Line> all = lines(path);
   const Line some = *std::find_if(all.begin(), all.end(),
@@ -809,7 +819,7 @@ TEST_F(EventsTest, GiveNoOtherProcessTheSizesOfBlocks) {
 
 TEST_F(EventsTest, LoseWhatAFileCannotTake) {
   // The directory is a small file system of its own, in a mount namespace of its own.
-  Command command = logged(
+  Command command = fully_logged(
       {"/usr/bin/unshare", "-m", "/bin/sh", "-c",
        "mount -t tmpfs -o size=64k none " + temp() + "/small && exec env LD_PRELOAD=" + library() +
            " MTRACE_EVENTS=" + temp() + "/small/ " + program("event_storm") + " 6"});

@@ -37,7 +37,7 @@ std::set<std::string> options_of(const std::string& command) {
   const TemporaryDirectory home;
   const std::string help = run_in(home, {memlog_tool(), "help", command}).out;
   std::set<std::string> options = {"--help"};
-  const std::regex option("\n  (?:-[a-z], )?(--[a-z-]+)(?: \\S+)?(?=\n)");
+  const std::regex option("\n  (?:-[a-z], )?(--[a-z-]+(?:=[a-z]+)?)(?: \\S+)?(?=\n)");
   for (std::sregex_iterator at(help.begin(), help.end(), option), end; at != end; ++at) {
     options.insert(at->str(1));
   }

@@ -133,6 +133,7 @@ void describe(EventRingHeader& header) {
   header.counter = sys::stamps_are_counted();
   header.drop = g_settings.drop;
   header.cull = g_settings.cull_ms;
+  header.compact = !g_settings.full;
   set_place(header);
   set_text(header.name, g_host.name);
   set_text(header.program, g_host.program);

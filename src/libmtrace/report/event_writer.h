@@ -13,6 +13,7 @@ namespace mtrace::report {
 struct EventSettings {
   const char* place;  // "1": beside the reports; a directory; or a file
   bool drop;
+  bool full;         // with addresses and steps of 100 ns
   uint32_t cull_ms;  // blocks that live shorter are left out; 0: none
 };
 

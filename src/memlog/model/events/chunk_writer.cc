@@ -5,6 +5,12 @@
 
 namespace mtrace::events {
 
+ChunkWriter::ChunkWriter(format::EventForm form, std::function<uint64_t(uint64_t)> address_of)
+    : most_events_(form == format::EventForm::kFull ? format::kEventChunkEvents
+                                                    : format::kMostChunkEvents),
+      events_(form == format::EventForm::kFull ? make_full_columns()
+                                               : make_compact_columns(std::move(address_of))) {}
+
 void ChunkWriter::define_module(uint32_t number, std::string_view path, uint32_t generation,
                                 std::string_view build_id, uint64_t base) {
   ++modules_;
@@ -26,11 +32,13 @@ void ChunkWriter::define_python(uint64_t frame, const Python& python) {
 
 void ChunkWriter::define_stack(uint32_t number, const Stack& stack) {
   ++stacks_;
-  stack_text_.put(number);
-  stack_text_.put(stack.cut ? 1 : 0);
-  stack_text_.put_text(stack.kind);
-  stack_text_.put_text(stack.call);
-  stack_text_.put(stack.guessed);
+  column(format::kStackNumbers)
+      .put_signed(int64_t{number} - std::exchange(last_stack_, number) - 1);
+  Column& facts = column(format::kStackFacts);
+  facts.put(stack.cut ? 1 : 0);
+  facts.put_text(stack.kind);
+  facts.put_text(stack.call);
+  facts.put(stack.guessed);
   put_frames(stack.frames);
 }
 
@@ -39,15 +47,17 @@ void ChunkWriter::put_frames(const std::vector<FrameWord>& frames) {
   const auto differ =
       std::mismatch(frames.rbegin(), frames.rend(), last_frames_.rbegin(), last_frames_.rend());
   const auto shared = static_cast<size_t>(differ.first - frames.rbegin());
-  stack_text_.put(shared);
-  stack_text_.put(frames.size() - shared);
+  column(format::kStackShared).put(shared);
+  column(format::kStackOwn).put(frames.size() - shared);
   for (size_t i = 0; i < frames.size() - shared; ++i) {
     const auto [known, fresh] =
         frame_numbers_.try_emplace({frames[i].module, frames[i].offset}, frame_numbers_.size() + 1);
-    stack_text_.put(fresh ? 0 : known->second);
+    column(format::kStackFrames).put_symbol(fresh ? 0 : known->second);
     if (!fresh) continue;
-    stack_text_.put(frames[i].module);
-    stack_text_.put(frames[i].offset);
+    column(format::kStackModules).put(frames[i].module);
+    column(format::kStackOffsets)
+        .put_signed(
+            static_cast<int64_t>(frames[i].offset - std::exchange(last_offset_, frames[i].offset)));
   }
   last_frames_ = frames;
   frames_ += frames.size();
@@ -60,36 +70,31 @@ void ChunkWriter::define_thread(uint32_t number, uint32_t tid, std::string_view 
   thread_text_.put_text(name);
 }
 
-void ChunkWriter::switch_to(uint32_t thread) {
-  columns_[format::kThreadColumn].put(thread);
-  last_thread_ = thread;
-  if (thread >= addresses_.size()) addresses_.resize(thread + size_t{1});
-}
-
 std::string ChunkWriter::finish() {
   Column head;
-  head.put_raw(
-      {unmap_stacks_ ? format::kUnmapStackChunkMark : format::kEventChunkMark, format::kEventMark});
-  unmap_stacks_ = false;
+  head.put_raw(format::kEventChunkMark);
+  head.put_byte('0' + format::kEventsVersion);
   head.put(first_event_);
-  head.put(first_time_);
-  for (const auto& [number, text] :
-       {std::pair(modules_, &module_text_), std::pair(pythons_, &python_text_),
-        std::pair(stacks_, &stack_text_), std::pair(threads_, &thread_text_)}) {
+  head.put(first_steps_);
+  const auto put_definitions = [&](size_t number, Column& text) {
     head.put(number);
-    head.put_raw(text->bytes());
-    text->clear();
-  }
-  head.put(count_);
-  for (Column& column : columns_) {
+    head.put_raw(text.bytes());
+    text.clear();
+  };
+  put_definitions(modules_, module_text_);
+  put_definitions(pythons_, python_text_);
+  head.put(stacks_);
+  for (Column& column : stack_columns_) {
     head.put_text(column.bytes());
     column.clear();
   }
+  put_definitions(threads_, thread_text_);
+  head.put(count_);
+  events_->finish(head);
   first_event_ += count_;
   count_ = frames_ = modules_ = pythons_ = stacks_ = threads_ = 0;
-  last_thread_ = 0;
-  addresses_.assign(1, RecentAddresses());
-  blocks_ = BlockNames();
+  last_stack_ = 0;
+  last_offset_ = 0;
   last_frames_.clear();
   frame_numbers_.clear();
   return std::string(head.bytes());

@@ -18,6 +18,10 @@ constexpr int64_t from_zigzag(uint64_t value) {
   return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
 }
 
+// Symbols below the first have one byte, so many others two.
+inline constexpr uint64_t kOneByte = 192;
+inline constexpr uint64_t kTwoBytes = (255 - kOneByte) << 8;
+
 class Column {
  public:
   void put_byte(uint8_t byte) {
@@ -31,6 +35,17 @@ class Column {
       value >>= 7;
     }
     data_[used_++] = static_cast<uint8_t>(value);
+  }
+  // Short for numbers below 16,320.
+  void put_symbol(uint64_t value) {
+    if (value < kOneByte) return put_byte(static_cast<uint8_t>(value));
+    value -= kOneByte;
+    if (value >= kTwoBytes) {
+      put_byte(0xff);
+      return put(value - kTwoBytes);
+    }
+    put_byte(static_cast<uint8_t>(kOneByte + (value >> 8)));
+    put_byte(static_cast<uint8_t>(value));
   }
   void put_signed(int64_t value) { put(zigzag(value)); }
   void put_text(std::string_view text) {
@@ -80,6 +95,12 @@ class ColumnReader {
       if (next < 0x80) return value;
     }
     throw DamagedChunk();
+  }
+  uint64_t symbol() {
+    const uint64_t first = byte();
+    if (first < kOneByte) return first;
+    if (first == 0xff) return kOneByte + kTwoBytes + number();
+    return kOneByte + ((first - kOneByte) << 8) + byte();
   }
   int64_t signed_number() { return from_zigzag(number()); }
   // At most `most`.

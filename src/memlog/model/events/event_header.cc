@@ -56,6 +56,8 @@ constexpr struct {
     {format::kEventsHost, [](EventHeader& to, std::string_view text) { to.host = text; }},
     {format::kEventsBootId, [](EventHeader& to, std::string_view text) { to.boot_id = text; }},
     {format::kEventsLeftOut, add_left_out},
+    {format::kEventsForm,
+     [](EventHeader& to, std::string_view text) { to.compact = text == format::kEventsCompact; }},
     {format::kEventsPid,
      [](EventHeader& to, std::string_view text) { to.pid = number_of(text, INT_MAX); }},
     {format::kEventsParent,

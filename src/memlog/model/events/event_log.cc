@@ -1,6 +1,8 @@
 #include "model/events/event_log.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/functional/function_ref.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
@@ -9,9 +11,10 @@
 #include "format/event_log.h"
 #include "format/memlog.h"
 #include "format/python.h"
-#include "model/events/block_addresses.h"
 #include "model/events/column.h"
+#include "model/events/event_columns.h"
 #include "model/events/event_header.h"
+#include "model/events/file_numbers.h"
 #include "model/events/frame_reader.h"
 #include "model/events/inheritance.h"
 #include "util/error.h"
@@ -19,19 +22,6 @@
 
 namespace mtrace::events {
 namespace {
-
-using format::EventCode;
-
-constexpr uint32_t kMostNumber = UINT32_MAX;  // of modules, stacks and threads
-
-// A time that cannot be represented is a damaged one.
-constexpr uint64_t kMostSteps = uint64_t{1} << 56;
-// By the code of the event, those below EventCode::kAllocation.
-constexpr Kind kWithoutCall[] = {
-    Kind::kUnknown, Kind::kReallocBegin, Kind::kReallocFailed, Kind::kMap,
-    Kind::kUnmap,   Kind::kRemap,        Kind::kThreadBegin,   Kind::kThreadEnd,
-    Kind::kNote,    Kind::kReport,       Kind::kStart,         Kind::kStop,
-    Kind::kMemory,  Kind::kLost,         Kind::kEnd,           Kind::kFork};
 
 // A frame as a chunk has it: its module + 1, or 0, and the offset there.
 struct FrameWord {
@@ -50,47 +40,17 @@ struct EventLog::State {
   uint32_t add_stack(EventStack stack);
   uint32_t inherit_stack(const EventLog& parent, uint32_t number);
   bool tell_inherited(Event& event);
-  void begin_chunk(bool first_version);
+  void begin_chunk();
   void read_modules(ColumnReader& head);
   void read_python(ColumnReader& head);
   profile::Frame frame_of(uint64_t module, uint64_t offset) const;
   void read_stacks(ColumnReader& head);
-  void read_frames(ColumnReader& head);
+  using StackColumns = absl::FunctionRef<ColumnReader&(format::StackColumn)>;
+  void read_frames(const StackColumns& column);
   void read_threads(ColumnReader& head);
   void read_left_out();
   bool tell_left_out(Event& event);
   void decode_ahead();
-  void decode(Event& event);
-  void switch_thread();
-
-  ColumnReader& column(format::EventColumn which) { return columns[which]; }
-  uint64_t address() {
-    return addresses[event_thread].decode(columns[format::kAddressColumn].number());
-  }
-  uint64_t freed();
-  uint64_t moved_from();
-  uint64_t allocated(uint64_t requested);
-  // 0 if its definition was lost.
-  uint32_t stack_number() {
-    const auto found = stack_numbers.find(
-        static_cast<uint32_t>(columns[format::kStackColumn].number_up_to(kMostNumber)));
-    return found != stack_numbers.end() ? found->second : 0;
-  }
-  // The thread with that number in the file, which may be met before it is defined.
-  uint32_t thread_number(uint32_t number) {
-    if (number == 0) return 0;
-    const auto [at, fresh] =
-        thread_numbers.try_emplace(number, static_cast<uint32_t>(threads.size()));
-    if (fresh) threads.emplace_back();
-    return at->second;
-  }
-  void read_place(Event& event) {
-    event.requested = columns[format::kSizeColumn].number();
-    event.usable = std::max(
-        event.requested, format::usual_usable_size(event.requested) +
-                             static_cast<uint64_t>(columns[format::kUsableColumn].signed_number()));
-    event.stack = stack_number();
-  }
 
   std::unique_ptr<Contents> contents;
   Contents& file;
@@ -105,29 +65,30 @@ struct EventLog::State {
   std::vector<profile::Module> modules;
   std::vector<uint64_t> identities;  // of the modules
   std::vector<EventStack> stacks = {EventStack()};
-  std::vector<EventThread> threads = {EventThread()};
   // By the numbers of the file, which a damaged one may make as large as it likes.
   absl::flat_hash_map<uint32_t, profile::ModuleIndex> module_numbers;
   absl::flat_hash_map<uint64_t, profile::Frame> python;  // by Python's frame, or address
-  absl::flat_hash_map<uint32_t, uint32_t> stack_numbers;
-  absl::flat_hash_map<uint32_t, uint32_t> thread_numbers;
-  bool first_version = false;              // of the format, has the chunk
-  std::vector<RecentAddresses> addresses;  // by thread
-  BlockHistory blocks;                     // of the chunk
-  std::vector<FrameWord> known_frames;     // of the chunk
-  std::vector<FrameWord> frame_words;      // of the stack that was defined last
-  std::string head;                        // the content of the first frame
+  FileNumbers numbers;
+  unsigned version = 0;                     // of the format, has the chunk
+  std::unique_ptr<EventColumnsReader> old;  // of versions before 4
+  const std::unique_ptr<EventColumnsReader> full =
+      make_full_reader(numbers, format::kEventsVersion);
+  const std::unique_ptr<CompactReader> compact = make_compact_reader(numbers);
+  EventColumnsReader* events = nullptr;  // of the chunk
+  std::vector<FrameWord> known_frames;   // of the chunk
+  std::vector<FrameWord> frame_words;    // of the stack that was defined last
+  uint64_t last_offset = 0;              // of a frame that was new; so is the stack's number
+  uint32_t last_stack = 0;
+  std::string head;  // the content of the first frame
   std::string content;
   std::vector<LeftOut> left_out;  // of a frame
   size_t left_out_told = 0;
-  ColumnReader columns[format::kEventColumns];
   uint64_t left = 0;             // events of the chunk that are not decoded yet
   Event decoded[kDecodedAhead];  // a ring of those that next() did not return yet
   size_t decoded_at = 0;         // the first of them
   size_t decoded_count = 0;
   uint64_t steps = 0;
   uint64_t last_time = 0;
-  uint32_t event_thread = 0;
   uint64_t damaged = 0;
 };
 
@@ -135,9 +96,11 @@ bool EventLog::State::next_chunk() {
   while (file.next(content)) {
     try {
       const std::string_view mark = std::string_view(content).substr(0, format::kEventMark);
-      if (mark == format::kEventChunkMark || mark == format::kUnmapStackChunkMark ||
-          mark == format::kFirstEventChunkMark) {
-        begin_chunk(mark == format::kFirstEventChunkMark);
+      version = mark.starts_with(format::kEventChunkMark)
+                    ? unsigned{static_cast<uint8_t>(mark.back())} - '0'
+                    : 0;
+      if (version >= 1 && version <= format::kEventsVersion) {
+        begin_chunk();
         return true;
       }
       if (mark == format::kLeftOutMark) {
@@ -152,10 +115,11 @@ bool EventLog::State::next_chunk() {
   return false;
 }
 
-void EventLog::State::begin_chunk(bool of_first_version) {
-  first_version = of_first_version;
+void EventLog::State::begin_chunk() {
   known_frames.clear();
   frame_words.clear();
+  last_offset = 0;
+  last_stack = 0;
   ColumnReader head(std::string_view(content).substr(format::kEventMark));
   head.number();  // of the first event
   steps = head.number_up_to(kMostSteps);
@@ -163,21 +127,22 @@ void EventLog::State::begin_chunk(bool of_first_version) {
   read_python(head);
   read_stacks(head);
   read_threads(head);
-  const uint64_t events =
-      head.number_up_to(first_version ? UINT64_MAX : uint64_t{format::kMostChunkEvents});
-  for (size_t i = 0; i < std::size(columns); ++i) {
-    const bool there = i < format::kFirstEventColumns || !first_version;
-    columns[i] = ColumnReader(there ? head.text() : std::string_view());
+  const uint64_t count =
+      head.number_up_to(version == 1 ? UINT64_MAX : uint64_t{format::kMostChunkEvents});
+  events = full.get();
+  if (version < 4) {
+    old = make_full_reader(numbers, version);
+    events = old.get();
+  } else if (head.byte() == static_cast<uint8_t>(format::EventForm::kCompact)) {
+    events = compact.get();
   }
-  left = events;
-  event_thread = 0;
-  addresses.assign(1, RecentAddresses());
-  blocks = BlockHistory();
+  events->begin(head, steps);
+  left = count;
 }
 
 void EventLog::State::read_modules(ColumnReader& head) {
   for (uint64_t count = head.number(); count != 0; --count) {
-    const auto number = static_cast<uint32_t>(head.number_up_to(kMostNumber));
+    const auto number = static_cast<uint32_t>(head.number_up_to(FileNumbers::kMost));
     profile::Module module;
     module.path = head.text();
     module.generation = static_cast<uint32_t>(head.number_up_to(UINT32_MAX));
@@ -228,7 +193,7 @@ void EventLog::State::read_python(ColumnReader& head) {
 profile::Frame EventLog::State::frame_of(uint64_t module, uint64_t offset) const {
   profile::Frame frame;
   frame.offset = offset;
-  const bool known = module != 0 && module <= kMostNumber;
+  const bool known = module != 0 && module <= FileNumbers::kMost;
   const auto found =
       known ? module_numbers.find(static_cast<uint32_t>(module - 1)) : module_numbers.end();
   if (found != module_numbers.end()) {
@@ -245,17 +210,31 @@ profile::Frame EventLog::State::frame_of(uint64_t module, uint64_t offset) const
 
 void EventLog::State::read_stacks(ColumnReader& head) {
   size_t all_frames = 0;
-  for (uint64_t count = head.number(); count != 0; --count) {
-    const auto number = static_cast<uint32_t>(head.number_up_to(kMostNumber));
+  const uint64_t count = head.number();
+  ColumnReader columns[format::kStackColumns];
+  if (version >= 4) {
+    for (ColumnReader& one : columns) one = ColumnReader(head.text());
+  }
+  const auto column = [&](format::StackColumn which) -> ColumnReader& {
+    return version >= 4 ? columns[which] : head;
+  };
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t number =
+        version < 4 ? head.number()
+                    : last_stack + 1 +
+                          static_cast<uint64_t>(columns[format::kStackNumbers].signed_number());
+    if (number > FileNumbers::kMost) throw DamagedChunk();
+    last_stack = static_cast<uint32_t>(number);
+    ColumnReader& facts = column(format::kStackFacts);
     EventStack stack;
-    stack.cut = (head.number() & 1) != 0;
-    stack.kind = head.text();
-    stack.call = head.text();
-    const uint64_t guessed = head.number_up_to(format::kMaxDepth);
+    stack.cut = (facts.number() & 1) != 0;
+    stack.kind = facts.text();
+    stack.call = facts.text();
+    const uint64_t guessed = facts.number_up_to(format::kMaxDepth);
     format::StackId id;
-    read_frames(head);
+    read_frames(column);
     all_frames += frame_words.size();
-    if (!first_version && all_frames > format::kMostChunkFrames) throw DamagedChunk();
+    if (version != 1 && all_frames > format::kMostChunkFrames) throw DamagedChunk();
     for (const FrameWord& word : frame_words) {
       profile::Frame frame = frame_of(word.module, word.offset);
       const bool in_module = frame.place == profile::Place::kModule;
@@ -264,24 +243,30 @@ void EventLog::State::read_stacks(ColumnReader& head) {
       stack.frames.push_back(std::move(frame));
     }
     stack.id = id.value();
-    stack_numbers[number] = add_stack(std::move(stack));
+    numbers.stacks[last_stack] = add_stack(std::move(stack));
   }
 }
 
-void EventLog::State::read_frames(ColumnReader& head) {
-  const uint64_t shared = first_version ? 0 : head.number_up_to(frame_words.size());
-  const uint64_t own = head.number_up_to(format::kMaxDepth - shared);
+void EventLog::State::read_frames(const StackColumns& column) {
+  const uint64_t shared =
+      version == 1 ? 0 : column(format::kStackShared).number_up_to(frame_words.size());
+  const uint64_t own = column(format::kStackOwn).number_up_to(format::kMaxDepth - shared);
   frame_words.erase(frame_words.begin(), frame_words.end() - static_cast<ptrdiff_t>(shared));
   std::vector<FrameWord> words;
   for (uint64_t i = 0; i < own; ++i) {
-    const uint64_t number = first_version ? 0 : head.number_up_to(known_frames.size());
+    ColumnReader& frames = column(format::kStackFrames);
+    const uint64_t number = version == 1 ? 0 : version < 4 ? frames.number() : frames.symbol();
+    if (number > known_frames.size()) throw DamagedChunk();
     if (number != 0) {
       words.push_back(known_frames[number - 1]);
       continue;
     }
-    const uint64_t module = head.number();
-    words.push_back({module, head.number()});
-    if (!first_version) known_frames.push_back(words.back());
+    const uint64_t module = column(format::kStackModules).number();
+    ColumnReader& offsets = column(format::kStackOffsets);
+    last_offset = version < 4 ? offsets.number()
+                              : last_offset + static_cast<uint64_t>(offsets.signed_number());
+    words.push_back({module, last_offset});
+    if (version != 1) known_frames.push_back(words.back());
   }
   frame_words.insert(frame_words.begin(), words.begin(), words.end());
 }
@@ -351,8 +336,9 @@ bool EventLog::State::tell_inherited(Event& event) {
 
 void EventLog::State::read_threads(ColumnReader& head) {
   for (uint64_t count = head.number(); count != 0; --count) {
-    const auto number = static_cast<uint32_t>(head.number_up_to(kMostNumber));
-    EventThread& thread = threads[thread_number(number)];
+    const auto number = static_cast<uint32_t>(head.number_up_to(FileNumbers::kMost));
+    const uint32_t index = numbers.thread(number);
+    EventThread& thread = numbers.threads[index];
     thread.tid = static_cast<uint32_t>(head.number_up_to(UINT32_MAX));
     thread.name = head.text();
   }
@@ -365,9 +351,8 @@ void EventLog::State::read_left_out() {
   std::vector<LeftOut> read;
   for (uint64_t count = in.number_up_to(in.left()); count != 0; --count) {
     LeftOut one;
-    const auto number = static_cast<uint32_t>(in.number_up_to(kMostNumber));
-    const auto known = stack_numbers.find(number);
-    one.stack = known != stack_numbers.end() ? known->second : 0;
+    const auto number = static_cast<uint32_t>(in.number_up_to(FileNumbers::kMost));
+    one.stack = numbers.stack(number);
     for (uint64_t* value : {&one.allocations, &one.allocated, &one.frees, &one.freed,
                             &one.short_lived, &one.lifetime, &one.shortest, &one.longest}) {
       *value = in.number();
@@ -389,126 +374,19 @@ bool EventLog::State::tell_left_out(Event& event) {
   return true;
 }
 
-void EventLog::State::switch_thread() {
-  event_thread = thread_number(
-      static_cast<uint32_t>(columns[format::kThreadColumn].number_up_to(kMostNumber)));
-  if (event_thread >= addresses.size()) addresses.resize(event_thread + size_t{1});
-}
-
-uint64_t EventLog::State::freed() {
-  const uint64_t number = first_version ? 0 : column(format::kFreedColumn).number();
-  if (number != BlockHistory::kNoBlock)
-    return blocks.free(blocks.freed_block(number), event_thread);
-  const uint64_t found = address();
-  if (!first_version) blocks.free_elsewhere(found, event_thread);
-  return found;
-}
-
-uint64_t EventLog::State::moved_from() {
-  const bool last = !first_version && column(format::kFreedColumn).number_up_to(1) == 1;
-  return last ? blocks.last_freed(event_thread) : address();
-}
-
-uint64_t EventLog::State::allocated(uint64_t requested) {
-  if (first_version) return address();
-  const uint64_t number = column(format::kAllocatedColumn).number();
-  const uint64_t found = number == BlockHistory::kElsewhere
-                             ? address()
-                             : blocks.take_address(number, event_thread, requested);
-  blocks.allocate(number, found, event_thread, requested);
-  return found;
-}
-
 // Decodes events until the ring is full.
 void EventLog::State::decode_ahead() {
   try {
     for (; left != 0 && decoded_count < kDecodedAhead; --left) {
       Event& event = decoded[(decoded_at + decoded_count) % kDecodedAhead];
-      decode(event);
+      event = Event();
+      events->next(event, steps);
+      last_time = event.time = std::max(last_time, header.started + steps * format::kEventTimeStep);
       if (event.kind != Kind::kUnknown) ++decoded_count;
     }
   } catch (const DamagedChunk&) {
     ++damaged;
     left = 0;
-  }
-}
-
-void EventLog::State::decode(Event& event) {
-  event = Event();
-  const uint8_t code = column(format::kCodeColumn).byte();
-  const uint64_t time = column(format::kTimeColumn).number();
-  steps = std::min(steps + (time >> 1), kMostSteps);
-  if ((time & 1) != 0) switch_thread();
-  event.thread = event_thread;
-  last_time = event.time = std::max(last_time, header.started + steps * format::kEventTimeStep);
-  ColumnReader& more = column(format::kMoreColumn);
-  ColumnReader& sizes = column(format::kSizeColumn);
-  if (code >= static_cast<uint8_t>(EventCode::kAllocation)) {
-    event.call = std::min<uint8_t>(code & 0xf, format::kEventCalls - 1);
-  }
-  event.kind = code < std::size(kWithoutCall) ? kWithoutCall[code] : Kind::kUnknown;
-  switch (static_cast<EventCode>(code < 0x10 ? code : code & 0xf0)) {
-    case EventCode::kAllocation:
-      event.kind = Kind::kAllocation;
-      read_place(event);
-      event.address = allocated(event.requested);
-      break;
-    case EventCode::kFree:
-    case EventCode::kFreeWithStack:
-      event.kind = Kind::kFree;
-      event.address = freed();
-      if (code >= static_cast<uint8_t>(EventCode::kFreeWithStack)) event.stack = stack_number();
-      break;
-    case EventCode::kUnknownFree:
-    case EventCode::kUnknownFreeWithStack:
-      event.kind = Kind::kUnknownFree;
-      event.address = address();
-      if (code >= static_cast<uint8_t>(EventCode::kUnknownFreeWithStack)) {
-        event.stack = stack_number();
-      }
-      break;
-    case EventCode::kReallocBegin:
-      event.address = freed();
-      break;
-    case EventCode::kReallocFailed:
-      event.address = address();
-      break;
-    case EventCode::kRealloc:
-      event.kind = Kind::kRealloc;
-      event.old_address = moved_from();
-      read_place(event);
-      event.address = allocated(event.requested);
-      break;
-    case EventCode::kMap:
-    case EventCode::kUnmap:
-    case EventCode::kUnmapWithStack:
-      if (code >= static_cast<uint8_t>(EventCode::kUnmapWithStack)) event.kind = Kind::kUnmap;
-      event.address = address();
-      event.requested = sizes.number();
-      if (code != static_cast<uint8_t>(EventCode::kUnmap)) event.stack = stack_number();
-      break;
-    case EventCode::kRemap:
-      event.old_address = address();
-      event.address = address();
-      event.old_size = sizes.number();
-      event.requested = sizes.number();
-      event.stack = stack_number();
-      break;
-    case EventCode::kNote:
-      event.text = more.text();
-      break;
-    case EventCode::kReport:
-      event.number = more.number();
-      event.text = more.text();
-      break;
-    case EventCode::kMemory:
-    case EventCode::kLost:
-    case EventCode::kFork:
-    case EventCode::kEnd:
-      event.number = more.number();
-      break;
-    default:  // has no values
-      break;
   }
 }
 
@@ -561,6 +439,15 @@ const Event* EventLog::coming(size_t calls) const {
                                      : nullptr;
 }
 
+std::string address_text(uint64_t address) {
+  return is_numbered(address) ? fmt::format("#{}", block_number(address))
+                              : fmt::format("0x{:x}", address);
+}
+
+uint64_t EventLog::address_of(uint64_t numbered) const {
+  return is_numbered(numbered) ? state_->compact->address_of(numbered) : numbered;
+}
+
 const std::string& EventLog::missing_inheritance() const { return state_->problem; }
 
 bool EventLog::skip_chunk() {
@@ -586,10 +473,11 @@ const char* EventLog::call(uint32_t number, uint8_t hook) const {
 uint32_t EventLog::stack_count() const { return static_cast<uint32_t>(state_->stacks.size() - 1); }
 const std::vector<profile::Module>& EventLog::modules() const { return state_->modules; }
 const EventThread& EventLog::thread(uint32_t number) const {
-  return state_->threads[number < state_->threads.size() ? number : 0];
+  const std::vector<EventThread>& threads = state_->numbers.threads;
+  return threads[number < threads.size() ? number : 0];
 }
 uint32_t EventLog::thread_count() const {
-  return static_cast<uint32_t>(state_->threads.size() - 1);
+  return static_cast<uint32_t>(state_->numbers.threads.size() - 1);
 }
 uint64_t EventLog::damaged_chunks() const { return state_->damaged + state_->file.damaged(); }
 std::string EventLog::missing() const { return missing_text(damaged_chunks(), state_->file); }

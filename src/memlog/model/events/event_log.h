@@ -40,6 +40,16 @@ enum class Kind : uint8_t {
   kInherited = 21,
 };
 
+// Compact logs have numbers in place of the addresses of blocks, in the order of allocation. In an
+// event these are an address of no process: with this bit, and the number times 8.
+inline constexpr uint64_t kNumbered = uint64_t{1} << 62;
+constexpr bool is_numbered(uint64_t address) { return (address & kNumbered) != 0; }
+constexpr uint64_t numbered_address(uint64_t number) { return kNumbered | number << 3; }
+constexpr uint64_t block_number(uint64_t address) { return (address & ~kNumbered) >> 3; }
+
+// "0x55d0", or "#17" of a numbered block.
+std::string address_text(uint64_t address);
+
 enum class EndReason : uint8_t { kExit = 0, kKilled = 1, kExec = 2, kDetached = 3 };
 
 // Blocks of a stack that are only counted: what --cull and memlog strip left out of a log. Until
@@ -69,6 +79,8 @@ struct Event {
   uint64_t usable = 0;     // bytes, at least `requested`
   uint64_t old_size = 0;   // bytes
   uint64_t number = 0;
+  // Of the block's address, where that is not known: the exponent of two. 0: not asked for.
+  uint8_t alignment = 0;
   std::string_view text;              // valid until the next call of next()
   const LeftOut* left_out = nullptr;  // valid as long
 };
@@ -107,6 +119,7 @@ struct EventHeader {
   uint64_t started = 0;  // of the log, nanoseconds since 1970
   // Of the process, as reports have it, nanoseconds since 1970; 0: not known.
   uint64_t process_started = 0;
+  bool compact = false;  // blocks have numbers and times are whole milliseconds
   std::string left_out;  // which blocks are only counted; empty: none
   std::string library;   // as in memlogs; so are the next two
   std::string host;
@@ -146,6 +159,8 @@ class EventLog {
   const EventHeader& header() const;
   // The content of the first frame, which has the header.
   std::string_view head() const;
+  // The address of a block that has a number, if the log has told it; 0: it has not.
+  uint64_t address_of(uint64_t numbered) const;
   // What next() has met so far. Stacks and threads are numbered from 1, without gaps.
   const EventStack& stack(uint32_t number) const;
   // Returns the function that the program called to allocate at `stack`, if `hook` counted it: new,

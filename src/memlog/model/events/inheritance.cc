@@ -1,6 +1,7 @@
 #include "model/events/inheritance.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -14,8 +15,6 @@ namespace mtrace::events {
 namespace {
 
 constexpr unsigned kMostGenerations = 64;
-// A fork takes as long as the kernel needs for the page tables; other threads go on meanwhile.
-constexpr uint64_t kLongestFork = 10'000'000'000u;  // nanoseconds
 
 // Whether the writer has added the event, and no thread.
 bool is_of_writer(Kind kind) {
@@ -139,8 +138,11 @@ Inheritance read_inheritance(const std::string& path, const EventHeader& child,
     return unknown(error.what());
   }
   if (inherited.parent->damaged_chunks() != 0) return unknown("the log is damaged");
-  blocks.for_each_address([&](uint64_t address, const LiveBlock& block) {
-    inherited.blocks.push_back({address, block});
+  absl::flat_hash_set<uint64_t> taken;
+  blocks.for_each_address([&](uint64_t name, const LiveBlock& block) {
+    const uint64_t address = inherited.parent->address_of(name);
+    // One that a realloc has moved comes after the block that took its place.
+    if (address != 0 && taken.insert(address).second) inherited.blocks.push_back({address, block});
   });
   std::sort(inherited.blocks.begin(), inherited.blocks.end(),
             [](const auto& a, const auto& b) { return a.block.id < b.block.id; });

@@ -12,6 +12,9 @@
 
 namespace mtrace::events {
 
+// A fork takes as long as the kernel needs for the page tables; other threads go on meanwhile.
+inline constexpr uint64_t kLongestFork = 10'000'000'000;  // nanoseconds
+
 struct InheritedBlock {
   uint64_t address;
   LiveBlock block;  // its stack is one of `parent`

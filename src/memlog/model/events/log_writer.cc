@@ -12,53 +12,7 @@
 namespace mtrace::events {
 namespace {
 
-using format::EventCode;
-
 constexpr uint64_t kShortLived = 100'000'000;  // nanoseconds, as MTRACE_TEMPORARY_MS
-
-// Nothing: the kind has no code of its own.
-EventCode code_of(const Event& event) {
-  switch (event.kind) {
-    case Kind::kAllocation:
-      return EventCode::kAllocation;
-    case Kind::kFree:
-      return event.stack != 0 ? EventCode::kFreeWithStack : EventCode::kFree;
-    case Kind::kUnknownFree:
-      return event.stack != 0 ? EventCode::kUnknownFreeWithStack : EventCode::kUnknownFree;
-    case Kind::kRealloc:
-      return EventCode::kRealloc;
-    case Kind::kReallocBegin:
-      return EventCode::kReallocBegin;
-    case Kind::kReallocFailed:
-      return EventCode::kReallocFailed;
-    case Kind::kMap:
-      return EventCode::kMap;
-    case Kind::kUnmap:
-      return mapping_code(false, event.stack);
-    case Kind::kRemap:
-      return EventCode::kRemap;
-    case Kind::kThreadBegin:
-      return EventCode::kThreadBegin;
-    case Kind::kThreadEnd:
-      return EventCode::kThreadEnd;
-    case Kind::kNote:
-      return EventCode::kNote;
-    case Kind::kReport:
-      return EventCode::kReport;
-    case Kind::kStart:
-      return EventCode::kStart;
-    case Kind::kStop:
-      return EventCode::kStop;
-    case Kind::kMemory:
-      return EventCode::kMemory;
-    case Kind::kLost:
-      return EventCode::kLost;
-    case Kind::kFork:
-      return EventCode::kFork;
-    default:
-      return EventCode::kEnd;
-  }
-}
 
 // Marks a number; false: it was marked before.
 bool mark(std::vector<bool>& marked, uint32_t number) {
@@ -71,7 +25,10 @@ bool mark(std::vector<bool>& marked, uint32_t number) {
 }  // namespace
 
 LogWriter::LogWriter(const EventLog& from, std::string_view left_out, Append append)
-    : from_(from), append_(std::move(append)) {
+    : from_(from),
+      append_(std::move(append)),
+      chunk_(from.header().compact ? format::EventForm::kCompact : format::EventForm::kFull,
+             [&from](uint64_t address) { return from.address_of(address); }) {
   Column head;
   head.put_raw(from.head());
   head.put_text(format::kEventsLeftOut);
@@ -144,64 +101,8 @@ void LogWriter::put(const Event& event) {
   define_stack(event.stack);
   define_thread(event.thread);
   steps_ = std::max(steps_, (event.time - from_.header().started) / format::kEventTimeStep);
-  const EventCode code = code_of(event);
-  chunk_.begin(code, code >= EventCode::kAllocation ? event.call : 0, steps_, event.thread);
-  put_values(event);
+  chunk_.put(event, steps_);
   if (chunk_.full()) flush();
-}
-
-void LogWriter::put_place(const Event& event) {
-  chunk_.size(event.requested);
-  chunk_.usable(event.requested, event.usable);
-  chunk_.stack(event.stack);
-}
-
-void LogWriter::put_values(const Event& event) {
-  switch (event.kind) {
-    case Kind::kAllocation:
-      chunk_.allocated(event.address, event.requested);
-      return put_place(event);
-    case Kind::kRealloc:
-      chunk_.moved_from(event.old_address);
-      chunk_.allocated(event.address, event.requested);
-      return put_place(event);
-    case Kind::kFree:
-      chunk_.freed(event.address);
-      if (event.stack != 0) chunk_.stack(event.stack);
-      return;
-    case Kind::kUnknownFree:
-      chunk_.address(event.address);
-      if (event.stack != 0) chunk_.stack(event.stack);
-      return;
-    case Kind::kReallocBegin:
-      return chunk_.freed(event.address);
-    case Kind::kReallocFailed:
-      return chunk_.address(event.address);
-    case Kind::kMap:
-    case Kind::kUnmap:
-      chunk_.address(event.address);
-      chunk_.size(event.requested);
-      if (event.kind == Kind::kMap || event.stack != 0) chunk_.stack(event.stack);
-      return;
-    case Kind::kRemap:
-      chunk_.address(event.old_address);
-      chunk_.address(event.address);
-      chunk_.size(event.old_size);
-      chunk_.size(event.requested);
-      return chunk_.stack(event.stack);
-    case Kind::kReport:
-      chunk_.number(event.number);
-      return chunk_.text(event.text);
-    case Kind::kNote:
-      return chunk_.text(event.text);
-    case Kind::kMemory:
-    case Kind::kLost:
-    case Kind::kFork:
-    case Kind::kEnd:
-      return chunk_.number(event.number);
-    default:
-      return;
-  }
 }
 
 void LogWriter::count_allocation(uint32_t stack, uint64_t bytes) {

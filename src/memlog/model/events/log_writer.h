@@ -36,8 +36,6 @@ class LogWriter {
   void define_made(const profile::Frame& frame);
   void define_stack(uint32_t number);
   void define_thread(uint32_t number);
-  void put_place(const Event& event);
-  void put_values(const Event& event);
   void add(const LeftOut& more);
   void append_left_out();
 

@@ -37,13 +37,13 @@
 namespace mtrace::events {
 namespace {
 
-using format::EventCode;
 using format::EventRecord;
 using format::EventRingHeader;
 using format::EventsState;
 
 constexpr uint64_t kSettling = 50'000;      // nanoseconds, see doc/events.md, "Order"
 constexpr uint64_t kFlush = 500'000'000;    // between chunks, while there are events
+constexpr uint64_t kCompactFlush = 2 * kFlush;
 constexpr uint64_t kMemory = 100'000'000;   // between two looks at the resident memory
 constexpr uint64_t kThreads = 500'000'000;  // and at the threads
 constexpr uint64_t kShortNap = 2'000'000;   // for what comes, while something does
@@ -113,7 +113,10 @@ class Recorder {
         pid_(header_.pid),
         clock_(header_),
         file_(util::array_text(header_.place), util::array_text(header_.name), header_.pid),
-        process_(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0))) {
+        process_(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0))),
+        // What is left out is decided by addresses; the rest is made compact then.
+        chunk_(header_.compact != 0 && header_.cull == 0 ? format::EventForm::kCompact
+                                                         : format::EventForm::kFull) {
     if (header_.cull != 0) {
       culled_.emplace(header_.cull,
                       [this](std::string content) { file_.append(std::move(content)); });
@@ -150,7 +153,7 @@ class Recorder {
       merge(settled);
       if (release()) tell();
       look_around(started);
-      if (chunk_.full() || started - flushed_ > kFlush || ends) flush(started);
+      if (chunk_.full() || started - flushed_ > flush_after_ || ends) flush(started);
       if (const int error = file_.error()) return fail(error);
       if (ends) break;
       nap(active, started, settling_since + kSettling);
@@ -200,6 +203,7 @@ class Recorder {
     put(format::kEventsLibrary, util::array_text(header_.library));
     put(format::kEventsHost, util::array_text(header_.node));
     put(format::kEventsBootId, util::array_text(header_.boot_id));
+    if (header_.compact != 0) put(format::kEventsForm, format::kEventsCompact);
     put(format::kEventsClock, header_.counter != 0 ? "tsc" : "monotonic");
     append(std::string(head.bytes()));
   }
@@ -329,102 +333,98 @@ class Recorder {
 
   uint32_t stack_of(uint64_t index) const { return index < stacks_.size() ? stacks_[index] : 0; }
 
-  void begin(EventCode code, uint8_t call, const RingRecord& record, uint32_t thread) {
-    last_time_ = std::max(last_time_, clock_.steps(record.stamp));
-    chunk_.begin(code, call, last_time_, thread);
+  void put(const Event& event) { chunk_.put(event, last_time_); }
+  // An event that nobody tells.
+  void put(Kind kind, uint32_t thread, uint64_t number = 0) {
+    Event event;
+    event.kind = kind;
+    event.thread = thread;
+    event.number = number;
+    put(event);
   }
 
   void write(RingState& ring) {
     const RingReader& reader = ring.reader;
     const RingRecord& record = reader.next();
-    const uint64_t address = record.low << 3;
-    const uint8_t call = std::min<uint8_t>(record.call, format::kEventCalls - 1);
+    last_time_ = std::max(last_time_, clock_.steps(record.stamp));
+    Event event;
+    event.thread = ring.thread;
+    event.address = record.low << 3;
+    event.call = std::min<uint8_t>(record.call, format::kEventCalls - 1);
+    const auto read_place = [&] {
+      event.requested = reader.unit(1).a;
+      event.usable = event.requested + (reader.unit(1).b >> 32);
+      event.stack = stack_of(reader.unit(1).b & 0xffffffff);
+    };
+    const auto read_text = [&] { return reader.bytes(record, 2, 0, reader.unit(1).a); };
+    std::string text;
     switch (record.kind) {
       case EventRecord::kAllocation:
-        begin(EventCode::kAllocation, call, record, ring.thread);
-        chunk_.allocated(address, reader.unit(1).a);
-        write_place(reader.unit(1));
-        break;
-      case EventRecord::kFree:
-        begin(EventCode::kFree, call, record, ring.thread);
-        chunk_.freed(address);
-        break;
-      case EventRecord::kUnknownFree:
-        begin(EventCode::kUnknownFree, call, record, ring.thread);
-        chunk_.address(address);
+        event.kind = Kind::kAllocation;
+        read_place();
         break;
       case EventRecord::kFreeWithStack:
-        begin(EventCode::kFreeWithStack, call, record, ring.thread);
-        chunk_.freed(address);
-        chunk_.stack(stack_of(reader.unit(1).b));
+        event.stack = stack_of(reader.unit(1).b);
+        [[fallthrough]];
+      case EventRecord::kFree:
+        event.kind = Kind::kFree;
         break;
       case EventRecord::kUnknownFreeWithStack:
-        begin(EventCode::kUnknownFreeWithStack, call, record, ring.thread);
-        chunk_.address(address);
-        chunk_.stack(stack_of(reader.unit(1).b));
+        event.stack = stack_of(reader.unit(1).b);
+        [[fallthrough]];
+      case EventRecord::kUnknownFree:
+        event.kind = Kind::kUnknownFree;
         break;
       case EventRecord::kReallocBegin:
-        begin(EventCode::kReallocBegin, 0, record, ring.thread);
-        chunk_.freed(address);
+        event.kind = Kind::kReallocBegin;
         break;
       case EventRecord::kReallocFailed:
-        begin(EventCode::kReallocFailed, 0, record, ring.thread);
-        chunk_.address(address);
+        event.kind = Kind::kReallocFailed;
         break;
       case EventRecord::kRealloc:
-        begin(EventCode::kRealloc, call, record, ring.thread);
-        chunk_.moved_from(reader.unit(2).a & ~uint64_t{7});
-        chunk_.allocated(address, reader.unit(1).a);
-        write_place(reader.unit(1));
+        event.kind = Kind::kRealloc;
+        event.old_address = reader.unit(2).a & ~uint64_t{7};
+        read_place();
         break;
       case EventRecord::kMap:
-      case EventRecord::kUnmap: {
-        const EventCode code = mapping_code(record.kind == EventRecord::kMap, reader.unit(1).b);
-        begin(code, 0, record, ring.thread);
-        chunk_.address(address);
-        chunk_.size(reader.unit(1).a);
-        if (code != EventCode::kUnmap) chunk_.stack(stack_of(reader.unit(1).b));
+      case EventRecord::kUnmap:
+        event.kind = record.kind == EventRecord::kMap ? Kind::kMap : Kind::kUnmap;
+        event.requested = reader.unit(1).a;
+        event.stack = stack_of(reader.unit(1).b);
         break;
-      }
       case EventRecord::kRemap:
-        begin(EventCode::kRemap, 0, record, ring.thread);
-        chunk_.address(reader.unit(2).a & ~uint64_t{7});
-        chunk_.address(address);
-        chunk_.size(reader.unit(2).b);
-        chunk_.size(reader.unit(1).a);
-        chunk_.stack(stack_of(reader.unit(1).b));
+        event.kind = Kind::kRemap;
+        event.old_address = reader.unit(2).a & ~uint64_t{7};
+        event.old_size = reader.unit(2).b;
+        event.requested = reader.unit(1).a;
+        event.stack = stack_of(reader.unit(1).b);
         break;
       case EventRecord::kThread:
-        begin_thread(ring, record);
-        break;
+        return begin_thread(ring, record);
       case EventRecord::kStart:
+        event.kind = Kind::kStart;
+        break;
       case EventRecord::kStop:
-        begin(record.kind == EventRecord::kStart ? EventCode::kStart : EventCode::kStop, 0, record,
-              ring.thread);
+        event.kind = Kind::kStop;
         break;
       case EventRecord::kReport:
-        begin(EventCode::kReport, 0, record, ring.thread);
-        chunk_.number(record.low);
-        chunk_.text(reader.bytes(record, 2, 0, reader.unit(1).a));
+        event.kind = Kind::kReport;
+        event.number = record.low;
+        text = read_text();
         break;
       case EventRecord::kFork:
-        begin(EventCode::kFork, 0, record, ring.thread);
-        chunk_.number(record.low);
+        event.kind = Kind::kFork;
+        event.number = record.low;
         break;
       case EventRecord::kNote:
-        begin(EventCode::kNote, 0, record, ring.thread);
-        chunk_.text(reader.bytes(record, 2, 0, reader.unit(1).a));
+        event.kind = Kind::kNote;
+        text = read_text();
         break;
       default:
-        break;
+        return;
     }
-  }
-
-  void write_place(const format::EventUnit& place) {
-    const uint64_t slack = place.b >> 32;
-    chunk_.size(place.a);
-    chunk_.usable(place.a, place.a + slack);
-    chunk_.stack(stack_of(place.b & 0xffffffff));
+    event.text = text;
+    put(event);
   }
 
   void begin_thread(RingState& ring, const RingRecord& record) {
@@ -433,14 +433,14 @@ class Recorder {
     threads_.push_back({tid});
     ring.thread = static_cast<uint32_t>(threads_.size());
     chunk_.define_thread(ring.thread, tid, thread_name(tid));
-    begin(EventCode::kThreadBegin, 0, record, ring.thread);
+    put(Kind::kThreadBegin, ring.thread);
   }
 
   void end_thread(uint32_t number) {
     Thread& thread = threads_[number - 1];
     if (thread.ended) return;
     thread.ended = true;
-    chunk_.begin(EventCode::kThreadEnd, 0, last_time_, number);
+    put(Kind::kThreadEnd, number);
   }
 
   std::string thread_name(uint32_t tid) const {
@@ -461,9 +461,9 @@ class Recorder {
       const std::string sizes = read_small(fmt::format("/proc/{}/statm", pid_));
       const size_t second = sizes.find(' ');
       if (second != std::string::npos) {
-        chunk_.begin(EventCode::kMemory, 0, last_time_, 0);
-        chunk_.number(std::strtoull(sizes.c_str() + second, nullptr, 10) *
-                      static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)));
+        put(Kind::kMemory, 0,
+            std::strtoull(sizes.c_str() + second, nullptr, 10) *
+                static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)));
       }
     }
     if (now - threads_looked_ >= kThreads) {
@@ -477,8 +477,7 @@ class Recorder {
     uint64_t lost = load(header_.lost);
     for (const RingState& ring : rings_) lost += ring.reader.lost() + ring.reader.given_up();
     if (lost == lost_) return;
-    chunk_.begin(EventCode::kLost, 0, last_time_, 0);
-    chunk_.number(lost - lost_);
+    put(Kind::kLost, 0, lost - lost_);
     lost_ = lost;
   }
 
@@ -529,8 +528,7 @@ class Recorder {
   int finish() {
     look_around(now_of(CLOCK_MONOTONIC));
     for (uint32_t i = 1; i <= threads_.size(); ++i) end_thread(i);
-    chunk_.begin(EventCode::kEnd, 0, last_time_, 0);
-    chunk_.number(killed_ ? 1 : end_number(load(header_.state)));
+    put(Kind::kEnd, 0, killed_ ? 1 : end_number(load(header_.state)));
     flush(now_of(CLOCK_MONOTONIC));
     if (culled_) culled_->finish();
     if (const int error = file_.finish()) return fail(error);
@@ -568,6 +566,7 @@ class Recorder {
   std::vector<uint32_t> stacks_;          // number in the log, by index; 0: not defined
   uint32_t last_stack_ = 0;
   uint64_t last_time_ = 0;
+  uint64_t flush_after_ = header_.compact != 0 ? kCompactFlush : kFlush;
   uint64_t flushed_ = now_of(CLOCK_MONOTONIC);
   uint64_t memory_looked_ = 0;
   uint64_t threads_looked_ = 0;

@@ -17,6 +17,7 @@
 
 #include "format/calls.h"
 #include "format/replay.h"
+#include "model/events/event_code.h"
 #include "util/error.h"
 #include "util/file.h"
 
@@ -27,16 +28,7 @@ using format::ReplayCode;
 using format::ReplayOperation;
 
 constexpr size_t kBatch = 4096;     // operations written at once
-constexpr int kLeastAlignment = 4;  // exponents of two: what malloc gives anyway
-constexpr int kMostAlignment = 21;  // a huge page
 
-bool aligns(uint8_t call) {
-  const char* name = format::call_name(call);
-  if (name == nullptr) return false;
-  const std::string_view text = name;
-  return text == "memalign" || text == "posix_memalign" || text == "aligned_alloc" ||
-         text == "valloc" || text == "pvalloc";
-}
 bool clears(uint8_t call) {
   const char* name = format::call_name(call);
   return name != nullptr && std::string_view(name) == "calloc";
@@ -50,7 +42,7 @@ Alignments alignments_in(const std::string& path) {
   for (Event event; log.next(event);) {
     if (!aligns(event.call) || event.address == 0) continue;
     if (event.kind != Kind::kAllocation && event.kind != Kind::kInherited) continue;
-    const int own = std::clamp(std::countr_zero(event.address), kLeastAlignment, kMostAlignment);
+    const int own = alignment_of(event);
     const auto [at, fresh] = found.emplace(event.stack, own);
     if (!fresh) at->second = std::min(at->second, own);
   }

@@ -107,9 +107,12 @@ Arguments::Arguments(const Manual& manual, const std::vector<std::string>& words
       given_["--help"].emplace_back();
       continue;
     }
-    // "--depth=3" and "-n3" as well as two words.
+    // "--depth=3" and "-n3" as well as two words; "--events=full" is a form of "--events".
     const bool brief = word[1] != '-';
-    const size_t end = brief ? 2 : std::min(word.find('='), word.size());
+    const bool is_form = !brief && find_option(manual, word) != nullptr;
+    const size_t equals = std::min(word.find('='), word.size());
+    if (is_form && equals < word.size()) given_[word.substr(0, equals)].emplace_back();
+    const size_t end = brief ? 2 : is_form ? word.size() : equals;
     const Option* option = find_option(manual, word.substr(0, end));
     if (option == nullptr) unknown_option(manual, word.substr(0, brief ? word.size() : end));
     const bool attached = end < word.size();

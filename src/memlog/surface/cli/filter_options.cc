@@ -357,9 +357,18 @@ std::optional<Range> read_times(const Arguments& arguments, const char* name, ui
                     [&](std::string_view text) { return read_moment(text, started); });
 }
 
-BlockFilter read_block_filter(const Arguments& arguments, uint64_t started) {
+void require_full(const Arguments& arguments, const events::EventHeader& header, const char* what) {
+  if (!header.compact) return;
+  throw UsageError(fmt::format(
+      "{}: {}: the log of {} has neither the addresses of blocks nor times below a millisecond: "
+      "memlog run --events=full keeps them",
+      arguments.command(), what, util::escaped(header.program, "")));
+}
+
+BlockFilter read_block_filter(const Arguments& arguments, const events::EventHeader& header) {
   BlockFilter filter;
-  FilterReader read(arguments, started);
+  FilterReader read(arguments, header.started);
+  if (arguments.has("--address")) require_full(arguments, header, "--address");
   if (arguments.has("--events")) {
     const PlainRanges plain = read_plain_ranges(arguments);
     filter.size = plain.size;
@@ -381,6 +390,13 @@ BlockFilter read_block_filter(const Arguments& arguments, uint64_t started) {
   read.spans("--group-interval", filter.group_interval);
   read.range("--group-leaked", filter.group_leaked, "a range of percentages like 0.1..99.9",
              text::read_percentage);
+  for (const auto& [name, span] : {std::pair("--lifetime", filter.lifetime),
+                                   {"--chain-age", filter.chain_age},
+                                   {"--group-interval", filter.group_interval}}) {
+    const auto is_fine = [](uint64_t time) { return time != UINT64_MAX && time % 1'000'000 != 0; };
+    if (span && (is_fine(span->least) || is_fine(span->most)))
+      require_full(arguments, header, name);
+  }
   return filter;
 }
 
@@ -398,7 +414,7 @@ EventSource::EventSource(const Arguments& given) : arguments_(given) {
     throw UsageError(fmt::format("{}: with --events, give no FILE", given.command()));
   }
   log_ = given.value("--events");
-  const BlockFilter filter = read_block_filter(given, events::EventLog(log_).header().started);
+  const BlockFilter filter = read_block_filter(given, events::EventLog(log_).header());
   if (filter.any()) chosen_.emplace(log_, filter);
   file_ = file_of(events::memlog_at(log_, {}, chosen(), given_text(given)));
   // The blocks are chosen by their own lifetimes, and not their stacks by the average.

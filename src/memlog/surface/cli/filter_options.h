@@ -34,9 +34,12 @@ std::vector<Option> with_block_options(std::vector<Option> options);
 // Appends --events, and all options that choose blocks.
 std::vector<Option> with_event_source(std::vector<Option> options);
 
-// Reads the options that choose blocks. `started`: of the log, nanoseconds since 1970. Throws
-// UsageError.
-events::BlockFilter read_block_filter(const Arguments& arguments, uint64_t started);
+// Reads the options that choose blocks. Throws UsageError, also for what a compact log does not
+// have.
+events::BlockFilter read_block_filter(const Arguments& arguments,
+                                      const events::EventHeader& header);
+// Throws UsageError if the log is compact. `what` needs addresses, or so.
+void require_full(const Arguments& arguments, const events::EventHeader& header, const char* what);
 // Reads a range of what `read` reads, if the option is given. Throws UsageError: it is not
 // `expected`.
 template <typename Read>

@@ -141,7 +141,8 @@ RunOptions read_run_options(const Arguments& arguments) {
   }
   if (arguments.has("--events")) options.settings.emplace_back("MTRACE_EVENTS=1");
   for (const auto& [option, setting] :
-       {std::pair{"--events-drop", "MTRACE_EVENTS_DROP=1"},
+       {std::pair{"--events=full", "MTRACE_EVENTS_FULL=1"},
+        std::pair{"--events-drop", "MTRACE_EVENTS_DROP=1"},
         std::pair{"--free-stacks", "MTRACE_EVENTS_FREE_STACKS=1"}}) {
     if (!arguments.has(option)) continue;
     if (!arguments.has("--events")) {
@@ -220,7 +221,11 @@ Manual run_manual() {
        {"--events", "", "",
         R"(Write every allocation and free to PROGRAM-PID.events, beside the reports. memlog events
         prints it, memlog report --from makes the report of any moment. Takes longer, and a file
-        that grows with the run.)"},
+        that grows with the run. Blocks have numbers in place of addresses, times are whole
+        milliseconds.)"},
+       {"--events=full", "", "",
+        R"(The same with the address of each block and times in steps of 100 ns: for --address,
+        lifetimes of microseconds, fragmentation. The log is several times as large.)"},
        {"--events-drop", "", "",
         R"(With --events: lose events rather than have the program wait for the disk, and count
         them.)"},

@@ -37,6 +37,9 @@ its values:
   realloc ADDRESS SIZE usable=N old=ADDRESS stack=ID ...
   free ADDRESS
 
+Most logs have whole milliseconds, and in place of an address the number of the block in the order of
+allocation, #17. memlog run --events=full keeps addresses and times in steps of 100 ns.
+
 calloc, new and the other functions look like malloc; delete looks like free. "free ADDRESS unknown"
 frees a block that was allocated before tracing began. The log of a forked process begins with the
 blocks that it inherited, "inherited ADDRESS SIZE usable=N stack=ID ...", read from the log of its
@@ -112,7 +115,8 @@ class Printer {
         json_(arguments.has("--json")),
         foreign_(arguments.choice("--style") == "log-malloc2"),
         last_(static_cast<size_t>(arguments.number("--last", 0, 1, 1'000'000))) {
-    const events::BlockFilter filter = read_block_filter(arguments, log_.header().started);
+    if (foreign_) require_full(arguments, log_.header(), "--style log-malloc2");
+    const events::BlockFilter filter = read_block_filter(arguments, log_.header());
     if (!filter.any()) return;
     const std::string& path = arguments.operands()[0];
     if (path == "-" || arguments.has("--follow")) {
@@ -295,7 +299,7 @@ const Command& events_command() {
          starts memlog so; of no other use.)"}}),
        R"(0: done; 1: the log cannot be read, or covers no time that was asked for; 2: wrong command
        line, no event log, or parts of it are damaged.)",
-       R"(  memlog events app-4711.events | grep 0x55d0c0a01100     the life of an address
+       R"(  memlog events app-4711.events | grep -w '#17'     the life of a block
   memlog events --size 1M.. app-4711.events
   memlog events -f -i session_open app-4711.events
 )"},

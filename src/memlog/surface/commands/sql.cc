@@ -91,6 +91,14 @@ int run_sql(const Arguments& arguments, const Streams& streams) {
       sql::run_script(session, statement);
     }
     for (const std::string& remark : sources.remarks()) complain(streams, remark);
+    // A null looks like an answer.
+    const std::vector<sql::EventSource>& logs = sources.logs();
+    if (query.find("address") != query.npos &&
+        std::any_of(logs.begin(), logs.end(), [](const auto& log) { return log.header.compact; })) {
+      complain(streams,
+               "sql: event logs have no addresses of blocks but with memlog run "
+               "--events=full: those are null");
+    }
     return kGood;
   } catch (const std::exception&) {
     return explain(statement, streams);

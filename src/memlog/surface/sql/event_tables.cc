@@ -61,10 +61,14 @@ RowTable<EventRow>::Columns event_columns() {
        [](const Row& row, Cell cell) {
          if (has_call(row.event.kind)) cell.text(text::event_name(row.event, *row.log));
        }},
-      {{"address", kInteger, "of the block or mapping; null: the kind has none"},
-       [](const Row& row, Cell cell) { cell.known(row.event.address); }},
+      {{"address", kInteger, "of the block or mapping; null: the kind or a compact log has none"},
+       [](const Row& row, Cell cell) { cell.address(row.event.address); }},
       {{"old_address", kInteger, "before a realloc or mremap"},
-       [](const Row& row, Cell cell) { cell.known(row.event.old_address); }},
+       [](const Row& row, Cell cell) { cell.address(row.event.old_address); }},
+      {{"block", kInteger, "number of the block in a compact log; null: it has an address"},
+       [](const Row& row, Cell cell) { cell.block(row.event.address); }},
+      {{"old_block", kInteger, "the same, before a realloc"},
+       [](const Row& row, Cell cell) { cell.block(row.event.old_address); }},
       {{"size", kInteger, "requested bytes"},
        [](const Row& row, Cell cell) {
          if (has_size(row.event.kind)) cell.number(row.event.requested);

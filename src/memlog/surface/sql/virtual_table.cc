@@ -8,6 +8,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "model/events/event_log.h"
+
 namespace mtrace::sql {
 namespace {
 
@@ -239,6 +241,14 @@ void Cell::text(std::string_view value) {
 
 void Cell::known(uint64_t value) {
   if (value != 0) number(value);
+}
+
+void Cell::address(uint64_t value) {
+  if (!events::is_numbered(value)) known(value);
+}
+
+void Cell::block(uint64_t value) {
+  if (events::is_numbered(value)) number(events::block_number(value));
 }
 
 void Cell::known(std::string_view value) {

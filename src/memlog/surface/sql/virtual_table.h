@@ -74,6 +74,9 @@ class Cell {
   void text(std::string_view value);
   // Null if it is 0, or empty.
   void known(uint64_t value);
+  // Of what an event of a log has as address: if that is one, or if it is a block's number.
+  void address(uint64_t value);
+  void block(uint64_t value);
   void known(std::string_view value);
   // Not called: null.
 

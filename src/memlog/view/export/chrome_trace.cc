@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/events/event_log.h"
 #include "util/file.h"
 #include "util/json.h"
 #include "util/text.h"
@@ -116,9 +117,9 @@ class TraceSink : public EventSink {
     names_[block.id] = json_text(name);
     add(
         fmt::format("\"ph\":\"b\",\"cat\":\"block\",\"id\":{},\"pid\":{},\"tid\":{},\"ts\":{},"
-                    "\"name\":{},\"args\":{{\"bytes\":{},\"address\":\"0x{:x}\",\"stack\":{}}}",
+                    "\"name\":{},\"args\":{{\"bytes\":{},\"address\":\"{}\",\"stack\":{}}}",
                     block.id, pid_, block.thread, micro(time), names_[block.id], block.size,
-                    block.address, json_text(stack)));
+                    events::address_text(block.address), json_text(stack)));
   }
   void freed(uint64_t time, const StreamedBlock& block, uint32_t thread) override {
     before(time);

@@ -27,21 +27,28 @@ bool has_address(const Event& event) {
          event.kind == Kind::kInherited;
 }
 
+void put_place(json::Value& out, const char* prefix, uint64_t address) {
+  const bool numbered = events::is_numbered(address);
+  out[fmt::format("{}{}", prefix, numbered ? "block" : "address")] =
+      numbered ? events::block_number(address) : address;
+}
+
 // "0x55d0 -> 0x55e0 72 usable=88".
 std::string values(const Event& event) {
   switch (event.kind) {
     case Kind::kAllocation:
     case Kind::kInherited:
-      return fmt::format("0x{:x} {} usable={}", event.address, event.requested, event.usable);
+      return fmt::format("{} {} usable={}", events::address_text(event.address), event.requested,
+                         event.usable);
     case Kind::kRealloc:
-      return fmt::format("0x{:x} {} usable={} old=0x{:x}", event.address, event.requested,
-                         event.usable, event.old_address);
+      return fmt::format("{} {} usable={} old={}", events::address_text(event.address),
+                         event.requested, event.usable, events::address_text(event.old_address));
     case Kind::kUnknownFree:
-      return fmt::format("0x{:x} unknown", event.address);
+      return fmt::format("{} unknown", events::address_text(event.address));
     case Kind::kFree:
     case Kind::kReallocBegin:
     case Kind::kReallocFailed:
-      return fmt::format("0x{:x}", event.address);
+      return events::address_text(event.address);
     case Kind::kMap:
     case Kind::kUnmap:
       return fmt::format("0x{:x} {}", event.address, event.requested);
@@ -138,9 +145,9 @@ json::Value event_json(const Event& event, const events::EventLog& log, const Ev
   out["event"] = event_name(event, log);
   if (event.kind == Kind::kUnknownFree) out["unknown"] = true;
   if (event.thread != 0) out["thread"] = log.thread(event.thread).tid;
-  if (has_address(event)) out["address"] = event.address;
+  if (has_address(event)) put_place(out, "", event.address);
   if (event.kind == Kind::kRealloc || event.kind == Kind::kRemap) {
-    out["old_address"] = event.old_address;
+    put_place(out, "old_", event.old_address);
   }
   if (event.kind == Kind::kRemap) out["old_size"] = event.old_size;
   const bool allocates = event.kind == Kind::kAllocation || event.kind == Kind::kRealloc ||

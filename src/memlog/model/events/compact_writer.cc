@@ -1,0 +1,300 @@
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "format/event_log.h"
+#include "model/events/compact_columns.h"
+#include "model/events/event_code.h"
+#include "model/events/event_columns.h"
+#include "model/events/inheritance.h"
+
+namespace mtrace::events {
+namespace {
+
+using format::CompactColumn;
+
+class CompactWriter : public EventColumns {
+ public:
+  explicit CompactWriter(std::function<uint64_t(uint64_t)> address_of)
+      : address_of_(std::move(address_of)) {}
+
+  void put(const Event& event, uint64_t steps) override;
+  void finish(Column& out) override;
+
+ private:
+  // A block's number; 0: none. `returned`: its realloc failed, so the order has it no more.
+  struct Block {
+    uint64_t birth : 63 = 0;
+    uint64_t returned : 1 = 0;
+  };
+  struct Moving {
+    uint64_t address;
+    uint64_t birth;
+    bool in_chunk;  // its realloc began in this chunk
+  };
+
+  Column& column(CompactColumn which) { return columns_[which]; }
+  void birth(uint64_t number) { column(format::kBirths).put_signed(births_.encode(number)); }
+  void address(uint64_t address) {
+    column(format::kSingleAddresses).put(addresses_.encode(address));
+  }
+  void put_symbol(const EventEntry& entry);
+  void far(uint64_t distance) {
+    column(format::kFarLow).put_byte(static_cast<uint8_t>(distance));
+    column(format::kFarHigh).put(distance >> 8);
+  }
+  Block take_block(uint64_t address);
+  void put_single(const Event& event, uint64_t steps);
+  void put_begin(const Event& event, EventEntry entry);
+  void put_end(const Event& event, EventEntry entry);
+  uint8_t take_moving(const Event& event, uint64_t old, uint64_t* birth);
+  void tell_addresses();
+  bool forks(const Event& event, uint64_t steps);
+
+  std::function<uint64_t(uint64_t)> address_of_;
+  uint64_t count_ = 0;  // events of the chunk
+  uint64_t tick_ = 0;
+  uint64_t tick_count_ = 0;  // `count_` at the last tick, and at the last switch of threads
+  uint64_t switch_count_ = 0;
+  uint32_t thread_ = 0;
+  uint32_t newest_stack_ = 0;
+  uint64_t births_of_log_ = 0;
+  uint64_t first_birth_ = 1;  // of the chunk
+  BlockOrder order_;
+  Births births_;
+  RecentAddresses addresses_;
+  absl::flat_hash_map<uint64_t, Block> fresh_;       // live, by address, since the last fork
+  absl::flat_hash_map<uint64_t, Block> told_;        // those whose addresses the log has
+  std::vector<std::vector<Moving>> moving_;          // by thread
+  absl::flat_hash_map<uint32_t, uint64_t> forking_;  // threads, and since when
+  absl::flat_hash_map<EventEntry, uint32_t> entries_;
+  std::vector<Column> symbols_;  // by thread
+  Column columns_[format::kCompactColumns];
+};
+
+void CompactWriter::put(const Event& event, uint64_t steps) {
+  const uint64_t tick = steps / kStepsOfTick;
+  if (count_ == 0) tick_ = tick;
+  if (tick != tick_) {
+    column(format::kTicks).put(count_ - std::exchange(tick_count_, count_));
+    column(format::kTicks).put(tick - std::exchange(tick_, tick));
+  }
+  if (event.thread != thread_) {
+    thread_ = event.thread;
+    column(format::kSwitches).put(count_ - std::exchange(switch_count_, count_));
+    column(format::kSwitches).put(thread_);
+  }
+  ++count_;
+  if (thread_ >= symbols_.size()) symbols_.resize(thread_ + size_t{1});
+  EventEntry entry;
+  entry.code = code_of(event);
+  entry.stack = event.stack;
+  if (begins_block(event.kind)) {
+    entry.place = forks(event, steps) ? format::kPlaceTold : format::kPlaceNumbered;
+    put_begin(event, entry);
+  } else {
+    if (!forking_.empty()) forking_.erase(event.thread);
+    ends_block(event.kind) ? put_end(event, entry) : put_single(event, steps);
+  }
+  if (event.kind == Kind::kFork) forking_[event.thread] = steps;
+}
+
+// Whether some thread is forking: what others allocate meanwhile, the child may have. Its next
+// event tells that the fork is over.
+bool CompactWriter::forks(const Event& event, uint64_t steps) {
+  if (forking_.empty()) return false;
+  forking_.erase(event.thread);
+  absl::erase_if(forking_, [&](const auto& one) {
+    return steps > one.second + kLongestFork / format::kEventTimeStep;
+  });
+  return !forking_.empty();
+}
+
+void CompactWriter::put_symbol(const EventEntry& entry) {
+  const auto [at, fresh] = entries_.try_emplace(entry, static_cast<uint32_t>(entries_.size() + 1));
+  symbols_[thread_].put_symbol(at->second);
+  if (!fresh) return;
+  column(format::kEntryCodes).put_byte(entry.code);
+  const Kind kind = kind_of(entry.code);
+  if (has_stack(entry.code)) {
+    column(format::kEntryStacks).put_signed(int64_t{newest_stack_} + 1 - int64_t{entry.stack});
+    newest_stack_ = std::max(newest_stack_, entry.stack);
+  }
+  if (kind != Kind::kAllocation) column(format::kEntryOrders).put_byte(entry.order);
+  if (!begins_block(kind)) return;
+  column(format::kEntryPlaces).put_byte(entry.place);
+  column(format::kEntrySizes).put(entry.requested);
+  column(format::kEntryUsable)
+      .put_signed(static_cast<int64_t>(entry.usable - format::usual_usable_size(entry.requested)));
+}
+
+// The block that lives there, which does no longer. Its birth is 0: none.
+CompactWriter::Block CompactWriter::take_block(uint64_t address) {
+  for (auto* blocks : {&fresh_, &told_}) {
+    if (const auto found = blocks->find(address); found != blocks->end()) {
+      const Block block = found->second;
+      blocks->erase(found);
+      return block;
+    }
+  }
+  return {};
+}
+
+void CompactWriter::put_end(const Event& event, EventEntry entry) {
+  Block block = take_block(event.address);
+  if (block.birth == 0 && event.kind == Kind::kFree) {  // realloc(block, 0)
+    uint64_t moved = 0;
+    take_moving(event, event.address, &moved);
+    block = {moved, 1};
+  }
+  if (event.kind == Kind::kReallocBegin) {
+    if (thread_ >= moving_.size()) moving_.resize(thread_ + size_t{1});
+    moving_[thread_].push_back({event.address, block.birth, true});
+  }
+  if (block.birth >= first_birth_ && !block.returned) {
+    const uint64_t distance = order_.remove(block.birth - first_birth_, thread_);
+    entry.order = static_cast<uint8_t>(std::min<uint64_t>(distance, format::kOrderFar));
+    put_symbol(entry);
+    if (distance >= format::kOrderFar) far(distance - format::kOrderFar);
+    return;
+  }
+  entry.order = block.birth != 0 ? format::kOrderBirth : format::kOrderAddress;
+  put_symbol(entry);
+  block.birth != 0 ? birth(block.birth) : address(event.address);
+}
+
+// Which of the blocks that the thread moves is that at `old`: returns the order, and stores the
+// number. What the order needs beyond itself is still to be written.
+uint8_t CompactWriter::take_moving(const Event& event, uint64_t old, uint64_t* birth) {
+  *birth = 0;
+  if (event.thread >= moving_.size()) return format::kOrderAddress;
+  std::vector<Moving>& moving = moving_[event.thread];
+  const auto found = std::find_if(moving.rbegin(), moving.rend(),
+                                  [&](const Moving& one) { return one.address == old; });
+  if (found == moving.rend()) return format::kOrderAddress;
+  *birth = found->birth;
+  const auto later = found - moving.rbegin();
+  const bool near = found->in_chunk && later < format::kOrderFar;
+  moving.erase(std::next(found).base());
+  if (near) return static_cast<uint8_t>(later);
+  return *birth != 0 ? format::kOrderBirth : format::kOrderAddress;
+}
+
+void CompactWriter::put_begin(const Event& event, EventEntry entry) {
+  uint64_t old = 0;
+  if (event.kind == Kind::kRealloc) entry.order = take_moving(event, event.old_address, &old);
+  const Block there = take_block(event.address);
+  if (there.birth != 0) entry.place = format::kPlaceTaken;
+  entry.requested = event.requested;
+  entry.usable = event.usable;
+  if (aligns(event.call)) entry.place |= static_cast<uint8_t>(alignment_of(event) << 2);
+  put_symbol(entry);
+  if (entry.order == format::kOrderBirth) birth(old);
+  if (entry.order == format::kOrderAddress) address(event.old_address);
+  if (there.birth != 0) {
+    birth(there.birth);
+    fresh_[event.address] = there;
+    return;
+  }
+  order_.add();
+  const bool told = (entry.place & 3) == format::kPlaceTold;
+  (told ? told_ : fresh_)[event.address] = {++births_of_log_, 0};
+  if (told) address(address_of_(event.address));
+}
+
+void CompactWriter::put_single(const Event& event, uint64_t steps) {
+  symbols_[thread_].put_symbol(0);
+  const uint8_t code = code_of(event);
+  column(format::kSingleCodes).put_byte(code);
+  if (has_stack(code)) column(format::kSingleStacks).put(event.stack);
+  Column& more = column(format::kSingleMore);
+  if (is_mark(event.kind)) more.put(steps - tick_ * kStepsOfTick);
+  switch (event.kind) {
+    case Kind::kUnknownFree:
+      return address(event.address);
+    case Kind::kReallocFailed: {
+      uint64_t block = 0;
+      const uint8_t order = take_moving(event, event.address, &block);
+      more.put_byte(order);
+      if (order == format::kOrderBirth) birth(block);
+      if (order == format::kOrderAddress) address(event.address);
+      if (block != 0) fresh_[event.address] = {block, 1};
+      return;
+    }
+    case Kind::kRemap:
+      address(event.old_address);
+      column(format::kSingleSizes).put(event.old_size);
+      [[fallthrough]];
+    case Kind::kMap:
+    case Kind::kUnmap:
+      address(event.address);
+      return column(format::kSingleSizes).put(event.requested);
+    case Kind::kReport:
+      more.put(event.number);
+      return more.put_text(event.text);
+    case Kind::kNote:
+      return more.put_text(event.text);
+    case Kind::kFork:
+      more.put(event.number);
+      return tell_addresses();
+    case Kind::kMemory:
+    case Kind::kLost:
+    case Kind::kEnd:
+      return more.put(event.number);
+    default:
+      return;
+  }
+}
+
+// At a fork: of blocks whose addresses the log does not have yet, for the log of the child.
+void CompactWriter::tell_addresses() {
+  std::vector<std::pair<uint64_t, uint64_t>> found;  // birth, address
+  for (const auto& [at, block] : fresh_) found.emplace_back(block.birth, address_of_(at));
+  for (const std::vector<Moving>& of_thread : moving_) {
+    for (const Moving& one : of_thread) {
+      if (one.birth != 0) found.emplace_back(one.birth, address_of_(one.address));
+    }
+  }
+  std::sort(found.begin(), found.end());
+  column(format::kSingleMore).put(found.size());
+  for (const auto& [number, at] : found) {
+    birth(number);
+    address(at);
+  }
+  told_.insert(fresh_.begin(), fresh_.end());
+  fresh_.clear();
+}
+
+void CompactWriter::finish(Column& out) {
+  out.put_byte(static_cast<uint8_t>(format::EventForm::kCompact));
+  out.put(first_birth_);
+  out.put(symbols_.size());
+  for (Column& symbols : symbols_) out.put_text(symbols.bytes());
+  for (Column& one : columns_) {
+    out.put_text(one.bytes());
+    one.clear();
+  }
+  symbols_.clear();
+  count_ = tick_count_ = switch_count_ = 0;
+  thread_ = newest_stack_ = 0;
+  first_birth_ = births_of_log_ + 1;
+  order_ = BlockOrder();
+  births_ = Births();
+  addresses_ = RecentAddresses();
+  entries_.clear();
+  for (std::vector<Moving>& of_thread : moving_) {
+    for (Moving& one : of_thread) one.in_chunk = false;
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<EventColumns> make_compact_columns(std::function<uint64_t(uint64_t)> address_of) {
+  return std::make_unique<CompactWriter>(std::move(address_of));
+}
+
+}  // namespace mtrace::events
