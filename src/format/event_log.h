@@ -18,7 +18,8 @@ inline constexpr char kEventHeaderMark[] = "MEH1";
 // A chunk of any version begins with this; then comes its digit.
 inline constexpr char kEventChunkMark[] = "MEC";
 inline constexpr unsigned kEventsVersion = 4;
-inline constexpr char kLeftOutMark[] = "MEL1";
+inline constexpr char kLeftOutMark[] = "MEL2";
+inline constexpr char kFirstLeftOutMark[] = "MEL1";  // without temporary blocks
 inline constexpr size_t kEventMark = 4;                  // bytes
 inline constexpr size_t kEventChunkEvents = 128 * 1024;  // that a writer puts into a full chunk
 inline constexpr size_t kMostChunkEvents = 1024 * 1024;  // for a reader, from version 2 on
@@ -52,6 +53,7 @@ enum class EventCode : uint8_t {
   kFreeWithStack = 0x50,
   kUnknownFreeWithStack = 0x60,
   kUnmapWithStack = 0x70,
+  kInherited = 0x80,  // a block from before the file began
 };
 
 struct EventsEndEarly {
@@ -150,6 +152,10 @@ inline constexpr char kEventsLibrary[] = "library";
 inline constexpr char kEventsHost[] = "host";
 inline constexpr char kEventsBootId[] = "boot-id";
 inline constexpr char kEventsLeftOut[] = "left-out";  // blocks that are only counted, as a text
+// What was before this file of the log, in numbers: when it began (nanoseconds since 1970), bytes and
+// blocks at the peak and its time, reports, events that were lost, frees of unknown blocks, resident
+// bytes, and calls by function, from index 0.
+inline constexpr char kEventsBefore[] = "before";
 inline constexpr char kEventsForm[] = "form";         // compact or full
 inline constexpr char kEventsCompact[] = "compact";
 inline constexpr char kEventsClock[] = "clock";       // tsc or monotonic

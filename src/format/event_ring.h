@@ -139,6 +139,8 @@ struct EventRingHeader {
   uint64_t inherited_bytes;
   uint64_t inherited_blocks;
   EventThreadAtFork at_fork[4104];
+  uint64_t most_bytes;      // of the log's files together; 0: any number
+  uint32_t files;           // of them, at least 1
   uint32_t command_length;  // of `command`
   char command[64 * 1024];
 };

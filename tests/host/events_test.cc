@@ -636,6 +636,36 @@ TEST_F(EventsTest, OfAnAttachedProcessAreCulled) {
             end.amount("allocated").blocks / 2);
 }
 
+// The log is several times as large as its files may be. The newest says of the whole run what the
+// report does.
+TEST_F(EventsTest, OfSeveralFilesTakeWhatTheyMay) {
+  Command command = logged({program("random_sizes"), "1000000"});
+  command.env["MTRACE_EVENTS_MAX"] = "1M";
+  command.env["MTRACE_EVENTS_FILES"] = "4";
+  command.env["MTRACE_EXIT_WAIT"] = "600";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::string path = log_of("random_sizes", result.pid);
+  uint64_t bytes = fs::file_size(path);
+  for (const char* older : {".1", ".2", ".3"}) {
+    bytes += fs::file_size(path + older);
+    fs::remove(path + older);
+  }
+  EXPECT_FALSE(fs::exists(path + ".4"));
+  constexpr uint64_t kChunk = 384 << 10;  // a file may be larger by one
+  EXPECT_LT(bytes, (1 << 20) + 4 * kChunk);
+  const Memlog report = read_memlog(report_path("random_sizes", result.pid, 1));
+  const Memlog made = made_at(path, 1);
+  EXPECT_EQ(live_of(made), live_of(report));
+  for (const char* key : {"allocated", "freed", "live", "calls", "unknown-frees"}) {
+    EXPECT_EQ(made.get(key), report.get(key)) << key;
+  }
+  const auto peak_of = [](const Memlog& log) {
+    return log.get("peak").substr(0, log.get("peak").find(' '));
+  };
+  EXPECT_EQ(peak_of(made), peak_of(report));
+}
+
 TEST_F(EventsTest, AreFollowedUntilTheProgramEnds) {
   Process process(logged({program("idle"), "pause"}));
   process.read_until("ready");

@@ -34,7 +34,8 @@ void set_logging(bool on) {
 const char* start_log() {
   if (!events::begin_log()) return "no memory";
   const char* why = report::start_event_writer({g_options.events, g_options.events_drop != 0,
-                                                g_options.events_full != 0,
+                                                g_options.events_full != 0, g_options.events_max,
+                                                static_cast<uint32_t>(g_options.events_files),
                                                 static_cast<uint32_t>(g_options.events_cull_ms)});
   set_logging(why == nullptr);
   return why;

@@ -134,6 +134,8 @@ void describe(EventRingHeader& header) {
   header.drop = g_settings.drop;
   header.cull = g_settings.cull_ms;
   header.compact = !g_settings.full;
+  header.most_bytes = g_settings.most_bytes;
+  header.files = g_settings.files;
   set_place(header);
   set_text(header.name, g_host.name);
   set_text(header.program, g_host.program);

@@ -42,7 +42,9 @@ inline bool is_mark(Kind kind) {
   return kind == Kind::kReport || kind == Kind::kNote || kind == Kind::kStart ||
          kind == Kind::kStop || kind == Kind::kFork;
 }
-inline bool begins_block(Kind kind) { return kind == Kind::kAllocation || kind == Kind::kRealloc; }
+inline bool begins_block(Kind kind) {
+  return kind == Kind::kAllocation || kind == Kind::kRealloc || kind == Kind::kInherited;
+}
 inline bool ends_block(Kind kind) { return kind == Kind::kFree || kind == Kind::kReallocBegin; }
 
 // The blocks of a chunk in the order of allocation. A free is a distance there: twice the number of

@@ -133,7 +133,7 @@ void CompactEvents::read_entry() {
     newest_stack_ = std::max(newest_stack_, static_cast<uint32_t>(number));
     one.stack = numbers_.stack(static_cast<uint32_t>(number));
   }
-  if (kind != Kind::kAllocation) one.order = column(format::kEntryOrders).byte();
+  if (kind == Kind::kRealloc || ends_block(kind)) one.order = column(format::kEntryOrders).byte();
   if (begins_block(kind)) {
     one.place = column(format::kEntryPlaces).byte();
     one.requested = column(format::kEntrySizes).number();
@@ -173,6 +173,7 @@ uint64_t CompactEvents::moved(uint8_t order) {
 
 void CompactEvents::read_begin(Event& event, const EventEntry& entry) {
   if (event.kind == Kind::kRealloc) event.old_address = moved(entry.order);
+  if (event.kind == Kind::kInherited) event.number = column(format::kSingleMore).number();
   event.requested = entry.requested;
   event.usable = entry.usable;
   event.alignment = entry.place >> 2;

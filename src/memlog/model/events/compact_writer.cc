@@ -124,7 +124,8 @@ void CompactWriter::put_symbol(const EventEntry& entry) {
     column(format::kEntryStacks).put_signed(int64_t{newest_stack_} + 1 - int64_t{entry.stack});
     newest_stack_ = std::max(newest_stack_, entry.stack);
   }
-  if (kind != Kind::kAllocation) column(format::kEntryOrders).put_byte(entry.order);
+  if (kind == Kind::kRealloc || ends_block(kind))
+    column(format::kEntryOrders).put_byte(entry.order);
   if (!begins_block(kind)) return;
   column(format::kEntryPlaces).put_byte(entry.place);
   column(format::kEntrySizes).put(entry.requested);
@@ -193,6 +194,9 @@ void CompactWriter::put_begin(const Event& event, EventEntry entry) {
   entry.usable = event.usable;
   if (aligns(event.call)) entry.place |= static_cast<uint8_t>(alignment_of(event) << 2);
   put_symbol(entry);
+  if (event.kind == Kind::kInherited) {
+    column(format::kSingleMore).put((event.time - event.number) / format::kEventTimeStep);
+  }
   if (entry.order == format::kOrderBirth) birth(old);
   if (entry.order == format::kOrderAddress) address(event.old_address);
   if (there.birth != 0) {

@@ -42,7 +42,7 @@ constexpr CodedKind kWithoutCall[] = {
 constexpr CodedKind kWithCall[] = {
     {Kind::kAllocation, true}, {Kind::kFree},       {Kind::kUnknownFree},
     {Kind::kRealloc, true},    {Kind::kFree, true}, {Kind::kUnknownFree, true},
-    {Kind::kUnmap, true},
+    {Kind::kUnmap, true},      {Kind::kInherited, true},
 };
 constexpr uint8_t kFirstWithCall = static_cast<uint8_t>(EventCode::kAllocation);
 

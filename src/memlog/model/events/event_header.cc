@@ -1,8 +1,12 @@
 #include "model/events/event_header.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <climits>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "format/event_log.h"
 #include "model/events/column.h"
@@ -44,6 +48,18 @@ void add_left_out(EventHeader& header, std::string_view text) {
   header.left_out += (header.left_out.empty() ? "" : "; ") + std::string(text);
 }
 
+void read_before(EventHeader& header, std::string_view text) {
+  BeforeFile& before = header.before;
+  std::vector<uint64_t*> values = {&before.began,         &before.peak_bytes, &before.peak_blocks,
+                                   &before.peak_time,     &before.reports,    &before.lost,
+                                   &before.unknown_frees, &before.resident};
+  for (uint64_t& calls : before.calls) values.push_back(&calls);
+  size_t i = 0;
+  for (const std::string_view one : util::split(text, ' ')) {
+    if (i < values.size()) *values[i++] = number_of(one);
+  }
+}
+
 constexpr struct {
   std::string_view name;
   void (*read)(EventHeader& header, std::string_view value);
@@ -56,6 +72,7 @@ constexpr struct {
     {format::kEventsHost, [](EventHeader& to, std::string_view text) { to.host = text; }},
     {format::kEventsBootId, [](EventHeader& to, std::string_view text) { to.boot_id = text; }},
     {format::kEventsLeftOut, add_left_out},
+    {format::kEventsBefore, read_before},
     {format::kEventsForm,
      [](EventHeader& to, std::string_view text) { to.compact = text == format::kEventsCompact; }},
     {format::kEventsPid,
@@ -86,6 +103,12 @@ EventHeader read_header(std::string_view content) {
     }
   }
   return header;
+}
+
+std::string before_text(const BeforeFile& before) {
+  return fmt::format("{} {} {} {} {} {} {} {} {}", before.began, before.peak_bytes,
+                     before.peak_blocks, before.peak_time, before.reports, before.lost,
+                     before.unknown_frees, before.resident, fmt::join(before.calls, " "));
 }
 
 std::optional<uint64_t> read_time(std::string_view text, uint64_t started) {

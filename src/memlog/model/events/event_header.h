@@ -12,6 +12,8 @@ namespace mtrace::events {
 // Reads the content of the first frame behind its mark. Keys that are not known say nothing. Throws
 // DamagedChunk.
 EventHeader read_header(std::string_view content);
+// The value of format::kEventsBefore.
+std::string before_text(const BeforeFile& before);
 
 // Times of an event log as people give them. UTC, as in memlogs.
 

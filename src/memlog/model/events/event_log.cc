@@ -48,7 +48,7 @@ struct EventLog::State {
   using StackColumns = absl::FunctionRef<ColumnReader&(format::StackColumn)>;
   void read_frames(const StackColumns& column);
   void read_threads(ColumnReader& head);
-  void read_left_out();
+  void read_left_out(bool has_temporary);
   bool tell_left_out(Event& event);
   void decode_ahead();
 
@@ -103,8 +103,8 @@ bool EventLog::State::next_chunk() {
         begin_chunk();
         return true;
       }
-      if (mark == format::kLeftOutMark) {
-        read_left_out();
+      if (mark == format::kLeftOutMark || mark == format::kFirstLeftOutMark) {
+        read_left_out(mark == format::kLeftOutMark);
         return true;
       }
     } catch (const DamagedChunk&) {
@@ -289,6 +289,10 @@ uint32_t EventLog::State::add_stack(EventStack stack) {
 void EventLog::State::inherit() {
   inherits = false;
   if (header.parent_log.empty()) return;
+  if (header.before.began != 0) {
+    problem = "blocks from before the fork are unknown: the older files of the log have them";
+    return;
+  }
   Inheritance found = read_inheritance(file.path(), header, generation);
   problem = std::move(found.problem);
   inherited = std::move(found.blocks);
@@ -345,7 +349,7 @@ void EventLog::State::read_threads(ColumnReader& head) {
 }
 
 // Counts of blocks without events.
-void EventLog::State::read_left_out() {
+void EventLog::State::read_left_out(bool has_temporary) {
   ColumnReader in(std::string_view(content).substr(format::kEventMark));
   const uint64_t time = in.number_up_to(kMostSteps);
   std::vector<LeftOut> read;
@@ -357,6 +361,7 @@ void EventLog::State::read_left_out() {
                             &one.short_lived, &one.lifetime, &one.shortest, &one.longest}) {
       *value = in.number();
     }
+    if (has_temporary) one.temporary = in.number();
     read.push_back(one);
   }
   last_time = std::max(last_time, header.started + time * format::kEventTimeStep);
@@ -382,6 +387,9 @@ void EventLog::State::decode_ahead() {
       event = Event();
       events->next(event, steps);
       last_time = event.time = std::max(last_time, header.started + steps * format::kEventTimeStep);
+      if (event.kind == Kind::kInherited) {  // it is the age
+        event.number = last_time - std::min(last_time, event.number * format::kEventTimeStep);
+      }
       if (event.kind != Kind::kUnknown) ++decoded_count;
     }
   } catch (const DamagedChunk&) {

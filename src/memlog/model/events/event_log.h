@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "format/event_log.h"
 #include "model/events/frame_reader.h"
 #include "model/profile/model.h"
 
@@ -35,8 +36,9 @@ enum class Kind : uint8_t {
   kEnd = 18,           // the last event; number: EndReason
   kLeftOut = 19,       // left_out, stack: blocks whose events the log does not have
   kFork = 20,          // number: of the fork in this process, from 1
-  // A block that the process had from its parent: address, requested, usable, call, stack; number:
-  // the time of its allocation. From the parent's log, before the first event of this one.
+  // A block from before the first event of the log, of the parent, or from an older file of the log
+  // (EventHeader::before): address, requested, usable, call, stack; number: the time of its
+  // allocation.
   kInherited = 21,
 };
 
@@ -50,7 +52,8 @@ constexpr uint64_t block_number(uint64_t address) { return (address & ~kNumbered
 // "0x55d0", or "#17" of a numbered block.
 std::string address_text(uint64_t address);
 
-enum class EndReason : uint8_t { kExit = 0, kKilled = 1, kExec = 2, kDetached = 3 };
+// kContinued: in the next file of the log.
+enum class EndReason : uint8_t { kExit = 0, kKilled = 1, kExec = 2, kDetached = 3, kContinued = 4 };
 
 // Blocks of a stack that are only counted: what --cull and memlog strip left out of a log. Until
 // the time of the event, and since the last such event of the stack.
@@ -61,6 +64,7 @@ struct LeftOut {
   uint64_t frees = 0;
   uint64_t freed = 0;
   uint64_t short_lived = 0;  // of the frees, within 100 ms
+  uint64_t temporary = 0;    // of the frees, by the thread before it allocated again
   uint64_t lifetime = 0;     // of all freed blocks together, nanoseconds; so are the next two
   uint64_t shortest = UINT64_MAX;
   uint64_t longest = 0;
@@ -104,6 +108,19 @@ struct ThreadAtFork {
   uint64_t events = 0;
 };
 
+// What was before a file of a log that has older files (format::kEventsBefore).
+struct BeforeFile {
+  uint64_t began = 0;  // the file, nanoseconds since 1970; 0: there are no older files
+  uint64_t peak_bytes = 0;
+  uint64_t peak_blocks = 0;
+  uint64_t peak_time = 0;
+  uint64_t reports = 0;
+  uint64_t lost = 0;
+  uint64_t unknown_frees = 0;
+  uint64_t resident = 0;                                                     // bytes
+  std::vector<uint64_t> calls = std::vector<uint64_t>(format::kEventCalls);  // by function
+};
+
 struct EventHeader {
   std::string program;
   std::string command;  // escaped as in memlogs; empty: not kept
@@ -119,6 +136,7 @@ struct EventHeader {
   uint64_t started = 0;  // of the log, nanoseconds since 1970
   // Of the process, as reports have it, nanoseconds since 1970; 0: not known.
   uint64_t process_started = 0;
+  BeforeFile before;
   bool compact = false;  // blocks have numbers and times are whole milliseconds
   std::string left_out;  // which blocks are only counted; empty: none
   std::string library;   // as in memlogs; so are the next two

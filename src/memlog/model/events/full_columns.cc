@@ -80,6 +80,9 @@ class FullColumns : public EventColumns {
 
 void FullColumns::put_values(const Event& event) {
   switch (event.kind) {
+    case Kind::kInherited:
+      more().put((event.time - event.number) / format::kEventTimeStep);
+      [[fallthrough]];
     case Kind::kAllocation:
       return allocated(event);
     case Kind::kRealloc:
@@ -201,6 +204,9 @@ void FullReader::next(Event& event, uint64_t& steps) {
   set_code(event, code);
   ColumnReader& more = column(format::kMoreColumn);
   switch (event.kind) {
+    case Kind::kInherited:
+      event.number = more.number();
+      [[fallthrough]];
     case Kind::kAllocation:
       return read_block(event);
     case Kind::kRealloc:

@@ -61,6 +61,13 @@ class LiveBlocks {
       if (is_there) visit(thread.moving, thread.moving_block);
     }
   }
+  // Calls visit(thread, address) for each block whose realloc is under way.
+  template <typename Visit>
+  void for_each_moving(Visit&& visit) const {
+    for (size_t i = 0; i < threads_.size(); ++i) {
+      if (threads_[i].moving_known) visit(static_cast<uint32_t>(i), threads_[i].moving);
+    }
+  }
   // Blocks that were allocated where one lived: 0, unless events were lost.
   uint64_t conflicts() const { return conflicts_; }
   // Frees of blocks that the log said are known, and that do not live: 0, unless events were lost,

@@ -106,6 +106,23 @@ void LogFile::append(std::string content) {
   changed_.notify_all();
 }
 
+void LogFile::begin_next(unsigned older) {
+  finish();
+  if (::ftruncate(file_.get(), static_cast<off_t>(size_)) != 0) return;
+  const auto name = [&](unsigned number) {
+    return number == 0 ? path_ : fmt::format("{}.{}", path_, number);
+  };
+  for (unsigned i = older; i != 0; --i) ::rename(name(i - 1).c_str(), name(i).c_str());
+  if (older == 0) ::unlink(path_.c_str());
+  const int made = create(path_);
+  if (made < 0) {
+    if (older != 0) ::rename(name(1).c_str(), path_.c_str());
+    return;
+  }
+  file_ = util::Descriptor(made);
+  size_ = 0;
+}
+
 int LogFile::finish() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !any_waiting_ && !busy_; });

@@ -24,6 +24,12 @@ class LogFile {
   const std::string& path() const { return path_; }
   // Appends a frame with that content. Waits while two are waiting already.
   void append(std::string content);
+  // The bytes of the frames so far; after finish().
+  uint64_t size() const { return size_; }
+  // After finish(): the file gets the name PATH.1, what had that name PATH.2 and so on up to
+  // `older`; further ones are removed. A new file takes its name. Where that fails, the file goes
+  // on.
+  void begin_next(unsigned older);
   // Waits until all frames are written. Returns the errno of the first that could not be; 0: none.
   // The file then ends with the frame before it and a mark, and later ones are left out. A file
   // without any frame is removed.

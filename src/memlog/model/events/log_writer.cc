@@ -7,12 +7,12 @@
 
 #include "format/event_log.h"
 #include "format/python.h"
+#include "model/events/event_header.h"
+#include "model/events/left_out.h"
 #include "util/text.h"
 
 namespace mtrace::events {
 namespace {
-
-constexpr uint64_t kShortLived = 100'000'000;  // nanoseconds, as MTRACE_TEMPORARY_MS
 
 // Marks a number; false: it was marked before.
 bool mark(std::vector<bool>& marked, uint32_t number) {
@@ -25,15 +25,64 @@ bool mark(std::vector<bool>& marked, uint32_t number) {
 }  // namespace
 
 LogWriter::LogWriter(const EventLog& from, std::string_view left_out, Append append)
-    : from_(from),
-      append_(std::move(append)),
-      chunk_(from.header().compact ? format::EventForm::kCompact : format::EventForm::kFull,
-             [&from](uint64_t address) { return from.address_of(address); }) {
+    : from_(from), left_out_text_(left_out), append_(std::move(append)), chunk_(new_chunk()) {
+  append_head();
+}
+
+ChunkWriter LogWriter::new_chunk() const {
+  return ChunkWriter(
+      from_.header().compact ? format::EventForm::kCompact : format::EventForm::kFull,
+      [this](uint64_t address) { return from_.address_of(address); });
+}
+
+void LogWriter::append_head(const std::string& before) {
   Column head;
-  head.put_raw(from.head());
-  head.put_text(format::kEventsLeftOut);
-  head.put_text(left_out);
+  head.put_raw(from_.head());
+  for (const auto& [key, value] : {std::pair(format::kEventsLeftOut, left_out_text_),
+                                   std::pair(format::kEventsBefore, before)}) {
+    if (value.empty()) continue;
+    head.put_text(key);
+    head.put_text(value);
+  }
   append_(std::string(head.bytes()));
+}
+
+void LogWriter::begin_file(absl::FunctionRef<void()> open_next) {
+  Event event;
+  event.kind = Kind::kEnd;
+  event.number = static_cast<uint64_t>(EndReason::kContinued);
+  event.time = now();
+  write(event);
+  flush();
+  open_next();
+  chunk_ = new_chunk();
+  for (auto* marked : {&modules_, &stacks_, &threads_}) marked->clear();
+  python_.clear();
+  made_.clear();
+  append_head(before_text(state_->before(now())));
+  std::vector<std::pair<uint64_t, LiveBlock>> live;
+  state_->blocks().for_each(
+      [&](uint64_t address, const LiveBlock& block) { live.emplace_back(address, block); });
+  std::sort(live.begin(), live.end(),
+            [](const auto& a, const auto& b) { return a.second.id < b.second.id; });
+  for (const auto& [address, block] : live) {
+    event = {.kind = Kind::kInherited,
+             .call = block.call,
+             .thread = block.thread,
+             .stack = block.stack,
+             .time = now(),
+             .address = address,
+             .requested = block.requested,
+             .usable = block.usable,
+             .number = block.time};
+    write(event);
+  }
+  state_->blocks().for_each_moving([&](uint32_t thread, uint64_t address) {
+    event = {.kind = Kind::kReallocBegin, .thread = thread, .time = now(), .address = address};
+    write(event);
+  });
+  left_out_ = state_->sums();
+  flush();
 }
 
 // Returns what stands for the frame of a Python function. The one in `from_` is not known any more.
@@ -98,6 +147,13 @@ void LogWriter::define_thread(uint32_t number) {
 
 void LogWriter::put(const Event& event) {
   if (event.kind == Kind::kLeftOut) return add(*event.left_out);
+  if (state_ != nullptr) state_->apply(event);
+  write(event);
+}
+
+uint64_t LogWriter::now() const { return from_.header().started + steps_ * format::kEventTimeStep; }
+
+void LogWriter::write(const Event& event) {
   define_stack(event.stack);
   define_thread(event.thread);
   steps_ = std::max(steps_, (event.time - from_.header().started) / format::kEventTimeStep);
@@ -114,26 +170,12 @@ void LogWriter::count_allocation(uint32_t stack, uint64_t bytes) {
 }
 
 void LogWriter::count_free(uint32_t stack, uint64_t bytes, uint64_t lifetime) {
-  LeftOut one;
-  one.stack = stack;
-  one.frees = 1;
-  one.freed = bytes;
-  one.short_lived = lifetime <= kShortLived ? 1 : 0;
-  one.lifetime = one.shortest = one.longest = lifetime;
-  add(one);
+  add(ended_block(stack, bytes, lifetime));
 }
 
 void LogWriter::add(const LeftOut& more) {
-  LeftOut& sum = left_out_[more.stack];
-  sum.stack = more.stack;
-  sum.allocations += more.allocations;
-  sum.allocated += more.allocated;
-  sum.frees += more.frees;
-  sum.freed += more.freed;
-  sum.short_lived += more.short_lived;
-  sum.lifetime += more.lifetime;
-  sum.shortest = std::min(sum.shortest, more.shortest);
-  sum.longest = std::max(sum.longest, more.longest);
+  add_left_out(left_out_[more.stack], more);
+  if (state_ != nullptr) state_->count(more);
 }
 
 void LogWriter::flush() {
@@ -152,8 +194,9 @@ void LogWriter::append_left_out() {
   out.put(left_out_.size());
   for (const auto& [stack, one] : left_out_) {
     out.put(stack);
-    for (const uint64_t value : {one.allocations, one.allocated, one.frees, one.freed,
-                                 one.short_lived, one.lifetime, one.shortest, one.longest}) {
+    for (const uint64_t value :
+         {one.allocations, one.allocated, one.frees, one.freed, one.short_lived, one.lifetime,
+          one.shortest, one.longest, one.temporary}) {
       out.put(value);
     }
   }

@@ -3,15 +3,18 @@
 
 #include <absl/container/btree_map.h>
 #include <absl/container/flat_hash_set.h>
+#include <absl/functional/function_ref.h>
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "model/events/chunk_writer.h"
 #include "model/events/event_log.h"
+#include "model/events/log_state.h"
 
 namespace mtrace::events {
 
@@ -23,6 +26,10 @@ class LogWriter {
   // frame each time. Both must outlive this.
   LogWriter(const EventLog& from, std::string_view left_out, Append append);
 
+  // From now on begin_file() may be called: keeps what lives, some 100 bytes a block.
+  void keep_state() { state_ = std::make_unique<LogState>(); }
+  // Ends the file and, after `open_next`, begins another one: with what lives and the sums so far.
+  void begin_file(absl::FunctionRef<void()> open_next);
   // Writes an event that `from` has met. Times must not decrease.
   void put(const Event& event);
   // Counts blocks that are not written; lives are in nanoseconds.
@@ -36,11 +43,17 @@ class LogWriter {
   void define_made(const profile::Frame& frame);
   void define_stack(uint32_t number);
   void define_thread(uint32_t number);
+  ChunkWriter new_chunk() const;
+  void append_head(const std::string& before = "");
+  uint64_t now() const;  // the time of the last event
+  void write(const Event& event);
   void add(const LeftOut& more);
   void append_left_out();
 
   const EventLog& from_;
+  std::string left_out_text_;
   Append append_;
+  std::unique_ptr<LogState> state_;
   ChunkWriter chunk_;
   std::vector<bool> modules_;                      // defined; so are stacks and threads
   absl::btree_map<std::string, uint64_t> python_;  // what stands for a function and its line

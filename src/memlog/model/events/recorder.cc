@@ -27,8 +27,8 @@
 #include "format/memlog.h"
 #include "format/python.h"
 #include "model/events/chunk_writer.h"
-#include "model/events/culler.h"
 #include "model/events/log_file.h"
+#include "model/events/rewritten_log.h"
 #include "model/events/ring_reader.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -41,8 +41,8 @@ using format::EventRecord;
 using format::EventRingHeader;
 using format::EventsState;
 
-constexpr uint64_t kSettling = 50'000;      // nanoseconds, see doc/events.md, "Order"
-constexpr uint64_t kFlush = 500'000'000;    // between chunks, while there are events
+constexpr uint64_t kSettling = 50'000;    // nanoseconds, see doc/events.md, "Order"
+constexpr uint64_t kFlush = 500'000'000;  // between chunks, while there are events
 constexpr uint64_t kCompactFlush = 2 * kFlush;
 constexpr uint64_t kMemory = 100'000'000;   // between two looks at the resident memory
 constexpr uint64_t kThreads = 500'000'000;  // and at the threads
@@ -114,13 +114,12 @@ class Recorder {
         clock_(header_),
         file_(util::array_text(header_.place), util::array_text(header_.name), header_.pid),
         process_(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0))),
-        // What is left out is decided by addresses; the rest is made compact then.
-        chunk_(header_.compact != 0 && header_.cull == 0 ? format::EventForm::kCompact
-                                                         : format::EventForm::kFull) {
-    if (header_.cull != 0) {
-      culled_.emplace(header_.cull,
-                      [this](std::string content) { file_.append(std::move(content)); });
-    }
+        // A log that is rewritten is made compact then.
+        chunk_(header_.compact != 0 && header_.cull == 0 && header_.most_bytes == 0
+                   ? format::EventForm::kCompact
+                   : format::EventForm::kFull) {
+    const RewriteWish wish = {header_.cull, header_.most_bytes, std::max(header_.files, 1u)};
+    if (wish.any()) rewritten_.emplace(wish, file_);
     write_head();
     store(header_.writer, static_cast<uint32_t>(::getpid()));
     const std::string& path = file_.path();
@@ -219,7 +218,7 @@ class Recorder {
   }
 
   void append(std::string content) {
-    culled_ ? culled_->take(std::move(content)) : file_.append(std::move(content));
+    rewritten_ ? rewritten_->take(std::move(content)) : file_.append(std::move(content));
   }
 
   // By its end, or because it has said that nothing follows.
@@ -530,7 +529,7 @@ class Recorder {
     for (uint32_t i = 1; i <= threads_.size(); ++i) end_thread(i);
     put(Kind::kEnd, 0, killed_ ? 1 : end_number(load(header_.state)));
     flush(now_of(CLOCK_MONOTONIC));
-    if (culled_) culled_->finish();
+    if (rewritten_) rewritten_->finish();
     if (const int error = file_.finish()) return fail(error);
     store(header_.done, 1u);
     tell();
@@ -556,7 +555,7 @@ class Recorder {
   uint32_t pid_;
   StampClock clock_;
   LogFile file_;
-  std::optional<CulledLog> culled_;
+  std::optional<RewrittenLog> rewritten_;
   util::Descriptor process_;
   ChunkWriter chunk_;
   std::vector<RingState> rings_;

@@ -59,7 +59,18 @@ struct Totals {
 // Replays a log from its beginning.
 class Replay {
  public:
-  Replay(const std::string& path, const BlockSelection* chosen) : log_(path), chosen_(chosen) {}
+  Replay(const std::string& path, const BlockSelection* chosen) : log_(path), chosen_(chosen) {
+    const BeforeFile& before = log_.header().before;
+    is_continued_ = before.began != 0;
+    if (!is_continued_ || chosen != nullptr) return;
+    peak_ = {before.peak_bytes, before.peak_blocks};
+    peak_time_ = before.peak_time;
+    reports_ = before.reports;
+    lost_ = before.lost;
+    unknown_frees_ = before.unknown_frees;
+    resident_ = before.resident;
+    calls_ = before.calls;
+  }
 
   // Up to the moment, or to event number `most`.
   void run(const Moment& moment, uint64_t most) {
@@ -109,6 +120,7 @@ class Replay {
       counts->frees += one.frees;
       counts->freed += one.freed;
       counts->short_lived += one.short_lived;
+      counts->temporary += one.temporary;
       counts->lifetime += one.lifetime;
       counts->shortest = std::min(counts->shortest, one.shortest);
       counts->longest = std::max(counts->longest, one.longest);
@@ -122,6 +134,8 @@ class Replay {
     }
     blocks_.expect(log_);
     BlockChange change = blocks_.apply(event);
+    // What an older file of the log allocated was allocated by this process.
+    if (is_continued_) change.begun |= std::exchange(change.inherited, false);
     if (chosen_ != nullptr) {
       change.ended = change.ended && chosen_->holds(change.old.id);
       const bool fresh = chosen_->holds(change.fresh.id);
@@ -167,6 +181,7 @@ class Replay {
 
   EventLog log_;
   const BlockSelection* chosen_;  // null: all
+  bool is_continued_ = false;     // the log has older files
   LiveBlocks blocks_;
   std::vector<Counts> stacks_;
   std::vector<uint64_t> calls_ = std::vector<uint64_t>(format::kEventCalls);
@@ -250,6 +265,10 @@ class Text : private profile::MemlogText {
          util::escaped(log_.path().substr(log_.path().rfind('/') + 1), ""));
     if (!filter_.empty()) {
       line("# {}: only blocks that pass: {}", format::kKeyNote, util::escaped(filter_, ""));
+    }
+    if (const uint64_t began = log_.header().before.began; began != 0) {
+      line("# {}: the log has the events from {} on; of those before, the sums", format::kKeyNote,
+           util::time_text(began));
     }
     if (!log_.missing_inheritance().empty()) {
       line("# {}: {}", format::kKeyNote, log_.missing_inheritance());

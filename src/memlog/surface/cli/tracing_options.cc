@@ -160,6 +160,23 @@ RunOptions read_run_options(const Arguments& arguments) {
     if (!arguments.has("--events")) throw UsageError(command + ": --cull needs --events");
     options.settings.push_back(fmt::format("MTRACE_EVENTS_CULL_MS={}", *cull));
   }
+  if (arguments.has("--events-max")) {
+    constexpr uint64_t kLeast = 1 << 20;
+    const auto most = text::read_size(arguments.value("--events-max"));
+    if (!most || *most < kLeast) {
+      throw UsageError(fmt::format("{}: --events-max {} is not a size from 1M, like 1G", command,
+                                   arguments.value("--events-max")));
+    }
+    if (!arguments.has("--events")) throw UsageError(command + ": --events-max needs --events");
+    options.settings.push_back(fmt::format("MTRACE_EVENTS_MAX={}", *most));
+  }
+  if (arguments.has("--events-files")) {
+    if (!arguments.has("--events-max")) {
+      throw UsageError(command + ": --events-files needs --events-max");
+    }
+    options.settings.push_back(
+        fmt::format("MTRACE_EVENTS_FILES={}", arguments.number("--events-files", 2, 1, 1000)));
+  }
   if (arguments.has("--events") && arguments.has("--sample")) {
     throw UsageError(command + ": --events records every block: leave --sample out");
   }
@@ -226,6 +243,13 @@ Manual run_manual() {
        {"--events=full", "", "",
         R"(The same with the address of each block and times in steps of 100 ns: for --address,
         lifetimes of microseconds, fragmentation. The log is several times as large.)"},
+       {"--events-max", "", "SIZE",
+        R"(With --events: keep only the newest files of the log, so that they take about SIZE
+        together: 100M, 1G. Each file begins with the blocks that live and with the sums of all
+        before, so that what it says of totals is right.)"},
+       {"--events-files", "", "N",
+        R"(With --events-max: the number of files, default 2. The newest is PROGRAM-PID.events,
+        older ones have .1, .2 and so on behind their names.)"},
        {"--events-drop", "", "",
         R"(With --events: lose events rather than have the program wait for the disk, and count
         them.)"},

@@ -154,7 +154,8 @@ const Command& attach_command() {
       {"attach", "start tracing running processes", "[OPTION]... PID|NAME...", kAttachHelp,
        with_run_options(
            {"--keep", "--output", "--depth", "--signal", "--sample", "--events", "--events=full",
-            "--events-drop", "--free-stacks", "--cull", "--compress"},
+            "--events-max", "--events-files", "--events-drop", "--free-stacks", "--cull",
+            "--compress"},
            {{"--every", "-e", "TIME",
              R"(Ask for a report at this interval, until the processes end or memlog is interrupted:
              500ms, 10s, 5min (a number alone: seconds).)"},

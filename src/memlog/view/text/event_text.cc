@@ -16,7 +16,7 @@ using events::Kind;
 
 namespace {
 
-constexpr const char* kEndings[] = {"exit", "killed", "exec", "detached"};
+constexpr const char* kEndings[] = {"exit", "killed", "exec", "detached", "continued"};
 
 const char* ending(const Event& event) {
   return kEndings[event.number < std::size(kEndings) ? event.number : 0];

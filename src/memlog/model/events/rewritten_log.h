@@ -1,0 +1,47 @@
+// A log that is being written, without the blocks that live shorter than a time, or in several
+// files.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "model/events/culler.h"
+#include "model/events/event_log.h"
+#include "model/events/log_file.h"
+#include "model/events/log_writer.h"
+
+namespace mtrace::events {
+
+struct RewriteWish {
+  uint64_t cull = 0;        // milliseconds; 0: all blocks stay
+  uint64_t most_bytes = 0;  // of the files together; 0: any number
+  uint32_t files = 1;       // the newest that are kept
+
+  bool any() const { return cull != 0 || most_bytes != 0; }
+};
+
+class RewrittenLog {
+ public:
+  // `file` must outlive this.
+  RewrittenLog(const RewriteWish& wish, LogFile& file) : wish_(wish), file_(file) {}
+
+  // Takes the content of the next frame of the whole log; the first is the header.
+  void take(std::string content);
+  // After the last frame.
+  void finish();
+
+ private:
+  void begin();
+
+  RewriteWish wish_;
+  LogFile& file_;
+  uint64_t begun_with_ = 0;           // bytes of the file when it had what lives
+  MadeContents* contents_ = nullptr;  // of log_
+  std::unique_ptr<EventLog> log_;
+  std::unique_ptr<LogWriter> writer_;
+  std::unique_ptr<Culler> culler_;
+};
+
+}  // namespace mtrace::events
