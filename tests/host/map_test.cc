@@ -323,6 +323,45 @@ TEST_F(MapTest, TellsRegionsApart) {
   EXPECT_TRUE(process.wait().exited(0));
 }
 
+// Of a mapping that the kernel has made of three, each part is what the program made it.
+TEST_F(MapTest, CutsWhatTheKernelHasMerged) {
+  for (const char* mmaps : {"0", "1"}) {
+    SCOPED_TRACE(mmaps);
+    Command command = layout(0);
+    command.argv = {program("merged_mappings")};
+    command.env["MTRACE_MMAP"] = mmaps;
+    Process process(std::move(command));
+    uint64_t below = 0;
+    const std::string told = process.read_until("ready").at(0);
+    ASSERT_EQ(sscanf(told.c_str(), "0x%lx", &below), 1) << told;
+    wait_until_blocked(process.pid(), SYS_read);
+    const uint64_t block = below + (3 << 20);
+    const uint64_t above = block + (5124 << 10);
+    const std::string maps = read_file("/proc/" + std::to_string(process.pid()) + "/maps");
+    ASSERT_NE(maps.find(fmt::format("{:x}-{:x} rw-p", below, above + (2 << 20))), std::string::npos)
+        << maps;
+    const json answer = map_of(process.pid());
+    std::map<std::string, std::string> found;
+    for (const json& region : answer["regions"]) {
+      found[region["address"]] =
+          fmt::format("{} {} KiB {} pages {} dirty", region["kind"].get<std::string>(),
+                      region["size_bytes"].get<uint64_t>() / 1024,
+                      region["resident_bytes"].get<uint64_t>() / kPage,
+                      region["dirty_bytes"].get<uint64_t>() / kPage);
+    }
+    const auto at = [&](uint64_t address) { return found[fmt::format("0x{:x}", address)]; };
+    EXPECT_EQ(at(below), "anonymous 3072 KiB 50 pages 50 dirty") << answer["regions"];
+    EXPECT_EQ(at(block), "large_block 5124 KiB 100 pages 100 dirty") << answer["regions"];
+    EXPECT_EQ(at(above), "anonymous 2048 KiB 30 pages 30 dirty") << answer["regions"];
+    for (const json& kind : answer["kinds"]) {
+      if (kind["kind"] != "large_block") continue;
+      EXPECT_EQ(kind["size_bytes"], 5124 << 10);
+    }
+    process.close_input();
+    EXPECT_TRUE(process.wait().exited(0));
+  }
+}
+
 // A cell of the picture is a page here: these have few.
 TEST_F(MapTest, PictureHasEachPageInTheColourOfItsOwner) {
   Process process(layout(7));

@@ -56,6 +56,50 @@ std::vector<process::Range> extents_of(process::Range heap,
   return extents;
 }
 
+// What malloc has mapped for a block that begins 16 bytes behind a page's beginning, by its chunk's
+// header (malloc/malloc.c, struct malloc_chunk). Empty: the block has no mapping of its own.
+process::Range mapped_for(const HeapBlock& block, process::PageMap& pages) {
+  constexpr uint64_t kMapped = 2;
+  constexpr uint64_t kFlags = 7;
+  uint64_t head[2] = {};  // bytes that alignment left before it; size and flags
+  const uint64_t begin = block.address - sizeof head;
+  if (begin % kPage != 0 || block.size < kPage || !pages.read_filled(begin, head, sizeof head)) {
+    return {};
+  }
+  const uint64_t size = head[1] & ~kFlags;
+  const bool whole = size % kPage == 0 && size >= block.size + sizeof head;
+  return head[0] == 0 && (head[1] & kMapped) != 0 && whole ? process::Range{begin, begin + size}
+                                                           : process::Range{};
+}
+
+uint64_t bytes_in(const process::Mapping& mapping, process::PageMap::Pages which,
+                  process::PageMap& pages) {
+  std::vector<process::Range> found;
+  if (!pages.find(mapping, which, found)) return 0;
+  return resident_between(found, mapping.begin, mapping.end);
+}
+
+// Takes what lies before `end` off the mapping. Its dirty and huge pages, which the kernel counts
+// in the whole only, are shared out as the resident ones. No sum changes.
+process::Mapping split_off(process::Mapping& rest, uint64_t end, process::PageMap& pages) {
+  using process::Mapping;
+  Mapping head = rest;
+  head.end = rest.begin = end;
+  head.resident =
+      std::min(bytes_in(head, process::PageMap::Pages::kResident, pages), rest.resident);
+  const uint64_t filled = bytes_in(head, process::PageMap::Pages::kFilled, pages);
+  head.swapped = std::min(filled - std::min(filled, head.resident), rest.swapped);
+  const uint64_t all = std::max(rest.resident / kPage, uint64_t{1});
+  for (uint64_t Mapping::*number : {&Mapping::dirty, &Mapping::huge}) {
+    head.*number = rest.*number / kPage * (head.resident / kPage) / all * kPage;
+  }
+  for (uint64_t Mapping::*number :
+       {&Mapping::resident, &Mapping::swapped, &Mapping::dirty, &Mapping::huge}) {
+    rest.*number -= head.*number;
+  }
+  return head;
+}
+
 HeapPages pages_of(process::Range extent, const std::vector<process::Range>& resident,
                    uint64_t header) {
   HeapPages pages = {extent.begin, std::vector<bool>((extent.end - extent.begin) / kPage), header};
@@ -75,6 +119,9 @@ AddressSpace::AddressSpace(pid_t pid, ledger::LedgerFile& ledger) {
     throw std::runtime_error(fmt::format("{}: cannot read its mappings: {}", pid,
                                          map ? "it has ended" : std::strerror(errno)));
   }
+  read_blocks(ledger);
+  process::PageMap pages(pid);
+  cut_mappings(*map, pages);
   const std::vector<RegionKind> kinds = process::region_kinds(pid, *map);
   const std::vector<process::OwnMapping> own = process::own_mappings(pid, ledger);
   for (size_t i = 0; i < map->size(); ++i) {
@@ -87,9 +134,7 @@ AddressSpace::AddressSpace(pid_t pid, ledger::LedgerFile& ledger) {
     if (mapper != own.end() && mapper->begin < region.mapping.end) region.mapper = mapper->stack;
     regions_.push_back(std::move(region));
   }
-  read_blocks(ledger);
   assign_blocks();
-  process::PageMap pages(pid);
   look_for_chunks(pages);
   look_at_pages(pid, pages);
 }
@@ -101,6 +146,35 @@ void AddressSpace::read_blocks(ledger::LedgerFile& ledger) {
   });
   std::sort(blocks_.begin(), blocks_.end(),
             [](const HeapBlock& a, const HeapBlock& b) { return a.address < b.address; });
+}
+
+// The kernel makes one mapping of neighbours that are alike. Cuts such ones where large blocks of
+// malloc begin and end, but not between two of them.
+void AddressSpace::cut_mappings(std::vector<process::Mapping>& map, process::PageMap& pages) const {
+  constexpr uint64_t kMostRead = uint64_t{64} << 30;  // page by page that takes a second
+  std::vector<process::Mapping> parts;
+  auto block = blocks_.begin();
+  for (process::Mapping& mapping : map) {
+    const bool anonymous = mapping.path.empty() && mapping.writable && !mapping.shared;
+    const bool quick =
+        pages.way() == process::PageMap::Way::kScan || mapping.end - mapping.begin <= kMostRead;
+    std::vector<process::Range> large;
+    for (; block != blocks_.end() && block->address < mapping.end; ++block) {
+      if (!anonymous || !quick || block->address < mapping.begin) continue;
+      const process::Range found = mapped_for(*block, pages);
+      if (found.begin >= mapping.begin && found.end <= mapping.end && found.end != 0) {
+        process::append_range(large, found);
+      }
+    }
+    for (const process::Range& one : large) {
+      for (const uint64_t at : {one.begin, one.end}) {
+        if (at <= mapping.begin || at >= mapping.end) continue;
+        parts.push_back(split_off(mapping, at, pages));
+      }
+    }
+    parts.push_back(std::move(mapping));
+  }
+  map = std::move(parts);
 }
 
 // A block that malloc has mapped begins 16 bytes behind a page's beginning. Other blocks in

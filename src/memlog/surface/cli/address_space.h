@@ -69,6 +69,7 @@ class AddressSpace {
 
  private:
   void read_blocks(ledger::LedgerFile& ledger);
+  void cut_mappings(std::vector<process::Mapping>& map, process::PageMap& pages) const;
   void assign_blocks();
   void look_at_pages(pid_t pid, process::PageMap& pages);
   void look_at_arenas(process::PageMap& pages);
