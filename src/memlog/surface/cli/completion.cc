@@ -29,7 +29,7 @@ enum class Words {
 Words operands_of(const std::string& command) {
   if (command == "run") return Words::kProgram;
   for (const char* of_processes :
-       {"report", "status", "attach", "detach", "top", "expire", "unreachable", "serve"}) {
+       {"report", "status", "attach", "detach", "top", "expire", "unreachable", "heap", "serve"}) {
     if (command == of_processes) return Words::kProcesses;
   }
   if (command == "map") return Words::kProcessesOrMemlogs;

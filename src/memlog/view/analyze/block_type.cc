@@ -68,6 +68,15 @@ std::string_view element_of(std::string_view name) {
 
 std::string text_of(std::string_view type) { return short_name(std::string(type)); }
 
+std::string node_of(std::string_view element) {
+  for (const Node& node : kNodes) {
+    if (!element.starts_with(node.type)) continue;
+    return std::string(node.before) + text_of(argument(element, node.type.size())) +
+           std::string(node.after);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string block_type(const std::vector<profile::Frame>& frames, size_t last) {
@@ -85,13 +94,15 @@ std::string block_type(const std::vector<profile::Frame>& frames, size_t last) {
     if (!element.empty()) continue;
     element = element_of(name);
     if (element.starts_with(kBuckets)) return "hash buckets";
-    for (const Node& node : kNodes) {
-      if (!element.starts_with(node.type)) continue;
-      return std::string(node.before) + text_of(argument(element, node.type.size())) +
-             std::string(node.after);
-    }
+    const std::string node = node_of(element);
+    if (!node.empty()) return node;
   }
   return text_of(element);
+}
+
+std::string class_type(const std::string& name) {
+  const std::string node = node_of(name);
+  return node.empty() ? short_name(name) : node;
 }
 
 }  // namespace mtrace::analyze

@@ -14,4 +14,7 @@ namespace mtrace::analyze {
 // first; empty: they do not tell.
 std::string block_type(const std::vector<profile::Frame>& frames, size_t last);
 
+// Returns what a block is that begins with an object of this class.
+std::string class_type(const std::string& name);
+
 }  // namespace mtrace::analyze

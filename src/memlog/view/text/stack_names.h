@@ -25,9 +25,10 @@ class StackNames {
   StackNames(symbols::SearchPath where, analyze::ResponsiblePointer responsible)
       : StackNames(std::make_shared<symbols::Symbolizer>(std::move(where)),
                    std::move(responsible)) {}
-  // For several processes, which have most of their modules in common.
-  StackNames(std::shared_ptr<symbols::Symbolizer> resolver, analyze::ResponsiblePointer responsible)
-      : resolver_(std::move(resolver)), groups_(analyze::GroupBy::kFunction, responsible) {
+  // For several processes, which have most of their modules in common. `by`: what makes a group.
+  StackNames(std::shared_ptr<symbols::Symbolizer> resolver, analyze::ResponsiblePointer responsible,
+             analyze::GroupBy by = analyze::GroupBy::kFunction)
+      : resolver_(std::move(resolver)), groups_(by, responsible) {
     folded_.responsible = std::move(responsible);
   }
 

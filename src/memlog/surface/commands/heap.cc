@@ -1,0 +1,185 @@
+// memlog heap: the live blocks of a running process by type.
+#include <absl/container/flat_hash_map.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "model/ledger/ledger_state.h"
+#include "model/symbols/symbolizer.h"
+#include "process/inspect/object_classes.h"
+#include "surface/cli/command.h"
+#include "surface/cli/process_operands.h"
+#include "surface/cli/report_options.h"
+#include "util/text.h"
+#include "view/analyze/block_type.h"
+#include "view/json/stack.h"
+#include "view/text/stack_names.h"
+#include "view/text/style.h"
+
+namespace mtrace::cli {
+namespace {
+
+constexpr char kHeapHelp[] = R"(
+Counts the live blocks of a running process by type, those with most bytes first:
+
+  class      of the C++ object at a block's beginning, if that has a
+             virtual table; also in a stripped program
+  container  or else what the standard library's functions in the stack
+             tell, as memlog show --group-by type: std::vector<int>
+  function   of other blocks the responsible one: "in FUNCTION"
+
+The process is not stopped. What it allocates or frees meanwhile may be missing. Needs a ledger,
+which memlog run makes the process keep. With --attach, memlog first attaches to a process that is
+not traced, and counts only blocks allocated from then on.
+)";
+
+constexpr std::string_view kPlain = "in ";  // before the function (view/analyze/groups.h)
+
+struct HeapRow {
+  std::string type;
+  uint64_t bytes = 0;
+  uint64_t blocks = 0;
+
+  void add(uint64_t size) {
+    bytes += size;
+    ++blocks;
+  }
+  void add(const HeapRow& more) {
+    bytes += more.bytes;
+    blocks += more.blocks;
+  }
+};
+
+class HeapAnswer {
+ public:
+  HeapAnswer(const Arguments& arguments, const WatchedProcess& target)
+      : file_(target.ledger()),
+        names_(std::make_shared<symbols::Symbolizer>(search_path(arguments)),
+               read_responsible("heap", arguments), analyze::GroupBy::kType),
+        limit_(static_cast<size_t>(arguments.number("--limit", 20, 0, 1000000000))) {
+    std::map<uint32_t, HeapRow> others;  // without a class, by stack
+    std::map<std::string, HeapRow> types;
+    read_blocks(target.pid(), types, others);
+    std::vector<const ledger::LedgerStackState*> stacks;
+    for (const auto& [stack, row] : others) stacks.push_back(known_->find(stack));
+    names_.learn(file_, known_->state(), stacks);
+    for (const auto& [stack, row] : others) {
+      const std::string& type = names_.group(names_.group_of(*known_->find(stack))).name;
+      types[type].add(row);
+    }
+    for (auto& [type, row] : types) {
+      row.type = type;
+      total_.add(row);
+      rows_.push_back(std::move(row));
+    }
+    std::stable_sort(rows_.begin(), rows_.end(),
+                     [](const HeapRow& a, const HeapRow& b) { return a.bytes > b.bytes; });
+  }
+
+  std::string text(const text::Style& style) const {
+    std::string out =
+        fmt::format("{} ({}): {} live bytes in {}\n\n", name(), file_.header().pid,
+                    util::grouped(total_.bytes), text::count_text(total_.blocks, "block"));
+    if (file_.header().sampled != 0) {
+      out +=
+          text::remark("the process records a sample of its blocks: only these are counted", style);
+    }
+    out +=
+        text::coloured(fmt::format("{:>15} {:>12}  type\n", "bytes", "blocks"), text::kBold, style);
+    for (size_t i = 0; i < shown(); ++i) {
+      out += fmt::format("{:>15} {:>12}  {}\n", util::grouped(rows_[i].bytes),
+                         util::grouped(rows_[i].blocks), text::plain(rows_[i].type));
+    }
+    if (shown() == rows_.size()) return out;
+    return out + fmt::format("{:>28}  {}: --limit 0 shows them\n", "",
+                             text::count_text(rows_.size() - shown(), "more type"));
+  }
+
+  std::string json() const {
+    json::Value out = json::answer("heap");
+    out["pid"] = file_.header().pid;
+    out["name"] = json::plain(util::array_text(file_.header().name));
+    out["bytes"] = total_.bytes;
+    out["blocks"] = total_.blocks;
+    json::Value types = json::Value::array();
+    for (size_t i = 0; i < shown(); ++i) {
+      const HeapRow& row = rows_[i];
+      const bool plain = row.type.starts_with(kPlain);
+      types.push_back(
+          {{plain ? "function" : "type", json::plain(row.type.substr(plain ? kPlain.size() : 0))},
+           {"bytes", row.bytes},
+           {"blocks", row.blocks}});
+    }
+    out["types"] = types;
+    return json::text(out);
+  }
+
+ private:
+  // The blocks first: then the ledger has all of their stacks.
+  void read_blocks(pid_t pid, std::map<std::string, HeapRow>& types,
+                   std::map<uint32_t, HeapRow>& others) {
+    std::vector<ledger::LedgerBlock> blocks;
+    file_.refresh();
+    ledger::each_block(file_, [&](const ledger::LedgerBlock& block) { blocks.push_back(block); });
+    std::sort(blocks.begin(), blocks.end(),
+              [](const auto& a, const auto& b) { return a.address < b.address; });
+    known_.emplace(file_);
+    process::ObjectClasses classes(pid);
+    absl::flat_hash_map<std::string, HeapRow> found;
+    for (const ledger::LedgerBlock& block : blocks) {
+      const ledger::LedgerStackState* stack = known_->find(block.stack);
+      if (stack == nullptr || stack->kind != 0) continue;  // 0: heap
+      const std::string& name = classes.at(block.address, block.size);
+      (name.empty() ? others[block.stack] : found[name]).add(block.size);
+    }
+    for (const auto& [name, row] : found) types[analyze::class_type(name)].add(row);
+  }
+  std::string name() const { return text::plain(util::array_text(file_.header().name)); }
+  size_t shown() const { return limit_ == 0 ? rows_.size() : std::min(limit_, rows_.size()); }
+
+  ledger::LedgerFile& file_;
+  std::optional<ledger::KnownLedger> known_;
+  text::StackNames names_;
+  size_t limit_;
+  std::vector<HeapRow> rows_;
+  HeapRow total_;
+};
+
+int run_heap(const Arguments& arguments, const Streams& streams) {
+  if (arguments.operands().size() != 1) throw UsageError(arguments.lacking("give one process"));
+  const WatchedProcess target(arguments, streams);
+  const HeapAnswer answer(arguments, target);
+  print(streams,
+        arguments.has("--json") ? answer.json() : answer.text(read_style(arguments, streams)));
+  return kGood;
+}
+
+}  // namespace
+
+const Command& heap_command() {
+  static const Command command = {
+      {"heap",
+       "count the live blocks of a running process by type",
+       "[OPTION]... PID|NAME",
+       kHeapHelp,
+       {{"--limit", "-n", "N", "Show N types; 0: all. Default 20."},
+        kJsonOption,
+        kColorOption,
+        kLibraryOption,
+        kOwnOption,
+        kAttachOption,
+        kSysrootOption,
+        kSymbolsOption},
+       R"(0: done; 1: the process does not exist, its ledger or its memory cannot be read, or memlog
+       cannot attach to it; 2: wrong command line.)",
+       R"(  memlog heap app
+  memlog heap --json -n 0 4711 | jq '.types[] | select(.type == "app::Session")'
+)"},
+      run_heap};
+  return command;
+}
+
+}  // namespace mtrace::cli

@@ -1,0 +1,107 @@
+// memlog heap: live blocks by type.
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+using nlohmann::json;
+
+class HeapTest : public HostTest {
+ protected:
+  struct Answer {
+    json all;
+    std::multiset<std::string> found;  // "BYTES BLOCKS TYPE"
+    std::multiset<std::string> told;   // by the program
+  };
+  // Of the program, compiled with these flags.
+  Answer look(std::vector<std::string> flags) {
+    const std::string path = temp() + "/heap_types";
+    flags.insert(flags.begin(), {"/usr/bin/g++", "-std=c++20", "-fno-builtin", "-o", path,
+                                 source_dir() + "/tests/programs/heap_types.cc"});
+    const Result compiled = run(plain(flags));
+    EXPECT_TRUE(compiled.exited(0)) << compiled.err;
+    Command command = traced({path});
+    command.env["MTRACE_LEDGER"] = temp() + "/";
+    Process process(command);
+    Answer answer;
+    for (const std::string& line : process.read_until("ready")) answer.told.insert(line);
+    wait_until_blocked(process.pid(), SYS_read);
+    const std::string pid = std::to_string(process.pid());
+    const Result result = run(plain({memlog_tool(), "heap", "--json", "-n", "0", pid}));
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    answer.all = json::parse(result.out);
+    for (const json& one : answer.all["types"]) {
+      const std::string type = one.contains("type") ? one["type"].get<std::string>()
+                                                    : "in " + one["function"].get<std::string>();
+      answer.found.insert(one["bytes"].dump() + ' ' + one["blocks"].dump() + ' ' + type);
+    }
+    const Result text = run(plain({memlog_tool(), "heap", "-n", "1", pid}));
+    EXPECT_TRUE(text.exited(0)) << text.err;
+    text_ = text.out;
+    process.close_input();
+    EXPECT_TRUE(process.wait().exited(0));
+    return answer;
+  }
+  // What was told and not found: of objects with a virtual table, and of others.
+  static std::string missing(const Answer& answer, bool classes, bool others) {
+    std::string out;
+    for (const std::string& line : answer.told) {
+      const size_t at = line.find(" class ");
+      const bool is_class = at != std::string::npos;
+      const std::string wanted = is_class ? line.substr(0, at) + line.substr(at + 6) : line;
+      if ((is_class ? classes : others) && !answer.found.contains(wanted)) out += wanted + '\n';
+    }
+    return out;
+  }
+  static long types_in(const json& all) {
+    return std::count_if(all["types"].begin(), all["types"].end(),
+                         [](const json& one) { return one.contains("type"); });
+  }
+  std::string text_;  // the same, the first type
+};
+
+TEST_F(HeapTest, CountsClassesContainersAndTheRest) {
+  const Answer answer = look({"-g"});
+  EXPECT_EQ(answer.told.size(), 7u);
+  EXPECT_EQ(missing(answer, true, true), "") << answer.all;
+  uint64_t bytes = 0;
+  uint64_t blocks = 0;
+  uint64_t least = UINT64_MAX;
+  for (const json& one : answer.all["types"]) {
+    bytes += one["bytes"].get<uint64_t>();
+    blocks += one["blocks"].get<uint64_t>();
+    EXPECT_LE(one["bytes"], least);
+    least = one["bytes"];
+  }
+  EXPECT_EQ(answer.all["bytes"], bytes);
+  EXPECT_EQ(answer.all["blocks"], blocks);
+  EXPECT_NE(text_.find("\n          bytes       blocks  type\n"), std::string::npos) << text_;
+  EXPECT_NE(text_.find(" more types: --limit 0 shows them\n"), std::string::npos) << text_;
+}
+
+// Type information says it without any symbol; copies of tables are the program's.
+TEST_F(HeapTest, ClassesOfAStrippedProgram) {
+  for (const char* position : {"-pie", "-no-pie"}) {
+    const Answer answer = look({"-s", "-O2", position});
+    EXPECT_EQ(missing(answer, true, false), "") << position << answer.all;
+    EXPECT_EQ(types_in(answer.all), 4) << answer.all;
+  }
+}
+
+// Symbols say it without type information.
+TEST_F(HeapTest, ClassesWithoutTypeInformation) {
+  const Answer answer = look({"-fno-rtti", "-O2"});
+  EXPECT_EQ(missing(answer, true, false), "") << answer.all;
+  EXPECT_EQ(types_in(look({"-fno-rtti", "-O2", "-s"}).all), 0);
+}
+
+}  // namespace
+}  // namespace mtrace::test
