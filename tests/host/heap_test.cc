@@ -1,4 +1,4 @@
-// memlog heap: live blocks by type.
+// memlog heap, live blocks by type, and memlog history, whose block an address is.
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -101,6 +101,60 @@ TEST_F(HeapTest, ClassesWithoutTypeInformation) {
   const Answer answer = look({"-fno-rtti", "-O2"});
   EXPECT_EQ(missing(answer, true, false), "") << answer.all;
   EXPECT_EQ(types_in(look({"-fno-rtti", "-O2", "-s"}).all), 0);
+}
+
+// Live, lost, and freed, for which there must be an event log.
+TEST_F(HeapTest, HistoryOfAnAddress) {
+  for (const bool logs : {false, true}) {
+    Command command = traced({program("one_block")});
+    command.env["MTRACE_LEDGER"] = temp() + "/";
+    if (logs) {
+      command.env["MTRACE_EVENTS"] = "1";
+      command.env["MTRACE_RESOLVER"] = memlog_tool();
+    }
+    Process process(command);
+    const std::vector<std::string> told = process.read_until("ready");
+    wait_until_blocked(process.pid(), SYS_read);
+    const std::string pid = std::to_string(process.pid());
+    const auto ask = [&](const std::string& address) {
+      return run(plain({memlog_tool(), "history", pid, address}));
+    };
+    const std::string root = told.at(0).substr(0, told[0].find(' '));
+    const Result held = ask(told[0].substr(root.size() + 1));
+    EXPECT_TRUE(held.exited(0)) << held.err;
+    EXPECT_NE(held.out.find(", a block of 208 bytes, allocated "), std::string::npos) << held.out;
+    EXPECT_NE(held.out.find("    make  one_block.c:"), std::string::npos) << held.out;
+    EXPECT_NE(held.out.find("    held by g_root"), std::string::npos) << held.out;
+    const Result lost = ask(told.at(1).substr(0, told[1].find(' ')));
+    EXPECT_TRUE(lost.exited(0)) << lost.err;
+    EXPECT_NE(lost.out.find(": definitely lost\n"), std::string::npos) << lost.out;
+
+    const std::string& freed = told.at(2);
+    Result gone = ask(freed);
+    if (!logs) {
+      EXPECT_TRUE(gone.exited(1)) << gone.how();
+      EXPECT_NE(gone.err.find(freed + " lies in no live block of " + pid), std::string::npos)
+          << gone.err;
+      EXPECT_NE(gone.err.find("memlog run --events"), std::string::npos) << gone.err;
+    }
+    // memlog writes the log half a second later.
+    while (logs && gone.exited(0) && gone.out.find(" free " + freed) == std::string::npos) {
+      gone = ask(freed);
+    }
+    if (logs) {
+      EXPECT_TRUE(gone.exited(0)) << gone.err;
+      EXPECT_TRUE(gone.out.starts_with(freed + " lies in no live block of " + pid)) << gone.out;
+      const size_t made = gone.out.find(" malloc " + freed + " 520 ");
+      ASSERT_NE(made, std::string::npos) << gone.out;
+      EXPECT_NE(gone.out.find("make_and_free", made), std::string::npos) << gone.out;
+      EXPECT_LT(made, gone.out.find(" free " + freed)) << gone.out;
+    }
+    const Result wrong = ask("here");
+    EXPECT_TRUE(wrong.exited(2));
+    EXPECT_EQ(wrong.err, "memlog: history: here is not an address like 0x5500\n");
+    process.close_input();
+    EXPECT_TRUE(process.wait().exited(0));
+  }
 }
 
 }  // namespace

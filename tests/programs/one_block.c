@@ -1,5 +1,6 @@
 // A variable holds a block of 104 bytes that holds one of 208; nothing holds a block of 312 bytes,
-// which holds one of 416. Prints their addresses and waits for the end of its input.
+// which holds one of 416. A block of 520 bytes is freed. Prints their addresses and waits for the
+// end of its input.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,12 @@ static __attribute__((noipa)) void** make(size_t size, size_t inner_size, char* 
   return block;
 }
 
+static __attribute__((noipa)) void make_and_free(char* line) {
+  void* const block = malloc(520);
+  snprintf(line, 50, "%p\n", block);
+  free(block);
+}
+
 // Leaves no pointers on the stack.
 static __attribute__((noipa)) void wipe(void) {
   volatile char room[16384];
@@ -21,10 +28,11 @@ static __attribute__((noipa)) void wipe(void) {
 }
 
 static __attribute__((noipa)) void say(void) {
-  char lines[2][50];
+  char lines[3][50];
   g_root = make(104, 208, lines[0]);
   make(312, 416, lines[1]);
-  for (int i = 0; i < 2; ++i) {
+  make_and_free(lines[2]);
+  for (int i = 0; i < 3; ++i) {
     if (write(1, lines[i], strlen(lines[i])) < 0) abort();
   }
   memset(lines, 0, sizeof lines);

@@ -37,6 +37,7 @@ const Command& expire_command();
 const Command& unreachable_command();
 const Command& map_command();
 const Command& heap_command();
+const Command& history_command();
 const Command& serve_command();
 const Command& recover_command();
 const Command& merge_command();

@@ -28,8 +28,8 @@ enum class Words {
 // Returns what a command's operands are.
 Words operands_of(const std::string& command) {
   if (command == "run") return Words::kProgram;
-  for (const char* of_processes :
-       {"report", "status", "attach", "detach", "top", "expire", "unreachable", "heap", "serve"}) {
+  for (const char* of_processes : {"report", "status", "attach", "detach", "top", "expire",
+                                   "unreachable", "heap", "history", "serve"}) {
     if (command == of_processes) return Words::kProcesses;
   }
   if (command == "map") return Words::kProcessesOrMemlogs;

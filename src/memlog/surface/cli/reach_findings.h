@@ -5,10 +5,13 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "model/ledger/ledger_state.h"
 #include "surface/cli/heap_scan.h"
+#include "util/text.h"
 
 namespace mtrace::cli {
 
@@ -33,6 +36,16 @@ struct StackReach {
 };
 
 inline size_t reach_index(Reach reach) { return static_cast<size_t>(reach); }
+
+// An address lies in no live block.
+struct NoLiveBlock : std::runtime_error {
+  NoLiveBlock(const std::string& text, const format::LedgerHeader& header)
+      : std::runtime_error(text),
+        pid(static_cast<pid_t>(header.pid)),
+        directory(util::array_text(header.directory)) {}
+  pid_t pid;
+  std::string directory;  // of its reports
+};
 
 class Findings {
  public:

@@ -105,7 +105,7 @@ const std::vector<CommandGroup>& command_groups() {
         &resolve_command(), &decode_command()}},
       {"Running processes",
        {&top_command(), &status_command(), &detach_command(), &expire_command(),
-        &unreachable_command(), &map_command(), &heap_command()}},
+        &unreachable_command(), &map_command(), &heap_command(), &history_command()}},
       {"Every event", {&events_command(), &strip_command(), &replay_command()}},
       {"Services and many machines", {&serve_command(), &push_command(), &collect_command()}},
       {"Besides", {&recover_command(), &help_command()}},

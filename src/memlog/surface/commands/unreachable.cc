@@ -96,7 +96,7 @@ class UnreachableAnswer {
         add_holders(path, stacks);
       }
     }
-    if (arguments.has("--block")) find_block(arguments.value("--block"), stacks);
+    if (arguments.has("--block")) find_block(arguments, stacks);
     names_.learn(file_, known_.state(), stacks);
     add_up_functions();
   }
@@ -334,10 +334,13 @@ class UnreachableAnswer {
   }
 
   // The one that holds the address, for --block.
-  void find_block(const std::string& text, std::vector<const ledger::LedgerStackState*>& stacks) {
+  void find_block(const Arguments& arguments,
+                  std::vector<const ledger::LedgerStackState*>& stacks) {
+    const std::string text = arguments.value("--block");
     const auto address = text.starts_with("0x") ? util::read_hex(text.substr(2)) : std::nullopt;
     if (!address) {
-      throw UsageError(fmt::format("unreachable: --block {} is not an address like 0x5500", text));
+      throw UsageError(
+          fmt::format("{}: {} is not an address like 0x5500", arguments.command(), text));
     }
     const auto& blocks = scan_.blocks();
     auto next = std::upper_bound(
@@ -345,10 +348,11 @@ class UnreachableAnswer {
         [](uint64_t place, const analyze::HeapBlock& one) { return place < one.address; });
     if (next == blocks.begin() ||
         *address - (--next)->address >= std::max<uint64_t>(next->size, 1)) {
-      throw std::runtime_error(
+      throw NoLiveBlock(
           fmt::format("{} lies in no live block of {} that the ledger knows: memlog map shows the "
-                      "process's memory, memlog events --address an event log's freed blocks",
-                      text, file_.header().pid));
+                      "process's memory; freed blocks are in an event log (memlog run --events)",
+                      text, file_.header().pid),
+          file_.header());
     }
     block_ = static_cast<size_t>(next - blocks.begin());
     offset_ = *address - next->address;
