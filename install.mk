@@ -79,7 +79,7 @@ TOOL    ?= $(BUILD)/memlog
 # What install puts where: SOURCE:MODE:PLACE, and the links between pages.
 INSTALLED := $(LIBRARY):755:$(LIBDIR)/libmtrace.so $(TOOL):755:$(BINDIR)/memlog \
     $(HTTP):644:$(LIBDIR)/mtrace/memlog-http.so $(REPLAY):755:$(LIBDIR)/mtrace/memlog-replay \
-    $(foreach h,mtrace.h mtrace_gtest.h,include/$(h):644:$(INCDIR)/$(h)) \
+    $(foreach h,mtrace.h mtrace_gtest.h mtrace_resources.h,include/$(h):644:$(INCDIR)/$(h)) \
     $(foreach p,$(notdir $(PAGES)),$(SHARE)/man/$(p):644:$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(p)) \
     $(SHARE)/completion/memlog.bash:644:$(BASH_COMPLETIONS)/memlog \
     $(SHARE)/completion/memlog.zsh:644:$(ZSH_COMPLETIONS)/_memlog \

@@ -100,6 +100,7 @@ PROGRAM_LIBS_gtest_leaky := -lgtest
 $(PROGRAMS)/many_stacks $(PROGRAMS)/sampling: tests/programs/call_paths.h
 $(PROGRAMS)/hostile $(PROGRAMS)/shortage: tests/programs/two_ways.h
 $(PROGRAMS)/gtest_leaky: include/mtrace.h include/mtrace_gtest.h
+$(PROGRAMS)/resources: include/mtrace_resources.h
 $(PROGRAMS)/%: tests/programs/%.c tests/programs/truth.h include/mtrace.h \
     tests/tests.mk | $(BUILD)/.build-deps
 	@mkdir -p $(@D)

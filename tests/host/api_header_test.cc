@@ -79,6 +79,33 @@ TEST_F(ApiHeaderTest, CompilesWithoutAWarning) {
   expect_everywhere({}, kUnused, 0);
 }
 
+// With declarations as GL's and CUDA's headers have them.
+TEST_F(ApiHeaderTest, WrappersOfResourcesCompile) {
+  expect_everywhere({}, R"(#include <mtrace_resources.h>
+typedef enum { cudaSuccess } cudaError_t;
+static cudaError_t cudaMalloc(void** to, size_t size) {
+  *to = size == 8 ? to : NULL;
+  return cudaSuccess;
+}
+static cudaError_t cudaFree(void* memory) { return memory ? cudaSuccess : cudaSuccess; }
+static void glGenTextures(int count, unsigned* names) { while (count-- > 0) names[count] = 7; }
+static void glDeleteTextures(int count, const unsigned* names) { (void)count; (void)names; }
+int main(void) {
+  unsigned name = 0;
+  void* memory = NULL;
+  int ends[2];
+  MTRACE_GL_GEN(Textures, 1, &name);
+  if (name != 7) return 1;
+  MTRACE_GL_DELETE(Textures, 1, &name);
+  if (MTRACE_CUDA_MALLOC(&memory, 8) != cudaSuccess || memory != &memory) return 2;
+  if (MTRACE_CUDA_FREE(memory) != cudaSuccess) return 3;
+  if (mtrace_fds(pipe(ends), ends) != 0) return 4;
+  return mtrace_close(ends[0]) + mtrace_close(ends[1]) + mtrace_close(mtrace_fd(dup(1)));
+}
+)",
+                    0);
+}
+
 TEST_F(ApiHeaderTest, LinksStatically) { expect_everywhere({"-static"}, kUses, 0); }
 
 TEST_F(ApiHeaderTest, LeavesNothingWhenLeftOut) {

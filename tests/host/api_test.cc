@@ -1,4 +1,6 @@
 // mtrace.h in programs that know the answers.
+#include <sys/syscall.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -116,6 +118,37 @@ TEST_F(ApiTest, KnownAnswers) {
   const size_t offset = text.find("api_calls+0x");
   ASSERT_NE(offset, std::string::npos) << text;
   EXPECT_EQ(symbols.at(std::stoull(text.substr(offset + 12), nullptr, 16)), "site_backtrace");
+}
+
+// Descriptors, GL names and CUDA memory with the wrappers of mtrace_resources.h: how many each
+// function holds.
+TEST_F(ApiTest, WrappedResources) {
+  Command command = traced({program("resources")});
+  command.env["MTRACE_LEDGER"] = temp() + "/";
+  Process process(command);
+  process.read_until("ready");
+  wait_until_blocked(process.pid(), SYS_read);
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+
+  const std::vector<Memlog> logs = logs_of("resources");
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_FALSE(logs[0].has("misuse")) << logs[0].get("misuse");
+  const Symbols symbols(program("resources"));
+  std::map<std::string, Amount> found;
+  for (const Entry& entry : logs[0].entries) {
+    if (entry.kind.empty()) continue;
+    found[entry.kind + " of " + symbols.at(entry.frames.at(0).offset)] +=
+        Amount{entry.bytes, entry.blocks};
+  }
+  std::erase_if(found, [](const auto& one) { return one.second == Amount{0, 0}; });
+  EXPECT_EQ(found, (std::map<std::string, Amount>{{"cuda of computes", {5000, 1}},
+                                                  {"fd of connects", {4, 4}},
+                                                  {"fd of opens", {4, 4}},
+                                                  {"gl-Buffers of draws", {1, 1}},
+                                                  {"gl-Textures of draws", {3, 3}}}));
+  const Result plainly = run(plain({program("resources")}));
+  EXPECT_TRUE(plainly.exited(0)) << plainly.how();
 }
 
 TEST_F(ApiTest, AtOddMoments) {

@@ -98,6 +98,7 @@ TEST_F(InstallTest, InstallsWhatWorksAndTakesItAwayAgain) {
   EXPECT_EQ(mode_of("/mtrace/memlog-replay"), 0755u);
   for (const char* end : {"/include/mtrace.h",
                           "/include/mtrace_gtest.h",
+                          "/include/mtrace_resources.h",
                           "/man1/memlog.1",
                           "/man5/memlog.5",
                           "/man7/libmtrace.7",

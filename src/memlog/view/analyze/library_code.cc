@@ -199,6 +199,9 @@ module:/lib(64)?/python[23](\.\d+)?/
 module:/(site|dist)-packages/
 module:^<frozen 
 
+# mtrace.h, mtrace_resources.h
+function:^mtrace_(record|fds?)$
+
 # libc: strings, stdio, directories, environment
 function:^_*(strn?dup[a]?|wcsdup|v?asprintf\w*|vasprintf_internal|getline|getdelim)$
 function:^_*(fopen\w*|fdopen|freopen|fmemopen|open_w?memstream|popen|tempnam|setvbuf)$
