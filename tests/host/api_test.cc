@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include "host_test.h"
@@ -121,13 +123,42 @@ TEST_F(ApiTest, KnownAnswers) {
 }
 
 // Descriptors, GL names and CUDA memory with the wrappers of mtrace_resources.h: how many each
-// function holds.
+// function holds, in a report and while the program runs.
 TEST_F(ApiTest, WrappedResources) {
   Command command = traced({program("resources")});
   command.env["MTRACE_LEDGER"] = temp() + "/";
   Process process(command);
   process.read_until("ready");
   wait_until_blocked(process.pid(), SYS_read);
+  const auto answer = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), memlog_tool());
+    words.push_back(std::to_string(process.pid()));
+    const Result result = run(plain(words));
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    return result.out;
+  };
+  const std::string top = answer({"top", "--once"});
+  EXPECT_NE(
+      top.find("\nbesides: @cuda 5000 in 1 block, @fd 8 in 8 blocks, @gl-Buffers 1 in 1 block, "
+               "@gl-Textures 3 in 3 blocks\n"),
+      std::string::npos)
+      << top;
+  EXPECT_EQ(top.find("opens"), std::string::npos) << top;
+  const std::string fds = answer({"top", "--once", "--kind", "fd"});
+  EXPECT_NE(fds.find("  @fd live 8  "), std::string::npos) << fds;
+  for (const char* function : {"opens", "connects"}) {
+    EXPECT_TRUE(std::regex_search(fds, std::regex("\n +4 +4 .* " + std::string(function) + "  ")))
+        << fds;
+  }
+  const auto json = nlohmann::json::parse(answer({"top", "--once", "--json", "--kind", "cuda"}));
+  EXPECT_EQ(json["kind"], "cuda");
+  EXPECT_EQ(json["bytes"], 5000);
+  EXPECT_EQ(json["kinds"]["fd"]["blocks"], 8);
+  ASSERT_EQ(json["stacks"].size(), 2u) << json;  // one for each call
+  EXPECT_EQ(json["stacks"][0]["bytes"], 5000);
+  EXPECT_EQ(json["stacks"][0]["frames"][1]["function"], "computes");
+  const auto none = nlohmann::json::parse(answer({"top", "--once", "--json", "--kind", "other"}));
+  EXPECT_EQ(none["stacks"].size(), 0u) << none;
   process.close_input();
   EXPECT_TRUE(process.wait().exited(0));
 

@@ -923,6 +923,44 @@ TEST_F(ServeTest, PageInABrowser) {
   for (const auto& [part, seen] : facts.items()) EXPECT_EQ(seen["foreign"], json::array()) << part;
 }
 
+// In the answers, and in the first line of the page.
+TEST_F(ServeTest, ResourcesOfTheProgramsOwn) {
+  Command command = traced({program("resources")});
+  command.env["MTRACE_LEDGER"] = temp();
+  Process process(command);
+  process.read_until("ready");
+  serve(process);
+  EXPECT_EQ(get_json(api(process, "/functions"))["process"]["kinds"],
+            json::parse(R"({"cuda": {"bytes": 5000, "blocks": 1}, "fd": {"bytes": 8, "blocks": 8},
+                            "gl-Buffers": {"bytes": 1, "blocks": 1},
+                            "gl-Textures": {"bytes": 3, "blocks": 3}})"));
+  const std::string modules = build_dir() + "/npm/node_modules";
+  ASSERT_TRUE(std::filesystem::exists(modules + "/playwright-core")) << "make deps-test gets it";
+  Command browser =
+      plain({"/bin/sh", "-c", "exec node -e \"$@\"", "node", R"(
+    const {chromium} = require('playwright-core');
+    (async () => {
+      const browser = await chromium.launch(
+          {executablePath: '/usr/bin/chromium',
+           args: process.getuid() === 0 ? ['--no-sandbox'] : []});
+      const page = await browser.newPage();
+      page.setDefaultTimeout(300000);
+      await page.goto(process.argv[1], {waitUntil: 'domcontentloaded'});
+      await page.locator('#told', {hasText: ' live in '}).waitFor();
+      console.log(await page.textContent('#told'));
+      await browser.close();
+    })();)",
+             "http://127.0.0.1:" + std::to_string(port()) + "/#" + std::to_string(process.pid())});
+  browser.env["NODE_PATH"] = modules;
+  const Result shown = run(browser);
+  EXPECT_NE(shown.out.find(", @cuda 5,000 in 1, @fd 8 in 8, @gl-Buffers 1 in 1, @gl-Textures 3 in "
+                           "3, at "),
+            std::string::npos)
+      << shown.out << shown.err;
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
 // Chromium shows served reports, and writes one more; see serve_reports.cjs.
 TEST_F(ServeTest, ReportsInABrowser) {
   const std::string modules = build_dir() + "/npm/node_modules";

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "model/ledger/ledger_summary.h"
+
 namespace mtrace::ledger {
 namespace {
 
@@ -30,6 +32,14 @@ void Watch::look(LedgerFile& file, uint64_t now) {
   for (const LedgerStackState& stack : state_.stacks) before_[stack.ordinal] = stack.now;
   file.refresh();
   state_ = read_ledger(file);
+  number_ = kind_.empty() ? 0 : -1;
+  kinds_.clear();
+  for (const LedgerStackState& stack : state_.stacks) {
+    const std::string name = stack.kind == 0 ? "" : ledger_kind(file.header(), stack.kind);
+    if (name.empty()) continue;
+    kinds_[name] += stack.now;
+    if (name == kind_) number_ = stack.kind;
+  }
   const uint64_t since = first ? file.header().started : now_;
   constexpr double kLeast = 0.001;
   seconds_ =
@@ -62,7 +72,7 @@ WatchRow Watch::row(const LedgerStackState& stack) const {
 std::vector<WatchRow> Watch::rows(WatchOrder order) const {
   std::vector<WatchRow> rows;
   for (const LedgerStackState& stack : state_.stacks) {
-    if (stack.kind != 0) continue;
+    if (!watches(stack)) continue;
     const WatchRow one = row(stack);
     const bool idle = one.live == 0 && one.blocks == 0 && one.growth == 0 && one.allocations == 0;
     if (!idle) rows.push_back(one);
@@ -78,7 +88,7 @@ std::vector<WatchRow> Watch::rows(WatchOrder order) const {
 WatchRow Watch::total() const {
   WatchRow sum = {};
   for (const LedgerStackState& stack : state_.stacks) {
-    if (stack.kind != 0) continue;
+    if (!watches(stack)) continue;
     const WatchRow one = row(stack);
     sum.live += one.live;
     sum.blocks += one.blocks;

@@ -4,7 +4,9 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/ledger/ledger_state.h"
@@ -27,6 +29,9 @@ double quantity(const WatchRow& row, WatchOrder order);
 
 class Watch {
  public:
+  // `kind`: of the program's own resources (mtrace_record) to watch; empty: the heap.
+  explicit Watch(std::string kind = "") : kind_(std::move(kind)) {}
+
   // Reads the ledger. `now`: nanoseconds since 1970. Throws LedgerError.
   void look(LedgerFile& file, uint64_t now);
 
@@ -35,16 +40,23 @@ class Watch {
   void mark(bool on);
   bool marked() const { return marked_ != 0; }
 
-  // Returns the heap stacks that hold memory or are active, largest first in this order.
+  // Returns the stacks that hold memory or are active, largest first in this order.
   std::vector<WatchRow> rows(WatchOrder order) const;
-  // Returns the sum of all heap stacks.
+  // Returns the sum of all stacks.
   WatchRow total() const;
+  const std::string& kind() const { return kind_; }
+  // What is live of each kind of resources that has a name.
+  const std::map<std::string, LedgerCounts>& kinds() const { return kinds_; }
   const LedgerState& state() const { return state_; }
 
  private:
+  bool watches(const LedgerStackState& stack) const { return stack.kind == number_; }
   using Counts = absl::flat_hash_map<uint32_t, LedgerCounts>;  // by ordinal
   WatchRow row(const LedgerStackState& stack) const;
 
+  std::string kind_;
+  int number_ = 0;  // of the kind; -1: the process has recorded none so far
+  std::map<std::string, LedgerCounts> kinds_;
   LedgerState state_;
   Counts before_;
   Counts mark_;

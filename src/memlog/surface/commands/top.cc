@@ -29,6 +29,9 @@ MTRACE_LEDGER makes the process keep. The process is not signalled, stopped or w
 not notice. With --attach, memlog first attaches to a process that is not traced, as memlog attach
 does, and shows what is allocated from that moment on.
 
+Resources of the program's own (mtrace.h, mtrace_resources.h) are summed up by kind in a line
+"besides".
+
 Keys: l, g, a and p sort by live bytes, growth, allocations and peak. The arrows (or k and j) select
 a row; Enter unfolds a function to its stacks, and a stack to its frames. s switches between
 functions and stacks. / asks for a filter: an expression (RE2, case does not matter) that the
@@ -48,6 +51,8 @@ constexpr Option kOptions[] = {
     {"--count", "-n", "N", "End after N refreshes. Default: when the process ends."},
     {"--once", "", "", "Same as --batch --count 1."},
     {"--limit", "", "N", "Rows per refresh in --batch; 0: all. Default 20."},
+    {"--kind", "", "KIND",
+     "Show the program's own resources of this kind (mtrace_record) in place of the heap."},
 };
 
 constexpr Option kRowsOption = {"--group-by", "", "WHAT",
@@ -56,6 +61,7 @@ constexpr Option kRowsOption = {"--group-by", "", "WHAT",
 
 struct TopOptions {
   text::TopView view;
+  std::string kind;
   int delay = 2000;  // milliseconds
   long count = 0;    // 0: no end
   size_t limit = 20;
@@ -69,6 +75,7 @@ TopOptions top_options(const Arguments& arguments) {
                        : by == "peak"   ? ledger::WatchOrder::kPeak
                                         : ledger::WatchOrder::kLive;
   options.view.grouped = arguments.choice("--group-by") == "function";
+  options.kind = arguments.value("--kind");
   if (arguments.has("--delay")) {
     const auto delay = text::read_duration(arguments.value("--delay"), 1000);
     constexpr uint64_t kLeast = 50;
@@ -99,7 +106,7 @@ void learn(text::StackNames& names, const ledger::LedgerFile& file, const ledger
 // One look after the other as text.
 void run_batch(ledger::LedgerFile& file, const process::ProcessHandle& process,
                const TopOptions& options, text::StackNames& names, const Streams& streams) {
-  ledger::Watch watch;
+  ledger::Watch watch(options.kind);
   const text::Style style;
   for (long look = 1;; ++look) {
     watch.look(file, process::real_time_now());
@@ -128,7 +135,7 @@ void run_batch(ledger::LedgerFile& file, const process::ProcessHandle& process,
 // One look as JSON.
 void print_json(ledger::LedgerFile& file, const TopOptions& options, text::StackNames& names,
                 const Streams& streams) {
-  ledger::Watch watch;
+  ledger::Watch watch(options.kind);
   watch.look(file, process::real_time_now());
   std::vector<ledger::WatchRow> rows = watch.rows(options.view.order);
   if (options.limit != 0 && rows.size() > options.limit) rows.resize(options.limit);
@@ -143,7 +150,7 @@ void print_json(ledger::LedgerFile& file, const TopOptions& options, text::Stack
 class Screen {
  public:
   Screen(ledger::LedgerFile& file, const TopOptions& options, text::StackNames& names)
-      : file_(file), names_(names), view_(options.view) {
+      : file_(file), names_(names), view_(options.view), watch_(options.kind) {
     view_.keys = true;
     style_.units = true;
   }
@@ -361,8 +368,9 @@ const Command& top_command() {
        "watch the stacks of a running process",
        "[OPTION]... PID|NAME",
        kTopHelp,
-       {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kOptions[5], kJsonOption,
-        kRowsOption, kLibraryOption, kAttachOption, kOwnOption, kSysrootOption, kSymbolsOption},
+       {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kOptions[5], kOptions[6],
+        kJsonOption, kRowsOption, kLibraryOption, kAttachOption, kOwnOption, kSysrootOption,
+        kSymbolsOption},
        R"(0: done, also if the process ended; 1: the process does not exist, its ledger cannot be
        read, or memlog cannot attach to it; 2: wrong command line.)",
        R"(  memlog top app

@@ -47,6 +47,7 @@ class Heap {
   void look();
 
   const ledger::LedgerFile& ledger() const { return *ledger_; }
+  const ledger::Watch& watch() const { return watch_; }
   const ledger::LedgerState& state() const { return watch_.state(); }
   symbols::Symbolizer& symbolizer() const { return *symbolizer_; }
   // Returns a row for each function, the one that holds most first. Looks up the names of new

@@ -15,6 +15,7 @@
 #include "util/text.h"
 #include "view/export/formats.h"
 #include "view/json/report.h"
+#include "view/json/views.h"
 #include "view/reports/companions.h"
 
 namespace mtrace::serve {
@@ -369,7 +370,9 @@ std::string Site::functions(pid_t pid, size_t limit) {
   if (access_.allows_actions()) out["actions"] = true;
   out["process"] = process_json(opened.totals);
   const std::lock_guard<std::mutex> lock(names_mutex_);
-  put_functions(out, heaps_.look(std::move(opened)).functions(), limit);
+  Heap& heap = heaps_.look(std::move(opened));
+  json::put_kinds(out["process"], heap.watch());
+  put_functions(out, heap.functions(), limit);
   return json::line(out);
 }
 

@@ -226,6 +226,12 @@ void put_row(Value& out, const ledger::WatchRow& row, uint64_t peak) {
 
 }  // namespace
 
+void put_kinds(Value& out, const ledger::Watch& watch) {
+  for (const auto& [kind, counts] : watch.kinds()) {
+    out["kinds"][plain(kind)] = {{"bytes", counts.live_bytes()}, {"blocks", counts.live_blocks()}};
+  }
+}
+
 Value watch(const ledger::LedgerFile& file, const ledger::Watch& watch,
             const std::vector<ledger::WatchRow>& rows, const PutStack& put_stack) {
   const format::LedgerHeader& header = file.header();
@@ -233,7 +239,9 @@ Value watch(const ledger::LedgerFile& file, const ledger::Watch& watch,
   Value out = answer("top");
   out["program"] = plain(util::array_text(header.program));
   out["pid"] = header.pid;
-  put_row(out, total, std::max(watch.state().peak, total.peak));
+  put_text(out, "kind", watch.kind());
+  put_row(out, total, watch.kind().empty() ? std::max(watch.state().peak, total.peak) : 0);
+  put_kinds(out, watch);
   if (header.sampled != 0) out["sampled"] = true;
   if (header.recording == 0) out["recording"] = "stopped";
   if (header.missing != 0) out["incomplete"] = true;

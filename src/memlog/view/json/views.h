@@ -70,6 +70,9 @@ Value verdicts(const std::vector<analyze::Verdict>& verdicts, size_t count);
 // Adds the id and frames of a stack of the ledger to its object.
 using PutStack = std::function<void(Value&, const ledger::LedgerStackState&)>;
 
+// Adds what is live of each kind of the program's own resources; nothing: there are none.
+void put_kinds(Value& out, const ledger::Watch& watch);
+
 // Returns the answer of memlog top --once: the process, its totals, and `rows`.
 Value watch(const ledger::LedgerFile& file, const ledger::Watch& watch,
             const std::vector<ledger::WatchRow>& rows, const PutStack& put_stack);

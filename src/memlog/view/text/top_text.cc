@@ -33,11 +33,14 @@ std::vector<std::string> top_head(const ledger::LedgerFile& file, const ledger::
   const format::LedgerHeader& header = file.header();
   const ledger::WatchRow total = watch.total();
   std::string first = fmt::format(
-      "{} ({})  {} {}  {}/s  {} allocs/s  peak {}", plain(util::array_text(header.name)),
-      header.pid, watch.marked() ? "since mark" : "live",
-      top_bytes(total.live, watch.marked(), style), top_bytes(rounded(total.growth), true, style),
-      top_count(total.allocations, style),
-      top_bytes(static_cast<int64_t>(std::max(watch.state().peak, total.peak)), false, style));
+      "{} ({})  {}{} {}  {}/s  {} allocs/s", plain(util::array_text(header.name)), header.pid,
+      watch.kind().empty() ? "" : '@' + plain(watch.kind()) + ' ',
+      watch.marked() ? "since mark" : "live", top_bytes(total.live, watch.marked(), style),
+      top_bytes(rounded(total.growth), true, style), top_count(total.allocations, style));
+  if (watch.kind().empty()) {
+    const uint64_t peak = std::max(watch.state().peak, total.peak);
+    first += "  peak " + top_bytes(static_cast<int64_t>(peak), false, style);
+  }
   if (header.sampled != 0) first += "  sampled";
   if (header.recording == 0) first += "  recording stopped";
   if (header.missing != 0) first += "  ledger incomplete";
@@ -45,6 +48,14 @@ std::vector<std::string> top_head(const ledger::LedgerFile& file, const ledger::
   if (std::string gap = ledger::python_gap(file, watch.state()); !gap.empty()) {
     lines.push_back(std::move(gap));
   }
+  std::string besides;
+  for (const auto& [kind, counts] : watch.kinds()) {
+    if (kind == watch.kind()) continue;
+    besides += fmt::format("{}@{} {} in {}", besides.empty() ? "besides: " : ", ", plain(kind),
+                           top_bytes(counts.live_bytes(), false, style),
+                           blocks_text(counts.live_blocks()));
+  }
+  if (!besides.empty()) lines.push_back(std::move(besides));
   if (!view.message.empty()) {
     lines.push_back(view.message);
   } else if (view.keys) {

@@ -137,13 +137,17 @@ function forget() {
   for (const key of lines.keys()) if (!keys.has(key)) lines.delete(key);
 }
 
+// Of the program's own resources, by kind: a kind has a unit of its own.
+const besides = ({ kinds = {} }) => Object.entries(kinds).map(
+  ([kind, { bytes, blocks }]) => `, @${kind} ${countOf(bytes)} in ${countOf(blocks)}`).join("");
+
 function tell() {
   const time = clockText(state.answer.taken_ms);
   const one = state.answer.process;
   const what = one
     ? `${sizeOf(one.bytes)} live in ${countOf(one.blocks)} blocks, ` +
       `${sizeOf(one.growth_bytes_per_s, true)}/s, peak ${sizeOf(one.peak_bytes)}, ` +
-      `resident ${sizeOf(one.resident_bytes)}`
+      `resident ${sizeOf(one.resident_bytes)}${besides(one)}`
     : state.answer.processes.length === 1 ? "1 process"
     : `${state.answer.processes.length} processes`;
   at("told").textContent = `${what}, at ${time}` + (state.mark ? `, since ${state.since}` : "");
