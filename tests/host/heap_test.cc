@@ -138,7 +138,8 @@ TEST_F(HeapTest, HistoryOfAnAddress) {
       EXPECT_NE(gone.err.find("memlog run --events"), std::string::npos) << gone.err;
     }
     // memlog writes the log half a second later.
-    while (logs && gone.exited(0) && gone.out.find(" free " + freed) == std::string::npos) {
+    while (logs && gone.out.find(" free " + freed) == std::string::npos) {
+      EXPECT_FALSE(gone.exited(2)) << gone.err;
       gone = ask(freed);
     }
     if (logs) {

@@ -1,7 +1,8 @@
 // memlog history: whose block an address is, or was.
 #include <fmt/format.h>
 
-#include <stdexcept>
+#include <filesystem>
+#include <system_error>
 
 #include "model/events/event_log.h"
 #include "process/inspect/process.h"
@@ -34,7 +35,9 @@ std::string log_of_process(pid_t pid, const std::string& directory) {
   for (const std::string& where : {place, root + directory}) {
     for (const std::string& path : reports::event_logs(where)) {
       const bool named = path.find(fmt::format("-{}.", pid)) != std::string::npos;
-      if (!named && path != where) continue;
+      std::error_code error;
+      const bool begun = std::filesystem::file_size(path, error) != 0;  // memlog writes it later
+      if ((!named && path != where) || !begun) continue;
       const events::EventLog log(path);
       if (log.header().started < latest) continue;
       latest = log.header().started;
