@@ -28,6 +28,7 @@
 #include "format/python.h"
 #include "model/events/chunk_writer.h"
 #include "model/events/log_file.h"
+#include "model/events/log_head.h"
 #include "model/events/rewritten_log.h"
 #include "model/events/ring_reader.h"
 #include "util/error.h"
@@ -120,7 +121,7 @@ class Recorder {
                    : format::EventForm::kFull) {
     const RewriteWish wish = {header_.cull, header_.most_bytes, std::max(header_.files, 1u)};
     if (wish.any()) rewritten_.emplace(wish, file_);
-    write_head();
+    append(log_head(header_));
     store(header_.writer, static_cast<uint32_t>(::getpid()));
     const std::string& path = file_.path();
     std::memcpy(header_.log + 1, path.data() + 1,
@@ -170,52 +171,6 @@ class Recorder {
     uint32_t tid = 0;
     bool ended = false;
   };
-
-  void write_head() {
-    Column head;
-    head.put_raw({format::kEventHeaderMark, format::kEventMark});
-    const auto put = [&](const char* key, const std::string& value) {
-      if (value.empty()) return;
-      head.put_text(key);
-      head.put_text(value);
-    };
-    put(format::kEventsProgram, util::array_text(header_.program));
-    put(format::kEventsCommand,
-        {header_.command, std::min<size_t>(header_.command_length, sizeof header_.command)});
-    put(format::kEventsPid, std::to_string(pid_));
-    if (header_.parent != 0) {
-      put(format::kEventsParent, std::to_string(header_.parent));
-      const std::string path = util::array_text(header_.parent_log);
-      put(format::kEventsParentLog, path.substr(path.rfind('/') + 1));
-      put(format::kEventsParentTime, std::to_string(header_.parent_time));
-      if (header_.parent_fork != 0) {
-        put(format::kEventsParentFork, std::to_string(header_.parent_fork));
-      }
-      put(format::kEventsParentEvents, threads_at_fork());
-      if (header_.knows_inherited != 0) {
-        put(format::kEventsInherited,
-            fmt::format("{} {}", header_.inherited_bytes, header_.inherited_blocks));
-      }
-    }
-    put(format::kEventsStarted, std::to_string(start_of(header_)));
-    put(format::kEventsProcessStarted, std::to_string(header_.started));
-    put(format::kEventsLibrary, util::array_text(header_.library));
-    put(format::kEventsHost, util::array_text(header_.node));
-    put(format::kEventsBootId, util::array_text(header_.boot_id));
-    if (header_.compact != 0) put(format::kEventsForm, format::kEventsCompact);
-    put(format::kEventsClock, header_.counter != 0 ? "tsc" : "monotonic");
-    append(std::string(head.bytes()));
-  }
-
-  std::string threads_at_fork() const {
-    std::string text;
-    const size_t count = std::min<size_t>(header_.threads_at_fork, std::size(header_.at_fork));
-    for (size_t i = 0; i < count; ++i) {
-      const format::EventThreadAtFork& thread = header_.at_fork[i];
-      text += fmt::format("{}{}:{}", i == 0 ? "" : " ", thread.tid, thread.events);
-    }
-    return text;
-  }
 
   void append(std::string content) {
     rewritten_ ? rewritten_->take(std::move(content)) : file_.append(std::move(content));

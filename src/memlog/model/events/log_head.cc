@@ -1,0 +1,66 @@
+#include "model/events/log_head.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "format/event_log.h"
+#include "model/events/column.h"
+#include "model/events/ring_reader.h"
+#include "util/text.h"
+
+namespace mtrace::events {
+namespace {
+
+using format::EventRingHeader;
+
+std::string threads_at_fork(const EventRingHeader& header) {
+  std::string text;
+  const size_t count = std::min<size_t>(header.threads_at_fork, std::size(header.at_fork));
+  for (size_t i = 0; i < count; ++i) {
+    const format::EventThreadAtFork& thread = header.at_fork[i];
+    text += fmt::format("{}{}:{}", i == 0 ? "" : " ", thread.tid, thread.events);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string log_head(const EventRingHeader& header) {
+  Column head;
+  head.put_raw({format::kEventHeaderMark, format::kEventMark});
+  const auto put = [&](const char* key, const std::string& value) {
+    if (value.empty()) return;
+    head.put_text(key);
+    head.put_text(value);
+  };
+  put(format::kEventsProgram, util::array_text(header.program));
+  put(format::kEventsCommand,
+      {header.command, std::min<size_t>(header.command_length, sizeof header.command)});
+  put(format::kEventsPid, std::to_string(header.pid));
+  if (header.parent != 0) {
+    put(format::kEventsParent, std::to_string(header.parent));
+    const std::string path = util::array_text(header.parent_log);
+    put(format::kEventsParentLog, path.substr(path.rfind('/') + 1));
+    put(format::kEventsParentTime, std::to_string(header.parent_time));
+    if (header.parent_fork != 0) {
+      put(format::kEventsParentFork, std::to_string(header.parent_fork));
+    }
+    put(format::kEventsParentEvents, threads_at_fork(header));
+    if (header.knows_inherited != 0) {
+      put(format::kEventsInherited,
+          fmt::format("{} {}", header.inherited_bytes, header.inherited_blocks));
+    }
+  }
+  put(format::kEventsStarted, std::to_string(start_of(header)));
+  put(format::kEventsProcessStarted, std::to_string(header.started));
+  put(format::kEventsLibrary, util::array_text(header.library));
+  put(format::kEventsHost, util::array_text(header.node));
+  put(format::kEventsBootId, util::array_text(header.boot_id));
+  if (header.compact != 0) put(format::kEventsForm, format::kEventsCompact);
+  put(format::kEventsClock, header.counter != 0 ? "tsc" : "monotonic");
+  return std::string(head.bytes());
+}
+
+}  // namespace mtrace::events
