@@ -75,8 +75,8 @@ constexpr Option kOwnOptions[] = {
      R"(Also serve POST requests that make a process write a report, attach to it, detach, or watch
      which of its blocks expire.)"},
     {"--receive", "", "DIR",
-     R"(Take the reports that memlog push sends, each once, and keep them in DIR, a directory for each
-     host. doc/fleet.md.)"},
+     R"(Take the reports that memlog push sends, each once, and the event logs of memlog run --to; keep
+     them in DIR, a directory for each host. doc/fleet.md.)"},
     {"--resolve", "", "",
      R"(Name the frames of received reports that have no names, after they were received, by the
      build-ids of their modules: from the files of this machine, --symbols, and the debuginfod servers

@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "format/event_log.h"
 #include "format/memlog.h"
 #include "model/profile/line.h"
 #include "util/error.h"
@@ -231,6 +232,19 @@ ReportFacts read_facts(const std::string& path, const std::string& title) {
     throw util::damage_in(title, facts.line(), damage);
   }
   return facts.finish();
+}
+
+std::string event_log_name(const std::string& host, const std::string& boot_id,
+                           const std::string& program, int64_t pid, uint64_t started) {
+  return process_key(host, boot_id, program, pid, util::time_text(started)) + format::kEventsSuffix;
+}
+
+bool is_event_log_name(std::string_view name) {
+  constexpr size_t kMostName = 255;
+  const size_t slash = name.find('/');
+  return slash != std::string_view::npos && name.ends_with(format::kEventsSuffix) &&
+         name.size() <= kMostName && is_name_part(name.substr(0, slash)) &&
+         is_name_part(name.substr(slash + 1));
 }
 
 ReportKey key_of(const profile::Header& header) {

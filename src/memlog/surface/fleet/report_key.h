@@ -41,6 +41,13 @@ struct ReportFacts {
 // `title`, FileError.
 ReportFacts read_facts(const std::string& path, const std::string& title);
 
+// Returns "HOST/PROGRAM-PID-START-BOOT.events", the name of an event log among those of all
+// machines. `started`: the log, ns since 1970.
+std::string event_log_name(const std::string& host, const std::string& boot_id,
+                           const std::string& program, int64_t pid, uint64_t started);
+// Whether event_log_name() may have returned it; so it is never a path out of its directory.
+bool is_event_log_name(std::string_view name);
+
 // Returns the key of the report with this header.
 ReportKey key_of(const profile::Header& header);
 

@@ -53,13 +53,6 @@ void make_directory(const std::string& path) {
   }
 }
 
-// What is renamed in a directory survives a power failure only when the directory is on the disk.
-void flush_directory(const std::string& path) {
-  if (::fsync(open_directory(path).get()) != 0) {
-    throw util::FileError("cannot write " + path, errno);
-  }
-}
-
 // The time of the file says when the report was taken: a later start need not read it.
 void set_time(int file, uint64_t nanoseconds) {
   timespec time = {};
@@ -75,6 +68,17 @@ uint64_t time_of(const struct stat& state) {
 }
 
 }  // namespace
+
+uint64_t expired_until(const StoreLimits& limits) {
+  const uint64_t time = now();
+  return limits.age == 0 || limits.age > time ? 0 : time - limits.age;
+}
+
+void flush_directory(const std::string& path) {
+  if (::fsync(open_directory(path).get()) != 0) {
+    throw util::FileError("cannot write " + path, errno);
+  }
+}
 
 const char* receipt_text(Receipt receipt) {
   return receipt == Receipt::kStored ? "stored" : receipt == Receipt::kHeld ? "held" : "expired";
@@ -266,11 +270,7 @@ bool Store::replace(const ReportKey& key, const std::string& path) {
   return true;
 }
 
-uint64_t Store::expired() const {
-  const uint64_t time = now();
-  const uint64_t old = limits_.age == 0 || limits_.age > time ? 0 : time - limits_.age;
-  return std::max(removed_until_, old);
-}
+uint64_t Store::expired() const { return std::max(removed_until_, fleet::expired_until(limits_)); }
 
 // The report that has just arrived may be the oldest.
 void Store::keep_limits() {

@@ -21,6 +21,13 @@ struct StoreLimits {
   uint64_t age = 0;    // ns since a report was taken; 0: any
 };
 
+// Returns until when what was taken is older than the limits keep, ns since 1970.
+uint64_t expired_until(const StoreLimits& limits);
+
+// What is renamed or made in a directory survives a power failure only when the directory is on the
+// disk. Throws FileError.
+void flush_directory(const std::string& path);
+
 enum class Receipt {
   kStored,
   kHeld,     // it was there already, or a merged one that contains it
@@ -85,6 +92,8 @@ class Store {
   void tried(const ReportKey& key);
   // Files for reports that are being named; the next start removes those that are left.
   std::string named_path(size_t number) const;
+  const std::string& directory() const { return directory_; }
+  const StoreLimits& limits() const { return limits_; }
   std::string path(const ReportKey& key) const { return path_of(key.name()); }
 
   // Whether admit() would store a report of this key.

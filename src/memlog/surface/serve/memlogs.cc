@@ -1,6 +1,9 @@
 #include "surface/serve/memlogs.h"
 
+#include <limits>
+
 #include "surface/serve/access.h"
+#include "util/compression.h"
 #include "util/error.h"
 #include "view/json/stack.h"
 
@@ -75,6 +78,29 @@ Response Memlogs::read(const Match& match) {
   if (key && !bytes) bytes = packed_local(key->name());
   if (!bytes) return failure(404, "no such memlog: /api/memlogs lists them");
   return packed(std::move(*bytes));
+}
+
+Response Memlogs::append_log(const Request& request, const Match& match) {
+  constexpr size_t kMostPart = 8 << 20;
+  const std::string name = match.parts.at("host") + '/' + match.parts.at("name");
+  const long at = number_of(request.query, "at", 0, 0, std::numeric_limits<long>::max());
+  std::string bytes;
+  bool large = false;
+  const int status = request.body([&](std::string_view part) {
+    large = large || part.size() > kMostPart - bytes.size();
+    if (!large) bytes += part;
+  });
+  if (large || status == 413) return failure(413, "the part of the event log is too large");
+  if (status != 0) return failure(status, "the part of the event log was cut short");
+  if (!fleet::is_event_log_name(name)) return failure(400, "not the name of an event log");
+  if (at == 0 && !bytes.empty() && !util::is_compressed(bytes)) {
+    return failure(400, "not the beginning of an event log");
+  }
+  const auto size = logs_->append(name, static_cast<uint64_t>(at), bytes);
+  if (!size) return failure(413, "the event log is larger than --max-disk");
+  json::Value out = json::answer("log");
+  out["size"] = *size;
+  return answer(out);
 }
 
 Response Memlogs::receive(const Request& request) {

@@ -9,6 +9,7 @@
 
 #include "surface/fleet/arrival_names.h"
 #include "surface/fleet/local_reports.h"
+#include "surface/fleet/log_store.h"
 #include "surface/fleet/store.h"
 #include "surface/serve/http.h"
 #include "surface/serve/routes.h"
@@ -22,6 +23,7 @@ class Memlogs {
   Memlogs(std::vector<std::string> paths, const symbols::SearchPath& where, fleet::Store* store,
           bool resolve, std::mutex& names)
       : store_(store), names_(names), local_(std::move(paths), where) {
+    if (store != nullptr) logs_.emplace(store->directory(), store->limits());
     if (resolve && store != nullptr) arrival_names_.emplace(*store, where);
   }
 
@@ -33,6 +35,7 @@ class Memlogs {
   Response list(const Request& request);
   Response read(const Match& match);
   Response receive(const Request& request);
+  Response append_log(const Request& request, const Match& match);
 
  private:
   using ByName = std::map<std::string, fleet::LocalReport>;
@@ -41,6 +44,7 @@ class Memlogs {
   std::optional<std::string> packed_local(const std::string& name);
 
   fleet::Store* store_;
+  std::optional<fleet::LogStore> logs_;
   std::optional<fleet::ArrivalNames> arrival_names_;
   std::mutex& names_;
   std::mutex mutex_;  // over what follows; taken before `names_`

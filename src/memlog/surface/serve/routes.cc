@@ -84,6 +84,7 @@ json::Value parameter(const std::string& name, const char* place, const std::str
 const std::map<std::string, const char*> kHelp = {
     {"a", "What to compare: reports/N."},
     {"after", "How long a block may live, like 500ms. Default 10s."},
+    {"at", "How many bytes the log has: where these go."},
     {"b", "What to compare: reports/N."},
     {"host", "Only the memlogs of this host: the part of a name before the slash."},
     {"last", "Only the last N of them (1 to 100000). Default 1000."},
@@ -309,6 +310,13 @@ const std::vector<Route>& routes() {
        .answer = &Site::receive,
        .method = "PUT",
        .keys = {"version", "view", "receipt"}},
+      {.path = "/api/logs/{host}/{name}",
+       .summary = "Appends to an event log that has exactly `at` bytes, and says how many it has "
+                  "(--receive).",
+       .answer = &Site::append_log,
+       .method = "PUT",
+       .query = {"at"},
+       .keys = {"version", "view", "size"}},
       {.path = "/api/processes/{pid}/report",
        .summary = "Makes the process write a report (--allow-actions).",
        .answer = &Site::act,

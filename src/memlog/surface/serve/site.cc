@@ -300,6 +300,9 @@ Response Site::list_memlogs(const Request& request, const Match& /*match*/) {
 Response Site::memlog(const Request& /*request*/, const Match& match) {
   return memlogs_.read(match);
 }
+Response Site::append_log(const Request& request, const Match& match) {
+  return memlogs_.append_log(request, match);
+}
 Response Site::receive(const Request& request, const Match& /*match*/) {
   return memlogs_.receive(request);
 }

@@ -82,6 +82,7 @@ class Site {
   Response diff(const Request& request, const Match& match);
   Response list_memlogs(const Request& request, const Match& match);
   Response memlog(const Request& request, const Match& match);
+  Response append_log(const Request& request, const Match& match);
   Response receive(const Request& request, const Match& match);
 
  private:
