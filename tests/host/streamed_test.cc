@@ -1,4 +1,5 @@
-// Event logs that memlog serve --receive takes, on loopback.
+// memlog run --events --to: event logs that memlog serve --receive takes, on loopback. Each is held
+// against the log that the same program writes into a file.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -19,6 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+struct Step {
+  long events;
+  int depth;
+};
+
 class StreamedTest : public HostTest {
  protected:
   std::string store() const { return temp() + "/store"; }
@@ -34,11 +40,356 @@ class StreamedTest : public HostTest {
     ASSERT_TRUE(told.starts_with("listening at ")) << told << receiver_->wait().err;
     port_ = std::stoi(told.substr(told.rfind(':') + 1));
   }
+  void kill_receiver() {
+    receiver_->send(SIGKILL);
+    receiver_->wait();
+    receiver_.reset();
+  }
+  // memlog run --events, with the process that writes the log.
+  Command logging(std::vector<std::string> words) const {
+    words.insert(words.begin(), {"run", "--quiet", "--events"});
+    Command command = tool(words);
+    command.env.erase("MTRACE_RESOLVER");
+    return command;
+  }
+  Command streaming(std::vector<std::string> words) const {
+    words.insert(words.begin(), {"--output", out(), "--to", "http://" + address()});
+    return logging(words);
+  }
+  std::vector<std::string> logs_in(const std::string& directory) const {
+    std::vector<std::string> logs;
+    for (const auto& item : fs::recursive_directory_iterator(directory)) {
+      if (item.path().extension() == ".events") logs.push_back(item.path());
+    }
+    return logs;
+  }
+  std::string sent_log() const {
+    wait_until("a log begins to arrive", [&] { return !logs_in(store()).empty(); });
+    return logs_in(store()).front();
+  }
+  // The log of the same steps in a file.
+  std::string local_log(const std::vector<Step>& steps) const {
+    Command command = logging({"--output", temp() + "/local", program("event_steps")});
+    for (const Step& step : steps) {
+      command.input += std::to_string(step.events) + ' ' + std::to_string(step.depth) + '\n';
+    }
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    return logs_in(temp() + "/local").at(0);
+  }
+  // Its events without times, thread ids and what memlog looks at from time to time. Of addresses
+  // the order in which they came. A block's stack is its id and its functions.
+  std::vector<std::string> events_of(const std::string& path) const {
+    const Result result = memlog({"events", "--no-resolve", path});
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    EXPECT_EQ(result.err, "");
+    std::map<std::string, size_t> addresses;
+    std::vector<std::string> events;
+    for (const std::string& line : lines_of(result.out)) {
+      std::string event;
+      size_t number = 0;
+      for (size_t at = 0; at < line.size(); ++number) {
+        const size_t begin = line.find_first_not_of(' ', at);
+        at = std::min(line.find(' ', begin), line.size());
+        std::string word = line.substr(begin, at - begin);
+        if (number < 2) continue;  // time and thread
+        if (word.starts_with("0x")) {
+          word = "#" + std::to_string(addresses.emplace(word, addresses.size()).first->second);
+        }
+        event += (event.empty() ? "" : " ") + word;
+      }
+      if (!event.starts_with("resident ")) events.push_back(event);
+    }
+    return events;
+  }
+  static void expect_equal(const std::vector<std::string>& sent,
+                           const std::vector<std::string>& local) {
+    ASSERT_GT(local.size(), 1000u);
+    EXPECT_EQ(sent.size(), local.size());
+    for (size_t i = 0; i < std::min(sent.size(), local.size()); ++i) {
+      ASSERT_EQ(sent[i], local[i]) << "event " << i;
+    }
+  }
 
  private:
   std::unique_ptr<Process> receiver_;
   int port_ = 0;
 };
+
+// Says what the program does, and waits until it has done it.
+void do_steps(Process& process, const std::vector<Step>& steps) {
+  for (const Step& step : steps) {
+    process.write(std::to_string(step.events) + ' ' + std::to_string(step.depth) + '\n');
+    ASSERT_EQ(process.read_line(), "done");
+  }
+}
+
+void wait_for_end(pid_t pid) {
+  wait_until("the program has ended", [&] { return ::kill(pid, 0) != 0; });
+}
+
+// The receiver is killed twice while the program goes on, and once more until after its end.
+TEST_F(StreamedTest, LogsAreTheLocalOnesOverReceiversThatAreKilled) {
+  const std::vector<Step> steps = {{1'000, 3}, {150'001, 5}, {77, 8}, {100'000, 2}, {4'000, 9}};
+  receive();
+  Process process(streaming({program("event_steps")}));
+  const pid_t pid = std::stoi(process.read_line().value());
+  const std::string log = sent_log();
+  const auto size = [&] { return fs::file_size(log); };
+  for (const Step& step : steps) {
+    kill_receiver();
+    const auto before = size();
+    do_steps(process, {step});
+    if (step.depth == 9) {
+      process.close_input();
+      wait_for_end(pid);
+    }
+    EXPECT_EQ(size(), before);
+    receive();
+    if (step.depth != 9) wait_until("more arrives", [&] { return size() > before; });
+  }
+  const Result result = process.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_EQ(logs_in(store()), (std::vector<std::string>{log}));
+  EXPECT_TRUE(logs_in(out()).empty());
+  expect_equal(events_of(log), events_of(local_log(steps)));
+}
+
+// Takes parts of an event log, and loses some of its answers. Once it takes half of a part.
+class ForgetfulReceiver {
+ public:
+  ForgetfulReceiver() : listening_(socket_at_free_port(port_)) {
+    if (::listen(listening_, 8) != 0) throw std::runtime_error("no socket to listen at");
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~ForgetfulReceiver() { end(); }
+  ForgetfulReceiver(const ForgetfulReceiver&) = delete;
+  ForgetfulReceiver& operator=(const ForgetfulReceiver&) = delete;
+
+  void end() {
+    if (!thread_.joinable()) return;
+    ::shutdown(listening_, SHUT_RDWR);
+    thread_.join();
+    ::close(listening_);
+  }
+  int port() const { return port_; }
+  // After end().
+  const std::string& log() const { return log_; }
+  int lost_answers() const { return lost_; }
+
+ private:
+  void serve() {
+    for (int requests = 0;; ++requests) {
+      const int connection = ::accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (connection < 0) return;
+      std::string head;
+      for (char one; !head.ends_with("\r\n\r\n") && ::recv(connection, &one, 1, 0) == 1;) {
+        head += one;
+      }
+      std::string body(number_behind(head, "Content-Length: "), '\0');
+      for (size_t got = 0; got < body.size();) {
+        const ssize_t more = ::recv(connection, body.data() + got, body.size() - got, 0);
+        if (more <= 0) break;
+        got += static_cast<size_t>(more);
+      }
+      if (number_behind(head, "?at=") == log_.size()) {
+        log_ += requests == 2 ? body.substr(0, body.size() / 2) : body;
+      }
+      if (requests % 3 == 2) {
+        ++lost_;
+      } else {
+        const std::string size = "{\"size\": " + std::to_string(log_.size()) + "}";
+        const std::string answer = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " +
+                                   std::to_string(size.size()) + "\r\n\r\n" + size;
+        ::send(connection, answer.data(), answer.size(), MSG_NOSIGNAL);
+      }
+      ::close(connection);
+    }
+  }
+  static size_t number_behind(const std::string& head, const std::string& words) {
+    const size_t at = head.find(words);
+    return at == std::string::npos ? 0 : std::stoul(head.substr(at + words.size()));
+  }
+
+  int port_ = 0;
+  int listening_;
+  std::string log_;
+  int lost_ = 0;
+  std::thread thread_;
+};
+
+TEST_F(StreamedTest, NothingIsThereTwiceWhenAnAnswerIsLost) {
+  const std::vector<Step> steps = {{150'000, 4}, {100'000, 6}, {150'000, 4}};
+  ForgetfulReceiver receiver;
+  Process process(
+      logging({"--output", out(), "--to", "127.0.0.1:" + std::to_string(receiver.port()),
+               program("event_steps")}));
+  ASSERT_TRUE(process.read_line().has_value());
+  do_steps(process, steps);
+  const Result result = process.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  receiver.end();
+  EXPECT_GT(receiver.lost_answers(), 0);
+  write_file(temp() + "/sent.events", receiver.log());
+  expect_equal(events_of(temp() + "/sent.events"), events_of(local_log(steps)));
+}
+
+// The receiver is away for longer than the buffer lasts. What the log lacks then is counted, and no
+// stack that was first used then is missing later.
+TEST_F(StreamedTest, WhatFindsNoRoomIsCounted) {
+  const std::vector<Step> before = {{800'000, 3}, {1'000, 7}};
+  const std::vector<Step> after = {{999, 7}};
+  receive();
+  Command command = streaming({program("event_steps")});
+  command.env["MEMLOG_EVENTS_BUFFER"] = "4096";
+  Process process(command);
+  const pid_t pid = std::stoi(process.read_line().value());
+  const std::string log = sent_log();
+  kill_receiver();
+  do_steps(process, before);
+  receive();
+  const auto lost_of = [](const std::string& text) {
+    size_t lost = 0;
+    for (const std::string& line : lines_of(text)) {
+      const size_t at = line.find(" lost ");
+      if (at != std::string::npos) lost += std::stoul(line.substr(at + 6));
+    }
+    return lost;
+  };
+  wait_until("the log tells of losses", [&] {
+    return lost_of(memlog({"events", "--no-resolve", log}).out) != 0;
+  });
+  do_steps(process, after);
+  process.close_input();
+  wait_for_end(pid);
+  const Result result = process.wait();
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+
+  std::vector<Step> all = before;
+  all.insert(all.end(), after.begin(), after.end());
+  const std::vector<std::string> local = events_of(local_log(all));
+  const Result printed = memlog({"events", "--no-resolve", log});
+  const size_t lost = lost_of(printed.out);
+  std::vector<std::string> sent;
+  for (const std::string& line : lines_of(printed.out)) {
+    if (line.find(" resident ") == std::string::npos && line.find(" lost ") == std::string::npos) {
+      sent.push_back(line);
+    }
+  }
+  EXPECT_GT(lost, 100'000u);
+  EXPECT_EQ(sent.size() + lost, local.size());
+  // The last events: those of `after`, with their stacks, the report's at the end and others.
+  const auto tail_of = [](const std::vector<std::string>& lines) {
+    std::vector<std::string> stacks;
+    for (size_t i = lines.size() - 999; i < lines.size(); ++i) {
+      const size_t at = lines[i].find(" stack=");
+      if (at != std::string::npos) stacks.push_back(lines[i].substr(at));
+    }
+    return stacks;
+  };
+  EXPECT_GT(tail_of(sent).size(), 400u);
+  EXPECT_EQ(tail_of(sent), tail_of(local));
+}
+
+TEST_F(StreamedTest, WhatDoesNotArriveIsTold) {
+  receive();
+  for (const bool keeps_status : {false, true}) {
+    std::vector<std::string> words = {program("event_steps")};
+    if (keeps_status) words.insert(words.begin(), "--keep-status");
+    Command command = streaming(words);
+    command.env["MEMLOG_EVENTS_SEND_WAIT"] = "0";
+    Process process(command);
+    ASSERT_TRUE(process.read_line().has_value());
+    kill_receiver();
+    do_steps(process, {{1000, 2}});
+    const Result result = process.wait();
+    EXPECT_TRUE(result.exited(keeps_status ? 0 : 1)) << result.how() << result.err;
+    EXPECT_NE(result.err.find(".events lacks its last "), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("cannot connect"), std::string::npos) << result.err;
+    receive();
+  }
+}
+
+TEST_F(StreamedTest, AKilledSenderEndsTheLogAndNotTheProgram) {
+  receive();
+  Process process(streaming({program("event_steps")}));
+  const pid_t pid = std::stoi(process.read_line().value());
+  sent_log();
+  // The writer and the sender, of the same command, have the environment of the program.
+  const auto is_writer = [&](pid_t one) {
+    const std::string place = "/proc/" + std::to_string(one);
+    return read_file(place + "/cmdline").find("--write-log") != std::string::npos &&
+           read_file(place + "/environ").find(temp()) != std::string::npos;
+  };
+  pid_t sender = 0;
+  for (const auto& item : fs::directory_iterator("/proc")) {
+    const pid_t one = std::atoi(item.path().filename().c_str());
+    if (one == 0 || !is_writer(one)) continue;
+    const std::string stat = read_file(item.path() / "stat");
+    if (is_writer(std::atoi(stat.substr(stat.rfind(')') + 4).c_str()))) sender = one;
+  }
+  ASSERT_GT(sender, 0);
+  ASSERT_EQ(::kill(sender, SIGKILL), 0);
+  do_steps(process, {{100'000, 3}});
+  process.close_input();
+  wait_for_end(pid);
+  const Result result = process.wait();
+  EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
+  EXPECT_NE(result.err.find("may lack its end: what sends it was killed"), std::string::npos)
+      << result.err;
+}
+
+// A child's log names its parent's, which lies beside it at the receiver.
+TEST_F(StreamedTest, ChildrenBeginWithWhatTheyInherited) {
+  receive();
+  const Result result = run(streaming({program("event_forks"), "2", "quiet"}));
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<std::string> logs = logs_in(store());
+  EXPECT_EQ(logs.size(), 5u);
+  size_t children = 0;
+  for (const std::string& log : logs) {
+    const Result events = memlog({"events", "--no-resolve", log});
+    EXPECT_TRUE(events.exited(0)) << events.how();
+    EXPECT_EQ(events.err, "");
+    children += events.out.find(" inherited ") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(children, 4u);
+}
+
+TEST_F(StreamedTest, OnlyWhoHasTheTokenSendsOnlyToTheRightServer) {
+  const auto file = [&](const std::string& name) { return temp() + "/" + name; };
+  const Result made = run(plain({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                                 "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+                                 "/CN=server", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
+                                 file("server.key"), "-out", file("server.pem")}));
+  ASSERT_TRUE(made.exited(0)) << made.err;
+  fs::permissions(file("server.key"), fs::perms::owner_read | fs::perms::owner_write);
+  for (const std::string name : {"token", "wrong"}) {
+    write_file(file(name), name + "0123456789abcdef\n");
+    fs::permissions(file(name), fs::perms::owner_read | fs::perms::owner_write);
+  }
+  receive({"--tls-cert", file("server.pem"), "--tls-key", file("server.key"), "--token-file",
+           file("token")});
+  const auto result_with = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"--output", out(), "--to", "https://" + address()});
+    options.insert(options.end(), {"/bin/sh", "-c", "echo ran"});
+    return run(logging(options));
+  };
+  const auto refused = [&](const std::vector<std::string>& options, const std::string& why) {
+    const Result result = result_with(options);
+    EXPECT_TRUE(result.exited(1)) << result.how();
+    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+    EXPECT_EQ(result.out, "");
+  };
+  refused({"--token-file", file("token")}, "its certificate is not trusted");
+  refused({"--ca-file", file("server.pem")}, "needs the token");
+  refused({"--ca-file", file("server.pem"), "--token-file", file("wrong")}, "needs the token");
+  EXPECT_FALSE(fs::exists(store()) && !logs_in(store()).empty());
+  const Result sent = result_with({"--ca-file", "../server.pem", "--token-file", "../token"});
+  EXPECT_TRUE(sent.exited(0)) << sent.err;
+  EXPECT_EQ(sent.out, "ran\n");
+  EXPECT_EQ(logs_in(store()).size(), 1u);
+}
 
 TEST_F(StreamedTest, ReceiversAppendOnlyAtTheEnd) {
   receive({"--max-disk", "1M"});
@@ -82,6 +433,27 @@ TEST_F(StreamedTest, ReceiversAppendOnlyAtTheEnd) {
   EXPECT_EQ(size_after("web1/b.events", 512 << 10, "more"), (512 << 10) + 4);
   EXPECT_FALSE(fs::exists(store() + "/web2/c.events"));
   EXPECT_EQ(read_file(store() + "/web1/b.events"), half + "more");
+}
+
+TEST_F(StreamedTest, MistakesAreNamed) {
+  const auto wrong = [&](std::vector<std::string> options, int status, const std::string& why) {
+    options.insert(options.begin(), "run");
+    options.insert(options.end(), {"/bin/echo", "ran"});
+    const Result result = memlog(options);
+    EXPECT_TRUE(result.exited(status)) << result.how();
+    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+    EXPECT_EQ(result.out, "");
+  };
+  wrong({"--to", "collector"}, 2, "--to needs --events");
+  wrong({"--events", "--ca-file", "a.pem"}, 2, "--ca-file needs --to");
+  wrong({"--events", "--token-file", "a"}, 2, "--token-file needs --to");
+  wrong({"--events", "--to", "a b"}, 2, "not a URL like http://web3:7040");
+  wrong({"--events", "--to", "127.0.0.1:" + std::to_string(free_port())}, 1, "cannot connect");
+  Process server(plain({memlog_tool(), "serve", "--listen", "127.0.0.1:0"}));
+  const std::string told = server.read_line().value_or("");
+  wrong({"--events", "--to", told.substr(told.rfind(' ') + 1)}, 1, "start it with --receive DIR");
+  server.send(SIGTERM);
+  EXPECT_TRUE(server.wait().exited(0));
 }
 
 }  // namespace

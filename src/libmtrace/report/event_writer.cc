@@ -103,6 +103,10 @@ void set_place(EventRingHeader& header) {
     out.text(output_directory()).put('/').finish();
     return;
   }
+  if (strncmp(wish, "http://", 7) == 0 || strncmp(wish, "https://", 8) == 0) {
+    out.text(wish).finish();
+    return;
+  }
   if (wish[0] != '/') out.text(g_host.directory).put('/');
   out.text(wish);
   char inside[kPathCapacity];

@@ -29,7 +29,14 @@ int create(const std::string& path) {
 
 }  // namespace
 
-LogFile::LogFile(const std::string& place, const std::string& name, uint32_t pid) {
+LogFile::LogFile(const std::string& place, const std::string& name, uint32_t pid,
+                 std::unique_ptr<FrameSink> sink)
+    : sink_(std::move(sink)) {
+  if (sink_ != nullptr) {
+    path_ = sink_->path();
+    thread_ = std::thread([this] { work(); });
+    return;
+  }
   const bool directory = place.ends_with('/');
   int made = -1;
   for (unsigned attempt = 1; made < 0 && attempt <= kMostNames; ++attempt) {
@@ -76,11 +83,15 @@ int LogFile::reserve(size_t size) const {
 }
 
 void LogFile::end_early(int error) {
+  const format::EventsEndEarly mark = {.error = static_cast<uint32_t>(error)};
+  if (sink_ != nullptr) {
+    sink_->put({reinterpret_cast<const char*>(&mark), sizeof mark});
+    return;
+  }
   if (size_ == 0) {
     ::unlink(path_.c_str());
     return;
   }
-  const format::EventsEndEarly mark = {.error = static_cast<uint32_t>(error)};
   // What part of a frame there is lies behind the mark, and is cut off at the end.
   if (::pwrite(file_.get(), &mark, sizeof mark, static_cast<off_t>(size_)) == sizeof mark) {
     size_ += sizeof mark;
@@ -164,8 +175,10 @@ void LogFile::write(const std::string& content, int level) {
   std::vector<char> frame(ZSTD_compressBound(content.size()));
   const size_t size =
       ZSTD_compress2(context.get(), frame.data(), frame.size(), content.data(), content.size());
-  int error = ZSTD_isError(size) != 0 ? ENOMEM : reserve(size);
-  for (size_t done = 0; error == 0 && done < size;) {
+  int error = ZSTD_isError(size) != 0 ? ENOMEM
+              : sink_ != nullptr      ? sink_->put({frame.data(), size})
+                                      : reserve(size);
+  for (size_t done = 0; sink_ == nullptr && error == 0 && done < size;) {
     const ssize_t wrote =
         ::pwrite(file_.get(), frame.data() + done, size - done, static_cast<off_t>(size_ + done));
     if (wrote < 0 && errno == EINTR) continue;

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 
+#include "model/events/frame_sink.h"
 #include "util/file.h"
 
 namespace mtrace::events {
@@ -14,8 +16,10 @@ namespace mtrace::events {
 class LogFile {
  public:
   // Makes a new file: PLACE itself, or NAME-PID.events in the directory PLACE, which ends with a
-  // slash. Replaces nothing: a name that is taken gets a number. Throws util::FileError.
-  LogFile(const std::string& place, const std::string& name, uint32_t pid);
+  // slash. Replaces nothing: a name that is taken gets a number. Throws util::FileError. With a
+  // `sink` no file: the frames go there.
+  LogFile(const std::string& place, const std::string& name, uint32_t pid,
+          std::unique_ptr<FrameSink> sink = nullptr);
   // Writes what is waiting.
   ~LogFile();
   LogFile(const LogFile&) = delete;
@@ -36,6 +40,12 @@ class LogFile {
   int finish();
   // The same, so far; without waiting.
   int error();
+  // Returns whether events should be lost rather than appended: only where a sink is full.
+  bool is_full() const { return sink_ != nullptr && sink_->is_full(); }
+  // After finish(). Waits while what a sink holds is arriving.
+  void await_arrival() {
+    if (sink_ != nullptr) sink_->finish();
+  }
 
  private:
   void work();
@@ -43,6 +53,7 @@ class LogFile {
   int reserve(size_t size) const;
   void end_early(int error);
 
+  std::unique_ptr<FrameSink> sink_;
   std::string path_;
   util::Descriptor file_;
   uint64_t size_ = 0;  // of the whole frames

@@ -86,6 +86,7 @@ class Memory {
     if (header_->magic != format::kEventRingMagic) {
       throw std::runtime_error("standard input is no memory of a traced process");
     }
+    ::madvise(memory, size_, MADV_DONTFORK);  // a sink may be a process of its own
     most_rings_ = (size_ - format::kEventHeaderBytes) / format::kEventRingBytes;
   }
   ~Memory() { ::munmap(header_, size_); }
@@ -108,12 +109,13 @@ class Memory {
 
 class Recorder {
  public:
-  explicit Recorder(int fd)
+  Recorder(int fd, const OpenSink& open_sink)
       : memory_(fd),
         header_(memory_.header()),
         pid_(header_.pid),
         clock_(header_),
-        file_(util::array_text(header_.place), util::array_text(header_.name), header_.pid),
+        file_(util::array_text(header_.place), util::array_text(header_.name), header_.pid,
+              open_sink(header_)),
         process_(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0))),
         // A log that is rewritten is made compact then.
         chunk_(header_.compact != 0 && header_.cull == 0 && header_.most_bytes == 0
@@ -257,6 +259,7 @@ class Recorder {
 
   // Writes what is older than all that can still come.
   void merge(uint64_t settled) {
+    losing_ = file_.is_full();
     uint64_t limit = settled;
     for (const RingState& ring : rings_) limit = std::min(limit, ring.reader.limit());
     for (;;) {
@@ -301,6 +304,10 @@ class Recorder {
     const RingReader& reader = ring.reader;
     const RingRecord& record = reader.next();
     last_time_ = std::max(last_time_, clock_.steps(record.stamp));
+    if (losing_ && record.kind < EventRecord::kThread) {  // stacks are defined, blocks left out
+      ++left_out_;
+      return;
+    }
     Event event;
     event.thread = ring.thread;
     event.address = record.low << 3;
@@ -428,9 +435,9 @@ class Recorder {
         if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) end_thread(i);
       }
     }
-    uint64_t lost = load(header_.lost);
+    uint64_t lost = load(header_.lost) + left_out_;
     for (const RingState& ring : rings_) lost += ring.reader.lost() + ring.reader.given_up();
-    if (lost == lost_) return;
+    if (lost == lost_ || losing_) return;
     put(Kind::kLost, 0, lost - lost_);
     lost_ = lost;
   }
@@ -480,6 +487,7 @@ class Recorder {
   }
 
   int finish() {
+    losing_ = false;
     look_around(now_of(CLOCK_MONOTONIC));
     for (uint32_t i = 1; i <= threads_.size(); ++i) end_thread(i);
     put(Kind::kEnd, 0, killed_ ? 1 : end_number(load(header_.state)));
@@ -488,6 +496,7 @@ class Recorder {
     if (const int error = file_.finish()) return fail(error);
     store(header_.done, 1u);
     tell();
+    file_.await_arrival();
     return 0;
   }
 
@@ -525,7 +534,9 @@ class Recorder {
   uint64_t memory_looked_ = 0;
   uint64_t threads_looked_ = 0;
   uint64_t quiet_since_ = 0;
-  uint64_t lost_ = 0;
+  uint64_t lost_ = 0;      // told of
+  uint64_t left_out_ = 0;  // events that found the sink full
+  bool losing_ = false;    // it is full
   bool looked_new_ = false;
   bool killed_ = false;
   bool told_ = false;
@@ -533,11 +544,11 @@ class Recorder {
 
 }  // namespace
 
-int record_events(int fd) {
+int record_events(int fd, const OpenSink& open_sink) {
   ::prctl(PR_SET_TIMERSLACK, 1);  // naps of microseconds
   std::unique_ptr<Recorder> recorder;
   try {
-    recorder = std::make_unique<Recorder>(fd);
+    recorder = std::make_unique<Recorder>(fd, open_sink);
   } catch (const util::FileError& error) {
     // The process waits for an answer.
     Memory memory(fd);

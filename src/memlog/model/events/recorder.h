@@ -1,11 +1,21 @@
 // Writes the event log of a process while it runs: what its library started it for.
 #pragma once
 
+#include <functional>
+#include <memory>
+
+#include "format/event_ring.h"
+#include "model/events/frame_sink.h"
+
 namespace mtrace::events {
+
+// Returns where the log of a process goes; nullptr: into a file. Called while the process of the
+// caller has one thread, and only this one maps the memory. Throws util::FileError.
+using OpenSink = std::function<std::unique_ptr<FrameSink>(const format::EventRingHeader&)>;
 
 // Takes the events of the process whose memory (format/event_ring.h) is the file `fd`, until the
 // process has ended, and writes them. Returns 0, or the errno of what was in the way. Throws
 // std::runtime_error if the file is no such memory.
-int record_events(int fd);
+int record_events(int fd, const OpenSink& open_sink);
 
 }  // namespace mtrace::events

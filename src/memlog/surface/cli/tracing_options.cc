@@ -13,6 +13,7 @@
 #include "format/memlog.h"
 #include "process/inspect/process.h"
 #include "surface/cli/exit_looks.h"
+#include "surface/cli/fleet_export.h"
 #include "surface/cli/report_options.h"
 #include "surface/cli/suppressions_option.h"
 #include "util/text.h"
@@ -63,6 +64,39 @@ std::string output_setting(const std::string& directory) {
   std::string path = std::filesystem::absolute(directory).lexically_normal();
   for (size_t at = 0; (at = path.find('%', at)) != std::string::npos; at += 2) path.insert(at, "%");
   return path.ends_with('/') ? path : path + '/';
+}
+
+// "collector", "collector:7040" or a URL.
+fleet::HttpServerAddress read_receiver(const Arguments& arguments) {
+  const std::string wish = arguments.value("--to");
+  const bool has_port = wish.find(':', wish.rfind(']') + 1) != std::string::npos;
+  const bool is_url = wish.find("://") != std::string::npos;
+  try {
+    return fleet::read_url(is_url ? wish : "http://" + wish + (has_port ? "" : ":7040"));
+  } catch (const std::runtime_error& error) {
+    throw UsageError(fmt::format("{}: --to {}", arguments.command(), error.what()));
+  }
+}
+
+void read_streaming(const Arguments& arguments, RunOptions& options) {
+  for (const char* name : {"--token-file", "--ca-file"}) {
+    if (arguments.has(name) && !arguments.has("--to")) {
+      throw UsageError(fmt::format("{}: {} needs --to", arguments.command(), name));
+    }
+  }
+  if (!arguments.has("--to")) return;
+  if (!arguments.has("--events")) throw UsageError(arguments.command() + ": --to needs --events");
+  options.receiver = read_receiver(arguments);
+  options.settings.push_back("MTRACE_EVENTS=" + options.receiver.origin + options.receiver.path);
+  // The same files for programs that are started elsewhere.
+  const auto set_file = [&](const char* option, const char* variable) {
+    if (!arguments.has(option)) return std::string();
+    const std::string path = std::filesystem::absolute(arguments.value(option));
+    options.settings.push_back(variable + path);
+    return path;
+  };
+  options.token_file = set_file("--token-file", "MEMLOG_EVENTS_TOKEN_FILE=");
+  options.receiver.ca_file = set_file("--ca-file", "MEMLOG_EVENTS_CA_FILE=");
 }
 
 std::chrono::milliseconds read_timeline_interval(const Arguments& arguments) {
@@ -139,7 +173,10 @@ RunOptions read_run_options(const Arguments& arguments) {
     options.compress_large = true;
     options.settings.emplace_back("MTRACE_COMPRESS=2");
   }
-  if (arguments.has("--events")) options.settings.emplace_back("MTRACE_EVENTS=1");
+  if (arguments.has("--events") && !arguments.has("--to")) {
+    options.settings.emplace_back("MTRACE_EVENTS=1");
+  }
+  read_streaming(arguments, options);
   for (const auto& [option, setting] :
        {std::pair{"--events=full", "MTRACE_EVENTS_FULL=1"},
         std::pair{"--events-drop", "MTRACE_EVENTS_DROP=1"},
@@ -167,7 +204,9 @@ RunOptions read_run_options(const Arguments& arguments) {
       throw UsageError(fmt::format("{}: --events-max {} is not a size from 1M, like 1G", command,
                                    arguments.value("--events-max")));
     }
-    if (!arguments.has("--events")) throw UsageError(command + ": --events-max needs --events");
+    if (!arguments.has("--events") || arguments.has("--to")) {
+      throw UsageError(command + ": --events-max needs --events, and a file (not --to)");
+    }
     options.settings.push_back(fmt::format("MTRACE_EVENTS_MAX={}", *most));
   }
   if (arguments.has("--events-files")) {
@@ -250,6 +289,11 @@ Manual run_manual() {
        {"--events-files", "", "N",
         R"(With --events-max: the number of files, default 2. The newest is PROGRAM-PID.events,
         older ones have .1, .2 and so on behind their names.)"},
+       {"--to", "", "HOST[:PORT]",
+        R"(With --events: send the log to the memlog serve --receive there while the program runs,
+        and write no file. Port 7040 unless named; also a URL, https://HOST:PORT. doc/events.md.)"},
+       kServerTokenOption,
+       kCaFileOption,
        {"--events-drop", "", "",
         R"(With --events: lose events rather than have the program wait for the disk, and count
         them.)"},
@@ -285,7 +329,7 @@ Manual run_manual() {
        kOwnOption},
       R"(that of the program, but 1 if that is 0 and something could not be written in full, which
       standard error then says (--keep-status: 0); 127 if it is not found, 126 if it cannot be run; 1 if libmtrace.so is
-      not found; 2 if the command line is wrong.)",
+      not found or the receiver of --to does not answer; 2 if the command line is wrong.)",
       R"(  memlog run ./app --config x
   memlog run --every 10s --output /tmp/reports -- ./app -v
   memlog run --follow 'worker*' -- make test

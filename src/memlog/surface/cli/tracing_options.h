@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "surface/cli/arguments.h"
+#include "surface/fleet/http_client.h"
 #include "view/analyze/responsible.h"
 
 namespace mtrace::cli {
@@ -22,6 +23,8 @@ struct RunOptions {
   bool python_seen = false;                 // Python takes each object from malloc
   bool compress_large = false;              // reports of more than 1 MiB
   bool unreachable = false;                 // look for lost blocks at exit
+  fleet::HttpServerAddress receiver;        // of the event logs (--to); without origin: none
+  std::string token_file;                   // for it
   analyze::ResponsiblePointer responsible;  // of the summary
 };
 

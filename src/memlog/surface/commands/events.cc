@@ -3,8 +3,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -16,6 +19,8 @@
 #include "surface/cli/command.h"
 #include "surface/cli/filter_options.h"
 #include "surface/cli/report_options.h"
+#include "surface/fleet/log_sender.h"
+#include "surface/serve/access.h"
 #include "util/error.h"
 #include "util/text.h"
 #include "util/time.h"
@@ -246,8 +251,35 @@ void await_header(const std::string& path) {
   }
 }
 
+// Where the log goes instead of into a file, by the environment of the program.
+std::unique_ptr<events::FrameSink> open_sink(const format::EventRingHeader& header) {
+  const std::string place = util::array_text(header.place);
+  if (!fleet::is_receiver(place)) return nullptr;
+  const auto setting = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  constexpr uint64_t kBuffer = 64 << 20;
+  constexpr uint64_t kWait = 60;
+  try {
+    const std::string token = setting("MEMLOG_EVENTS_TOKEN_FILE");
+    return fleet::open_log_sender(
+        header, {token.empty() ? token : serve::read_token(token), setting("MEMLOG_EVENTS_CA_FILE"),
+                 text::read_size(setting("MEMLOG_EVENTS_BUFFER")).value_or(kBuffer),
+                 std::chrono::seconds(
+                     util::read_unsigned(setting("MEMLOG_EVENTS_SEND_WAIT")).value_or(kWait)),
+                 setting("MEMLOG_EVENTS_STATUS")});
+  } catch (const util::FileError&) {
+    throw;
+  } catch (const std::runtime_error&) {
+    throw util::FileError(place, EINVAL);
+  }
+}
+
 int run_events(const Arguments& arguments, const Streams& streams) {
-  if (arguments.has("--write-log")) return events::record_events(0) == 0 ? kGood : kFailed;
+  if (arguments.has("--write-log")) {
+    return events::record_events(0, open_sink) == 0 ? kGood : kFailed;
+  }
   if (arguments.operands().size() != 1) throw UsageError(arguments.lacking("give one event log"));
   if (arguments.has("--json") && arguments.has("--style")) {
     throw UsageError("events: --json and --style cannot be used together");

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -26,11 +27,14 @@
 #include "process/run/preload.h"
 #include "process/run/regular_reports.h"
 #include "process/run/run_ledgers.h"
+#include "process/run/sent_logs.h"
 #include "process/run/timeline_recorder.h"
 #include "surface/cli/arguments.h"
 #include "surface/cli/command.h"
 #include "surface/cli/exit_looks.h"
 #include "surface/cli/tracing_options.h"
+#include "surface/fleet/remote.h"
+#include "surface/serve/access.h"
 #include "util/file.h"
 #include "util/text.h"
 #include "util/time.h"
@@ -220,6 +224,39 @@ std::string unlogged_text(const RunOptions& options, const reports::RunReports& 
   return out;
 }
 
+// Refuses to begin without the receiver of the event logs. Throws fleet::ServerError.
+void ask_receiver(const RunOptions& options) {
+  const std::string token = options.token_file.empty() ? "" : serve::read_token(options.token_file);
+  fleet::Remote(options.receiver, token).append_log("run/run.events", 0, "");
+}
+
+std::string sent_text(const process::SentLogs& sent) {
+  std::string out;
+  for (const auto& log : sent.logs()) out += fmt::format("events: {}\n", text::plain(log.url));
+  return out;
+}
+
+// What of the event logs did not arrive. Empty: nothing.
+std::string unsent_text(const process::SentLogs& sent, const RunOptions& options,
+                        const reports::RunReports& found, pid_t pid) {
+  std::string out;
+  bool begun = false;
+  for (const auto& log : sent.logs()) {
+    begun |= log.pid == pid;
+    const std::string url = text::plain(log.url);
+    if (log.ended && log.missing != 0) {
+      out += fmt::format("{} lacks its last {}: {}\n", url, text::count_text(log.missing, "byte"),
+                         text::plain(log.why));
+    } else if (!log.ended && log.gone) {
+      out += fmt::format("{} may lack its end: what sends it was killed\n", url);
+    }
+  }
+  if (!begun && !found.files.empty()) {
+    out += fmt::format("no event log of process {} was sent to {}\n", pid, options.receiver.origin);
+  }
+  return out;
+}
+
 const char* when(ledger::HoldPoint point) {
   switch (point) {
     case ledger::HoldPoint::kExit:
@@ -284,7 +321,13 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   if (options.unreachable && ledgers.directory().empty()) {
     throw UsageError("run: --unreachable needs a directory for ledgers: give --ledger DIR");
   }
+  std::optional<process::SentLogs> sent;
+  if (!options.receiver.origin.empty()) {
+    ask_receiver(options);
+    sent.emplace(ledgers.directory());
+  }
   std::vector<std::string> settings = options.settings;
+  if (sent) settings.push_back(sent->setting());
   if (!ledgers.setting().empty()) settings.push_back(ledgers.setting());
   const std::string path = process::find_program(command[0]);
   ExitLooks looks(
@@ -358,11 +401,23 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   try {
     const reports::RunReports found = reports::reports_of_run(
         options.directory, ended.pid, begun, ledgers.is_own() ? ledgers.setting() : "");
-    if (arguments.has("--events")) unsaved += unlogged_text(options, found, ended.pid);
+    if (sent && not_covered.why.empty()) {
+      sent->settle([&] {
+        complain(streams,
+                 fmt::format("sending the rest of the event log to {}", options.receiver.origin));
+      });
+      unsaved += unsent_text(*sent, options, found, ended.pid);
+    } else if (arguments.has("--events")) {
+      unsaved += unlogged_text(options, found, ended.pid);
+    }
     if (!options.quiet) say(streams, summary(options, found, ended, not_covered.why));
     say(streams, elsewhere_text(options, found));
     if (!options.quiet) {
-      if (arguments.has("--events")) say(streams, events_text(options, found, ended.pid));
+      if (sent) {
+        say(streams, sent_text(*sent));
+      } else if (arguments.has("--events")) {
+        say(streams, events_text(options, found, ended.pid));
+      }
       say(streams, lost_text(options, looks));
     }
   } catch (const std::exception& error) {

@@ -102,4 +102,12 @@ Receipt Remote::send(std::string_view bytes) {
   throw not_ours();
 }
 
+uint64_t Remote::append_log(const std::string& name, uint64_t at, std::string_view bytes) {
+  const auto body = json::parse(ask("PUT", fmt::format("/api/logs/{}?at={}", name, at), bytes));
+  const json::Value* size = body ? body->find("size") : nullptr;
+  const auto number = size != nullptr ? size->as_unsigned() : std::nullopt;
+  if (!number) throw not_ours();
+  return *number;
+}
+
 }  // namespace mtrace::fleet

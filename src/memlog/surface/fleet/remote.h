@@ -44,6 +44,9 @@ class Remote {
   std::string read(const ReportKey& key);
   // `bytes`: a report, compressed.
   Receipt send(std::string_view bytes);
+  // Appends to the event log `name` if it has `at` bytes there. Returns how many it has then.
+  // Without bytes it only asks.
+  uint64_t append_log(const std::string& name, uint64_t at, std::string_view bytes);
 
  private:
   ServerError not_ours() const;
