@@ -1,12 +1,16 @@
 // memlog collect: gathers reports of directories and servers in one directory.
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "surface/cli/command.h"
 #include "surface/cli/fleet_export.h"
 #include "surface/cli/report_options.h"
 #include "surface/fleet/transfer.h"
 #include "surface/serve/access.h"
+#include "surface/serve/discovery.h"
 #include "util/text.h"
+#include "view/text/quantity.h"
 #include "view/text/style.h"
 
 namespace mtrace::cli {
@@ -20,6 +24,10 @@ reports that it has received. Each report is there once, whatever the sources ha
 however often memlog collect runs or is killed. A report is known by its host, boot, pid, start and
 number. Snapshots of ledgers are not copied.
 
+--discover asks on the local network which memlog serve --announce there are, lists them, and takes
+their reports, too; without --to it only lists them. Any machine there can answer: the token of
+--token-file is sent only to servers with https whose certificate is trusted (--ca-file).
+
 A report without names gets them where it comes from: here for a file, at the server for a URL.
 )";
 
@@ -27,15 +35,48 @@ bool is_url(const std::string& source) {
   return source.starts_with("http://") || source.starts_with("https://");
 }
 
+// Lists the servers that announce themselves. Returns the URLs of those to collect from.
+std::vector<std::string> discovered(const Arguments& arguments, const Streams& streams) {
+  constexpr uint64_t kLeast = 100;
+  constexpr uint64_t kMost = 60'000;
+  const auto wait = text::read_duration(arguments.value("--wait", "3s"), 1000);
+  if (!wait || *wait < kLeast || *wait > kMost) {
+    throw UsageError(fmt::format("collect: --wait {} is not a time from 100ms to 1min, like 3s",
+                                 arguments.value("--wait")));
+  }
+  std::vector<std::string> urls;
+  std::string out;
+  for (const auto& server : serve::discover(std::chrono::milliseconds(*wait))) {
+    const bool exposes = arguments.has("--token-file") && !server.tls;
+    out += fmt::format("{}  {}, memlog {}{}\n", server.url(), server.name, server.version,
+                       exposes ? ": left out: without https, anybody could read the token" : "");
+    if (!exposes) urls.push_back(server.url());
+  }
+  print(streams, out.empty() ? "no memlog serve --announce answers\n" : out);
+  return urls;
+}
+
 int run_collect(const Arguments& arguments, const Streams& streams) {
   std::vector<std::string> sources = arguments.values("--from");
   const auto& operands = arguments.operands();
   sources.insert(sources.end(), operands.begin(), operands.end());
-  if (sources.empty()) throw UsageError("collect: give --from DIR or --from URL");
+  const bool discovers = arguments.has("--discover");
+  if (arguments.has("--wait") && !discovers) throw UsageError("collect: --wait needs --discover");
+  if (sources.empty() && !discovers) {
+    throw UsageError("collect: give --from DIR, --from URL or --discover");
+  }
+  if (discovers && !arguments.has("--to") && sources.empty()) {
+    discovered(arguments, streams);
+    return kGood;
+  }
   if (!arguments.has("--to")) throw UsageError("collect: give --to DIR");
   const std::string to = arguments.value("--to");
   const std::string token =
       arguments.has("--token-file") ? serve::read_token(arguments.value("--token-file")) : "";
+  if (discovers) {
+    const std::vector<std::string> urls = discovered(arguments, streams);
+    sources.insert(sources.end(), urls.begin(), urls.end());
+  }
   fleet::Store store(to, read_store_limits("collect", arguments));
   const auto tell = [&](const std::string& text) { complain(streams, text); };
   fleet::Transferred done;
@@ -71,9 +112,12 @@ const Command& collect_command() {
   static const Command command = {
       {"collect",
        "gather reports of directories and servers in one directory",
-       "--from SOURCE [--from SOURCE]... --to DIR [OPTION]...",
+       "[--from SOURCE]... [--discover] --to DIR [OPTION]...",
        kCollectHelp,
        {{"--from", "", "SOURCE", "A file, a directory, or the URL of a memlog serve."},
+        {"--discover", "", "",
+         "Also from each memlog serve --announce that answers on the local network."},
+        {"--wait", "", "TIME", "How long to wait for answers, 100ms to 1min. Default 3s."},
         {"--to", "", "DIR", "Where the reports go. Made if it does not exist."},
         kMaxDiskOption,
         kMaxAgeOption,
@@ -84,6 +128,7 @@ const Command& collect_command() {
        R"(0: all are there; 1: a source cannot be read or does not answer, or a report is damaged;
        2: wrong command line.)",
        R"(  memlog collect --from http://web3:7040 --from http://web4:7040 --to fleet
+  memlog collect --discover --token-file token --to fleet
   memlog collect --from /var/tmp/reports --to /srv/memlogs --max-disk 50G
 )"},
       run_collect};

@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -20,6 +21,7 @@
 #include "surface/cli/fleet_export.h"
 #include "surface/cli/report_options.h"
 #include "surface/serve/access.h"
+#include "surface/serve/discovery.h"
 #include "surface/serve/http_server.h"
 #include "surface/serve/listen_address.h"
 #include "surface/serve/site.h"
@@ -77,6 +79,9 @@ constexpr Option kOwnOptions[] = {
     {"--receive", "", "DIR",
      R"(Take the reports that memlog push sends, each once, and the event logs of memlog run --to; keep
      them in DIR, a directory for each host. doc/fleet.md.)"},
+    {"--announce", "", "",
+     R"(Answer memlog collect --discover, which asks by multicast on the local network: address,
+     version and the name of this machine. Needs --listen with an IPv4 address of this machine.)"},
     {"--resolve", "", "",
      R"(Name the frames of received reports that have no names, after they were received, by the
      build-ids of their modules: from the files of this machine, --symbols, and the debuginfod servers
@@ -134,6 +139,16 @@ serve::AccessRules read_rules(const Arguments& arguments, const serve::TlsFiles&
         rules.address.text()));
   }
   return rules;
+}
+
+// Answers who looks for servers on the network. nullptr: that is not wanted.
+std::unique_ptr<serve::Announcer> announcer_of(const Arguments& arguments,
+                                               const serve::ListenAddress& address) {
+  if (!arguments.has("--announce")) return nullptr;
+  utsname names = {};
+  ::uname(&names);
+  return std::make_unique<serve::Announcer>(
+      serve::Announcement{address.host, address.port, address.tls, MTRACE_VERSION, names.nodename});
 }
 
 serve::Limits read_limits(const Arguments& arguments) {
@@ -235,6 +250,9 @@ void use_one_arena() { ::mallopt(M_ARENA_MAX, 1); }
 int run_serve(const Arguments& arguments, const Streams& streams) {
   const serve::TlsFiles tls = read_tls(arguments);
   serve::AccessRules rules = read_rules(arguments, tls);
+  if (arguments.has("--announce") && !serve::can_announce(rules.address.host)) {
+    throw UsageError("serve: --announce needs --listen with an IPv4 address of this machine");
+  }
   serve::SiteOptions options = read_site(arguments);
   raise_file_limit();
   use_one_arena();
@@ -245,6 +263,7 @@ int run_serve(const Arguments& arguments, const Streams& streams) {
   const auto server =
       serve::load_http_server([&](const serve::Request& request) { return site.answer(request); },
                               read_limits(arguments), tls);
+  const auto announcer = announcer_of(arguments, listener.address());
   print(streams, fmt::format("listening at {}\n", listener.address().text()));
   std::fflush(streams.out);
   site.begin();

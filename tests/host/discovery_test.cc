@@ -1,0 +1,137 @@
+// memlog serve --announce and memlog collect --discover, in network namespaces of the test's own.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DiscoveryTest : public HostTest {
+ protected:
+  DiscoveryTest() {
+    write_file(temp() + "/token", "0123456789abcdef\n");
+    fs::permissions(temp() + "/token", fs::perms::owner_read | fs::perms::owner_write);
+  }
+
+  // Runs `script` with /bin/sh in a network namespace of its own: "$0" is memlog, the directory
+  // out(). serve() in it starts a server in the background, and returns once it listens.
+  Command isolated(const std::string& script) const {
+    static const char kServe[] = R"(
+      serve() {
+        "$0" serve "$@" >../told 2>&1 &
+        servers="$servers $!"
+        until grep -q listening ../told; do kill -0 $! && sleep 0.01; done
+      }
+      ip link set lo up
+    )";
+    Command command = tool({});
+    command.argv = {"/usr/bin/unshare", "--user", "--map-root-user", "--net",
+                    "/bin/sh",          "-ec",    kServe + script,   memlog_tool()};
+    command.env["PATH"] += ":/usr/sbin:/sbin";
+    return command;
+  }
+  bool may_isolate() const { return run(isolated("")).exited(0); }
+};
+
+constexpr char kNotPermitted[] = "this user may not make network namespaces";
+
+TEST_F(DiscoveryTest, FindsOnlyWhoAnnouncesItself) {
+  if (!may_isolate()) GTEST_SKIP() << kNotPermitted;
+  ASSERT_TRUE(run(traced({program("one_block")})).exited(0));
+  const Result result = run(isolated(R"(
+    serve --listen 127.0.0.1:7040 --announce .
+    serve --listen 127.0.0.2:7050 .
+    serve --listen 127.0.0.3:7060 --announce .
+    until grep -q :7040 ../list && grep -q :7060 ../list; do
+      rm -rf ../to
+      "$0" collect --discover --wait 1s --to ../to >../list
+    done
+    cat ../list
+    kill $servers
+    wait
+  )"));
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<std::string> lines = lines_of(result.out);
+  ASSERT_EQ(lines.size(), 3u) << result.out;
+  EXPECT_TRUE(lines[0].starts_with("http://127.0.0.1:7040  ")) << lines[0];
+  EXPECT_NE(lines[0].find(", memlog "), std::string::npos) << lines[0];
+  EXPECT_TRUE(lines[1].starts_with("http://127.0.0.3:7060  ")) << lines[1];
+  EXPECT_EQ(lines[2], "1 report copied to ../to; 1 there already");
+}
+
+// From one machine to another, over a cable. Who answers without https gets no token.
+TEST_F(DiscoveryTest, SendsTheTokenOnlyToTrustedServers) {
+  if (!may_isolate()) GTEST_SKIP() << kNotPermitted;
+  ASSERT_TRUE(run(traced({program("one_block")})).exited(0));
+  const Result made = run(plain({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                                 "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+                                 "/CN=server", "-addext", "subjectAltName=IP:10.77.0.2", "-keyout",
+                                 temp() + "/server.key", "-out", temp() + "/server.pem"}));
+  ASSERT_TRUE(made.exited(0)) << made.err;
+  fs::permissions(temp() + "/server.key", fs::perms::owner_read | fs::perms::owner_write);
+  const Result result = run(isolated(R"(
+    mkfifo ../here ../go ../end
+    ip link add v0 type veth peer name v1
+    ip addr add 10.77.0.1/24 dev v0
+    ip link set v0 up
+    unshare --net /bin/sh -ec '
+      echo >../here
+      cat ../go
+      ip link set lo up
+      ip addr add 10.77.0.2/24 dev v1
+      ip link set v1 up
+      "$0" serve --listen 10.77.0.2:7040 --announce --token-file ../token \
+          --tls-cert ../server.pem --tls-key ../server.key . >../told1 &
+      servers=$!
+      "$0" serve --listen 10.77.0.2:7050 --announce --token-file ../token . >../told2 &
+      servers="$servers $!"
+      cat ../end
+      kill $servers
+      wait' "$0" &
+    other=$!
+    cat ../here
+    ip link set v1 netns $other
+    echo >../go
+    until grep -q :7040 ../list && grep -q :7050 ../list; do
+      rm -rf ../to
+      "$0" collect --discover --wait 1s --token-file ../token --ca-file ../server.pem \
+          --to ../to >../list
+    done
+    echo >../end
+    wait $other
+    cat ../list
+  )"));
+  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  std::vector<std::string> lines = lines_of(result.out);
+  std::erase(lines, "");  // of the pipes
+  ASSERT_EQ(lines.size(), 3u) << result.out;
+  EXPECT_TRUE(lines[0].starts_with("https://10.77.0.2:7040  ")) << lines[0];
+  EXPECT_EQ(lines[0].find("left out"), std::string::npos) << lines[0];
+  EXPECT_TRUE(lines[1].starts_with("http://10.77.0.2:7050  ")) << lines[1];
+  EXPECT_TRUE(lines[1].ends_with(": left out: without https, anybody could read the token"))
+      << lines[1];
+  EXPECT_EQ(lines[2], "1 report copied to ../to");
+}
+
+TEST_F(DiscoveryTest, MistakesAreNamed) {
+  const auto wrong = [&](const std::vector<std::string>& words, const std::string& why) {
+    const Result result = memlog(words);
+    EXPECT_TRUE(result.exited(2)) << result.how();
+    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+  };
+  for (const std::string place : {"0.0.0.0:0", "[::1]:0", "unix:socket"}) {
+    wrong({"serve", "--announce", "--token-file", temp() + "/token", "--listen", place},
+          "--announce needs --listen with an IPv4 address of this machine");
+  }
+  wrong({"collect", "--from", ".", "--to", "x", "--wait", "1s"}, "--wait needs --discover");
+  wrong({"collect", "--discover", "--wait", "1h"}, "--wait 1h is not a time from 100ms to 1min");
+}
+
+}  // namespace
+}  // namespace mtrace::test
