@@ -121,7 +121,7 @@ UNITY_CC     := $(call unity_files,$(TOOL_CHUNKS))
 TOOL_OBJ     := $(if $(UNITY_CC),$(UNITY_CC:.cc=.o) $(ALONE_SRC:src/%.cc=$(BUILD)/obj/%.o),\
                   $(TOOL_SRC:src/%.cc=$(BUILD)/obj/%.o))
 # What reads reports and sums them up is optimised; the rest waits for it, for files or for people.
-HOT := util model/profile model/events view/analyze view/heap
+HOT := util model/profile model/events model/recording view/analyze view/heap
 HTTP_OBJ := $(HTTP_SRC:src/%.cc=$(BUILD)/obj/%.o)
 
 .PHONY: all demo pictures check soak attach-soak unreachable-soak hostile faults suites install lint format clean \

@@ -16,13 +16,13 @@
 #include <vector>
 
 #include "format/event_log.h"
-#include "model/events/chunk_writer.h"
 #include "model/events/column.h"
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
 #include "model/events/replay_memlog.h"
-#include "model/events/ring_reader.h"
 #include "model/profile/reader.h"
+#include "model/recording/chunk_writer.h"
+#include "model/recording/ring_reader.h"
 #include "util/error.h"
 
 using namespace mtrace;

@@ -55,6 +55,7 @@ const std::map<std::string, std::set<std::string>> kBeside = {
     {"util", {}},
     {"model/profile", {}},
     {"model/events", {"model/profile"}},
+    {"model/recording", {"model/profile", "model/events"}},
     {"model/ledger", {"model/profile"}},
     {"model/symbols", {"model/profile"}},
     {"process/inspect", {}},

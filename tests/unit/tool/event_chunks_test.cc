@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "model/events/block_addresses.h"
-#include "model/events/chunk_writer.h"
 #include "model/events/event_log.h"
 #include "model/events/frame_reader.h"
 #include "model/events/live_blocks.h"
-#include "model/events/log_file.h"
+#include "model/recording/chunk_writer.h"
+#include "model/recording/log_file.h"
 #include "tool_test.h"
 #include "util/error.h"
 

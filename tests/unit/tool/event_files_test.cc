@@ -10,9 +10,9 @@
 #include "format/event_log.h"
 #include "model/events/event_log.h"
 #include "model/events/frame_reader.h"
-#include "model/events/log_file.h"
-#include "model/events/log_writer.h"
 #include "model/events/replay_memlog.h"
+#include "model/recording/log_file.h"
+#include "model/recording/log_writer.h"
 #include "tool_test.h"
 
 namespace mtrace::test {

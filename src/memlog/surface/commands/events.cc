@@ -15,7 +15,7 @@
 #include "model/events/event_header.h"
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
-#include "model/events/recorder.h"
+#include "model/recording/recorder.h"
 #include "surface/cli/command.h"
 #include "surface/cli/filter_options.h"
 #include "surface/cli/report_options.h"

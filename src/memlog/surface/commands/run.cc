@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "format/event_log.h"
-#include "model/events/log_file.h"
+#include "model/recording/log_file.h"
 #include "process/inspect/leftovers.h"
 #include "process/inspect/process.h"
 #include "process/inspect/traced.h"

@@ -6,11 +6,11 @@
 #include <optional>
 #include <vector>
 
-#include "model/events/culler.h"
 #include "model/events/event_log.h"
 #include "model/events/frame_reader.h"
-#include "model/events/log_file.h"
-#include "model/events/log_writer.h"
+#include "model/recording/culler.h"
+#include "model/recording/log_file.h"
+#include "model/recording/log_writer.h"
 #include "surface/cli/command.h"
 #include "surface/cli/report_options.h"
 #include "util/error.h"

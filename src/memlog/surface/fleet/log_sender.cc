@@ -17,7 +17,7 @@
 #include <new>
 #include <thread>
 
-#include "model/events/ring_reader.h"
+#include "model/recording/ring_reader.h"
 #include "surface/fleet/remote.h"
 #include "surface/fleet/report_key.h"
 #include "util/error.h"
@@ -206,10 +206,13 @@ class SentLog : public events::FrameSink {
     // The memory of the process is on standard input.
     pipe_ = util::Descriptor();
     if (const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC); null > 0) ::dup2(null, 0);
-    LogSender sender(*shared_, server, name, sending);
-    sender.run(input.get());
-    tell(status,
-         fmt::format("end {} {} {}", path_, sender.missing(), util::escaped(sender.why(), "")));
+    // No error leads back into the writer.
+    [&]() noexcept {
+      LogSender sender(*shared_, server, name, sending);
+      sender.run(input.get());
+      tell(status,
+           fmt::format("end {} {} {}", path_, sender.missing(), util::escaped(sender.why(), "")));
+    }();
     ::_exit(0);
   }
   ~SentLog() override { ::munmap(shared_, sizeof(Shared)); }

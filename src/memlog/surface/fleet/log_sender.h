@@ -6,7 +6,7 @@
 #include <string>
 
 #include "format/event_ring.h"
-#include "model/events/frame_sink.h"
+#include "model/recording/frame_sink.h"
 #include "surface/fleet/http_client.h"
 
 namespace mtrace::fleet {

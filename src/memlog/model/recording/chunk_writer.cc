@@ -1,4 +1,4 @@
-#include "model/events/chunk_writer.h"
+#include "model/recording/chunk_writer.h"
 
 #include <algorithm>
 #include <utility>

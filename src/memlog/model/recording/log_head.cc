@@ -1,4 +1,4 @@
-#include "model/events/log_head.h"
+#include "model/recording/log_head.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "format/event_log.h"
 #include "model/events/column.h"
-#include "model/events/ring_reader.h"
+#include "model/recording/ring_reader.h"
 #include "util/text.h"
 
 namespace mtrace::events {

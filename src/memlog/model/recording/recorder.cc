@@ -1,4 +1,4 @@
-#include "model/events/recorder.h"
+#include "model/recording/recorder.h"
 
 #include <absl/container/flat_hash_set.h>
 #include <fmt/format.h>
@@ -26,11 +26,11 @@
 #include "format/event_ring.h"
 #include "format/memlog.h"
 #include "format/python.h"
-#include "model/events/chunk_writer.h"
-#include "model/events/log_file.h"
-#include "model/events/log_head.h"
-#include "model/events/rewritten_log.h"
-#include "model/events/ring_reader.h"
+#include "model/recording/chunk_writer.h"
+#include "model/recording/log_file.h"
+#include "model/recording/log_head.h"
+#include "model/recording/rewritten_log.h"
+#include "model/recording/ring_reader.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"

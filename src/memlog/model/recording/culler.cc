@@ -1,4 +1,4 @@
-#include "model/events/culler.h"
+#include "model/recording/culler.h"
 
 #include <fmt/format.h>
 

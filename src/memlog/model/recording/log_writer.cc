@@ -1,4 +1,4 @@
-#include "model/events/log_writer.h"
+#include "model/recording/log_writer.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "format/event_log.h"
 #include "format/python.h"
 #include "model/events/event_header.h"
-#include "model/events/left_out.h"
+#include "model/recording/left_out.h"
 #include "util/text.h"
 
 namespace mtrace::events {

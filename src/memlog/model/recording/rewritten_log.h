@@ -7,10 +7,10 @@
 #include <memory>
 #include <string>
 
-#include "model/events/culler.h"
 #include "model/events/event_log.h"
-#include "model/events/log_file.h"
-#include "model/events/log_writer.h"
+#include "model/recording/culler.h"
+#include "model/recording/log_file.h"
+#include "model/recording/log_writer.h"
 
 namespace mtrace::events {
 

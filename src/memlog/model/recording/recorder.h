@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "format/event_ring.h"
-#include "model/events/frame_sink.h"
+#include "model/recording/frame_sink.h"
 
 namespace mtrace::events {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "model/events/event_log.h"
-#include "model/events/log_writer.h"
+#include "model/recording/log_writer.h"
 
 namespace mtrace::events {
 

@@ -1,4 +1,4 @@
-#include "model/events/ring_reader.h"
+#include "model/recording/ring_reader.h"
 
 #include <algorithm>
 

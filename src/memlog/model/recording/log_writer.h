@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/events/chunk_writer.h"
 #include "model/events/event_log.h"
-#include "model/events/log_state.h"
+#include "model/recording/chunk_writer.h"
+#include "model/recording/log_state.h"
 
 namespace mtrace::events {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "model/events/frame_sink.h"
+#include "model/recording/frame_sink.h"
 #include "util/file.h"
 
 namespace mtrace::events {

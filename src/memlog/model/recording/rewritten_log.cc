@@ -1,4 +1,4 @@
-#include "model/events/rewritten_log.h"
+#include "model/recording/rewritten_log.h"
 
 #include <fmt/format.h>
 

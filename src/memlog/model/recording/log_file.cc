@@ -1,4 +1,4 @@
-#include "model/events/log_file.h"
+#include "model/recording/log_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

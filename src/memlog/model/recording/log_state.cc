@@ -1,8 +1,8 @@
-#include "model/events/log_state.h"
+#include "model/recording/log_state.h"
 
 #include <algorithm>
 
-#include "model/events/left_out.h"
+#include "model/recording/left_out.h"
 
 namespace mtrace::events {
 
