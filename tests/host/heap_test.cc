@@ -110,6 +110,7 @@ TEST_F(HeapTest, HistoryOfAnAddress) {
     command.env["MTRACE_LEDGER"] = temp() + "/";
     if (logs) {
       command.env["MTRACE_EVENTS"] = "1";
+      command.env["MTRACE_EVENTS_FULL"] = "1";
       command.env["MTRACE_RESOLVER"] = memlog_tool();
     }
     Process process(command);

@@ -241,7 +241,8 @@ TEST_F(StreamedTest, WhatFindsNoRoomIsCounted) {
   const std::vector<Step> before = {{800'000, 3}, {1'000, 7}};
   const std::vector<Step> after = {{999, 7}};
   receive();
-  Command command = streaming({program("event_steps")});
+  // Compact, all of it would find room.
+  Command command = streaming({"--events=full", program("event_steps")});
   command.env["MEMLOG_EVENTS_BUFFER"] = "4096";
   Process process(command);
   const pid_t pid = std::stoi(process.read_line().value());

@@ -22,7 +22,8 @@ Tells of the live block that holds an address where and how long ago it was allo
 it, or that nothing does: as memlog unreachable --block, which says how it looks for pointers.
 
 Of other addresses it prints the last events, allocations and frees with times, threads and stacks,
-if the process writes an event log (memlog run --events). The ledger knows live blocks only.
+if the process writes an event log with addresses (memlog run --events=full). The ledger knows live
+blocks only.
 )";
 
 // The log that the process writes; empty: none.
