@@ -349,10 +349,9 @@ class UnreachableAnswer {
     if (next == blocks.begin() ||
         *address - (--next)->address >= std::max<uint64_t>(next->size, 1)) {
       throw NoLiveBlock(
-          fmt::format(
-              "{} lies in no live block of {} that the ledger knows: memlog map shows the "
-              "process's memory; freed blocks are in an event log (memlog run --events=full)",
-              text, file_.header().pid),
+          fmt::format("{} lies in no live block of {} that the ledger knows: memlog map shows the "
+                      "process's memory; freed blocks: memlog run --events=full",
+                      text, file_.header().pid),
           file_.header());
     }
     block_ = static_cast<size_t>(next - blocks.begin());
