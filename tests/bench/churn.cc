@@ -4,15 +4,19 @@
 //   churn pairs THREADS DEPTH PAIRS           one stack, DEPTH nested calls (5, 12 or 40)
 //   churn mix THREADS STACKS LIVE PAIRS       of LIVE blocks a thread, one drawn at random is freed
 //                                             and a new one made by one of STACKS stacks, 12 deep
+//   paths STACKS DEPTH LIVE PAIRS             the same, each stack a random path of DEPTH calls
+//                                             through 20 functions with frames of different sizes
 //   churn handoff PAIRS                       one thread allocates, another frees
 //   churn growth ROUNDS                       blocks that grow from 16 bytes to 64 KiB by realloc
 #include <pthread.h>
 #include <time.h>
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 // Each call stays a call, and no two call sites become one.
 #if defined(__clang__)
@@ -30,6 +34,7 @@ struct Work {
   long pairs = 0;
   unsigned stacks = 1;
   unsigned live = 0;
+  unsigned depth = 0;
   unsigned seed = 1;
   double nanoseconds = 0;
 };
@@ -124,16 +129,60 @@ NEST void* make(const Work& work, Random& random) {
   return block;
 }
 
+// ---- paths
+
+constexpr unsigned kHops = 20;
+constexpr unsigned kDeepestPath = 200;
+constexpr uint64_t kSpread = 0x9e3779b97f4a7c15u;
+using Hop = void*(uint64_t path, unsigned left, size_t size);
+
+// The next function of a path, chosen by the upper bits.
+unsigned next_hop(uint64_t path) { return static_cast<unsigned>((path >> 32) * kHops >> 32); }
+
+template <unsigned Number>
+NEST void* hop(uint64_t path, unsigned left, size_t size);
+template <unsigned... Numbers>
+constexpr auto hops_of(std::integer_sequence<unsigned, Numbers...>) {
+  return std::array<Hop*, sizeof...(Numbers)>{hop<Numbers>...};
+}
+constexpr auto kHopTable = hops_of(std::make_integer_sequence<unsigned, kHops>());
+
+template <unsigned Number>
+NEST void* hop(uint64_t path, unsigned left, size_t size) {
+  char room[8 + Number % 7 * 16];
+  __asm__ volatile("" ::"r"(room) : "memory");
+  void* block;
+  if (left == 0) {
+    block = malloc(size);
+    DISTINCT(leaf);
+  } else {
+    path = path * kSpread + 1;
+    block = kHopTable[next_hop(path)](path, left - 1, size);
+    DISTINCT(hop);
+  }
+  return block;
+}
+
+NEST void* make_by_path(const Work& work, Random& random) {
+  const uint64_t path = (random() % work.stacks + 1) * kSpread;
+  void* block = kHopTable[next_hop(path)](path, work.depth - 1, 16 + random() % 112);
+  DISTINCT(make_by_path);
+  return block;
+}
+
+// ---- mix and paths
+
+template <void* Make(const Work&, Random&)>
 void* run_mix(void* argument) {
   auto& work = *static_cast<Work*>(argument);
   Random random{0x9e3779b97f4a7c15u * work.seed};
   auto** blocks = static_cast<void**>(calloc(work.live, sizeof(void*)));
-  for (unsigned i = 0; i < work.live; ++i) blocks[i] = make(work, random);
+  for (unsigned i = 0; i < work.live; ++i) blocks[i] = Make(work, random);
   const Stopwatch watch;
   for (long i = 0; i < work.pairs; ++i) {
     void*& block = blocks[random() % work.live];
     free(block);
-    block = make(work, random);
+    block = Make(work, random);
   }
   work.nanoseconds = watch.nanoseconds();
   for (unsigned i = 0; i < work.live; ++i) free(blocks[i]);
@@ -251,8 +300,8 @@ double run_same(int threads, void* (*function)(void*), const Work& work) {
 
 int usage() {
   fputs(
-      "churn pairs THREADS DEPTH PAIRS | mix THREADS STACKS LIVE PAIRS | handoff PAIRS | "
-      "growth ROUNDS\n",
+      "churn pairs THREADS DEPTH PAIRS | mix THREADS STACKS LIVE PAIRS | "
+      "paths STACKS DEPTH LIVE PAIRS | handoff PAIRS | growth ROUNDS\n",
       stderr);
   return 2;
 }
@@ -284,10 +333,16 @@ int main(int argc, char** argv) {
     }
   } else if (is("mix", 4) && number(2) <= kMostThreads && number(3) > 0 && number(3) <= kPaths &&
              number(4) > 0) {
-    nanoseconds = run_same(static_cast<int>(number(2)), run_mix,
+    nanoseconds = run_same(static_cast<int>(number(2)), run_mix<make>,
                            {.pairs = number(5),
                             .stacks = static_cast<unsigned>(number(3)),
                             .live = static_cast<unsigned>(number(4))});
+  } else if (is("paths", 4) && number(3) > 0 && number(3) <= kDeepestPath && number(4) > 0) {
+    nanoseconds = run_same(1, run_mix<make_by_path>,
+                           {.pairs = number(5),
+                            .stacks = static_cast<unsigned>(number(2)),
+                            .live = static_cast<unsigned>(number(4)),
+                            .depth = static_cast<unsigned>(number(3))});
   } else if (is("handoff", 1)) {
     void* (*const functions[])(void*) = {run_producer, run_consumer};
     nanoseconds = run(2, functions, {.pairs = number(2) / kBatch * kBatch, .stacks = 100});

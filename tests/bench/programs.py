@@ -79,6 +79,8 @@ def own_programs(scale):
                  for threads, pairs in ((1, 1_500_000), (2, 1_000_000), (8, 250_000))]
     programs += [mix(f"stacks {stacks:,}", f"random churn of 1,000 blocks from {stacks:,} stacks",
                      1, stacks, 1000, 1_000_000) for stacks in (100, 1_000, 10_000, 100_000)]
+    programs.append(own("paths 1,000", "random churn of 10,000 blocks from 1,000 random paths, 12 deep",
+                        ["paths", 1000, 12, 10_000, count(1_000_000)]))
     programs += [mix(f"live {live:,}", f"random churn of {live:,} blocks from 100 stacks",
                      1, 100, live, 1_000_000) for live in (1_000, 10_000, 100_000, 2_000_000)]
     programs += [
