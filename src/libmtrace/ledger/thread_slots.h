@@ -117,6 +117,8 @@ class Operation {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
+  ThreadSlot& slot() const { return slot_; }
+
  private:
   ThreadSlot& slot_;
 };

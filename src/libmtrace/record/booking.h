@@ -13,9 +13,8 @@ namespace mtrace::hook {
 inline uint64_t& count_of(ledger::ThreadSlot& slot, ledger::Call call) {
   return slot.calls[static_cast<unsigned>(call)];
 }
-// Call it in a thread with a slot.
-inline void count_call(const ThreadState& self, ledger::Call call) {
-  add_own(count_of(*self.place, call), 1);
+inline void count_call(ledger::ThreadSlot& own, ledger::Call call) {
+  add_own(count_of(own, call), 1);
 }
 
 // Marks `block` as the last one that the thread counted, without its place in the tables.
@@ -54,19 +53,19 @@ ledger::CounterSet* own_set_slowly(const ThreadState& self, uint32_t stack);
   return own_set_slowly(self, stack);
 }
 
-// Counts in `own`, from own_set(). Call them in a thread with a slot.
-[[gnu::always_inline]] inline void book_allocation_own(const ThreadState& self,
+// Counts in `own`, from own_set(). `slot`: the thread's.
+[[gnu::always_inline]] inline void book_allocation_own(ledger::ThreadSlot& slot,
                                                        ledger::CounterSet& own,
                                                        ledger::Allocated allocated) {
   using ledger::g_ledger;
   count_allocated(own, true, allocated);
-  g_ledger.peak.grown(g_ledger.threads, *self.place, allocated.bytes, allocated.blocks);
+  g_ledger.peak.grown(g_ledger.threads, slot, allocated.bytes, allocated.blocks);
 }
-[[gnu::always_inline]] inline void book_free_own(const ThreadState& self, ledger::CounterSet& own,
+[[gnu::always_inline]] inline void book_free_own(ledger::ThreadSlot& slot, ledger::CounterSet& own,
                                                  const ledger::Freed& freed) {
   using ledger::g_ledger;
   count_freed(own, true, freed);
-  g_ledger.peak.shrunk(g_ledger.threads, *self.place, freed.bytes, freed.blocks);
+  g_ledger.peak.shrunk(g_ledger.threads, slot, freed.bytes, freed.blocks);
 }
 
 [[gnu::visibility("hidden")]] extern uint64_t g_short_lived;  // ticks

@@ -1,11 +1,12 @@
 // The function that the program called, if that function reaches the allocator through another
 // hook: new[] of libstdc++ calls new, new calls malloc, and only malloc's hook counts. An outer
 // hook stores its form and jumps on; the hook that counts takes the form. So the stack has the
-// right function (`call=`), for two more instructions in malloc.
+// right function (`call=`), for three more instructions in malloc.
 //
-// A form is the number of the function (format/calls.h) from bit kFormShift on; 0 is malloc. A
-// signal handler that allocates between the two hooks takes the form of the call that it
-// interrupts: then two stacks have a wrong `call=`, but all numbers are right.
+// A form is the number of the function (format/calls.h) from bit kFormShift on, and in the byte
+// below the function that it counts as; 0 is malloc. A signal handler that allocates between the
+// two hooks takes the form of the call that it interrupts: then two stacks have a wrong `call=`,
+// but all numbers are right.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,27 @@
 
 namespace mtrace::hook {
 
+// The counted function (ledger/calls.h) of each form; of forms that are not a function's own:
+// malloc.
+struct CountedCalls {
+  ledger::Call of[256] = {};
+
+  constexpr CountedCalls() {
+    for (unsigned i = 0; i < ledger::kCalls; ++i) of[i] = static_cast<ledger::Call>(i);
+    for (unsigned i = format::kAlignedNew; i < format::kStrdup; ++i) {
+      of[i] = i % 2 == 0 ? ledger::Call::kNew : ledger::Call::kNewArray;
+    }
+  }
+};
+inline constexpr CountedCalls kCountedCalls;
+static_assert(format::kAlignedNew % 2 == 0 && format::kStrdup % 2 == 0);
+
+inline constexpr unsigned kCountedShift = unwind::WalkMemory::kFormShift - 8;
+static_assert(uintptr_t{1} << kCountedShift > unwind::kKeyEnd);
+static_assert(ledger::kCalls <= 32);  // the byte's upper bits are WalkMemory's, and kIgnoredForm
 constexpr uint64_t form_of(unsigned number) {
-  return uint64_t{number} << unwind::WalkMemory::kFormShift;
+  return uint64_t{number} << unwind::WalkMemory::kFormShift |
+         static_cast<uint64_t>(kCountedCalls.of[number]) << kCountedShift;
 }
 constexpr uint64_t form_of(ledger::Call call) { return form_of(static_cast<unsigned>(call)); }
 constexpr uint8_t call_of(uint64_t form) {
@@ -50,24 +70,13 @@ inline uint64_t take_form(ThreadState& self, ledger::Call call) {
   return form;
 }
 
-// The counted function (ledger/calls.h) of each form; of forms that are not a function's own:
-// malloc.
-struct CountedCalls {
-  ledger::Call of[256] = {};
-
-  constexpr CountedCalls() {
-    for (unsigned i = 0; i < ledger::kCalls; ++i) of[i] = static_cast<ledger::Call>(i);
-    for (unsigned i = format::kAlignedNew; i < format::kStrdup; ++i) {
-      of[i] = i % 2 == 0 ? ledger::Call::kNew : ledger::Call::kNewArray;
-    }
-  }
-};
-inline constexpr CountedCalls kCountedCalls;
-static_assert(format::kAlignedNew % 2 == 0 && format::kStrdup % 2 == 0);
-
-// The function whose call the hook of `call` counts. `form`: of the call under way.
+// The function whose call malloc's hook counts. `form`: of the call under way.
+inline ledger::Call counted_call(uint64_t form) {
+  return static_cast<ledger::Call>(form >> kCountedShift & 0xff);
+}
+// The same of the hook of `call`.
 inline ledger::Call counted_call(uint64_t form, ledger::Call call) {
-  return call_of(form) < format::kMmap ? kCountedCalls.of[call_of(form)] : call;
+  return call_of(form) < format::kMmap ? counted_call(form) : call;
 }
 
 // For operator delete, which will call free: free counts the call as delete's, the outermost one's.
@@ -78,10 +87,11 @@ inline void begin_delete(ledger::Call call) {
 }
 // Returns the function whose call the hook of free counts.
 inline ledger::Call take_delete(ThreadState& self) {
-  const auto call =
-      static_cast<ledger::Call>(static_cast<unsigned>(ledger::Call::kFree) + self.deleting);
+  const unsigned deleting = self.deleting;
   self.deleting = 0;
-  return call;
+  // So that the compiler need not cut the sum to a byte.
+  if (deleting >= ledger::kCalls) __builtin_unreachable();
+  return static_cast<ledger::Call>(static_cast<unsigned>(ledger::Call::kFree) + deleting);
 }
 
 // Bytes that the program requested, if aligned new made the call for `size`; otherwise `size`.

@@ -66,7 +66,8 @@ template <bool kLast>
 // Takes the block out of `place`. kLast: it is the last counted block. False: the block is not
 // there, and nothing has changed.
 template <bool kLast>
-[[gnu::always_inline]] inline bool forget_at(ThreadState& self, LastBlock place, void* block) {
+[[gnu::always_inline]] inline bool forget_at(ThreadState& self, ledger::ThreadSlot& slot,
+                                             LastBlock place, void* block) {
   if (place.word == nullptr) [[unlikely]]
     return false;
   const auto address = reinterpret_cast<uintptr_t>(block);
@@ -81,8 +82,8 @@ template <bool kLast>
   if (set == nullptr) [[unlikely]]
     return false;
   store_release(*place.word, uint64_t{0});
-  count_call(self, take_delete(self));
-  book_free_own(self, *set, freed);
+  count_call(slot, take_delete(self));
+  book_free_own(slot, *set, freed);
   if (kLast) self.counted = nullptr;
   return true;
 }
@@ -92,9 +93,10 @@ template <bool kLast>
   if (load(*g_counting) != kRecording || self.place == nullptr) [[unlikely]]
     return false;
   ledger::Operation operation(*self.place);
-  if (self.counted == block) return forget_at<true>(self, place_of_last(self, block), block);
+  if (self.counted == block)
+    return forget_at<true>(self, operation.slot(), place_of_last(self, block), block);
   uint64_t* const word = g_ledger.blocks.expect_small_to_take(reinterpret_cast<uintptr_t>(block));
-  return forget_at<false>(self, {word, 0, nullptr}, block);
+  return forget_at<false>(self, operation.slot(), {word, 0, nullptr}, block);
 }
 
 }  // namespace
@@ -112,7 +114,7 @@ MTRACE_REALIGN void* exact_malloc(size_t size) {
   if (word == nullptr) [[unlikely]]
     return record(block, size, Call::kMalloc, MTRACE_CALLER_OF_HOOK());
   ledger::Operation operation(*self.place);
-  count_call(self, kCountedCalls.of[call_of(self.form)]);
+  count_call(operation.slot(), counted_call(self.form));
   const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
   const FoundStack stack = find_stack(MTRACE_CALLER_OF_HOOK(), self);
   const uint64_t held = HeapShadow::pack(address, {size, stack.index, birth});
@@ -124,7 +126,7 @@ MTRACE_REALIGN void* exact_malloc(size_t size) {
     own = own_set_slowly(self, stack.index);
     if (own == nullptr) return counted_apart(self, stack.index, block, size, slack);
   }
-  book_allocation_own(self, *own, {size, 1, slack});
+  book_allocation_own(operation.slot(), *own, {size, 1, slack});
   set_counted(self, block, {word, held, own});
   return block;
 }

@@ -71,7 +71,7 @@ void count_call(uint32_t slot, Call call) {
     return book_allocation_apart(slot, g_ledger.stacks.record(index), allocated.bytes,
                                  allocated.blocks, allocated.slack);
   }
-  book_allocation_own(t_thread, *own, allocated);
+  book_allocation_own(*t_thread.place, *own, allocated);
 }
 
 [[gnu::always_inline]] inline void book_free(uint32_t slot, ledger::Block block,
@@ -82,7 +82,7 @@ void count_call(uint32_t slot, Call call) {
   if (own == nullptr) [[unlikely]] {
     return book_free_apart(slot, g_ledger.stacks.record(block.stack), freed);
   }
-  book_free_own(t_thread, *own, freed);
+  book_free_own(*t_thread.place, *own, freed);
 }
 
 // There is no place for the block. False: nor could it be known again.
