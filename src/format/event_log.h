@@ -23,8 +23,10 @@ inline constexpr char kFirstLeftOutMark[] = "MEL1";  // without temporary blocks
 inline constexpr size_t kEventMark = 4;                  // bytes
 inline constexpr size_t kEventChunkEvents = 128 * 1024;  // that a writer puts into a full chunk
 inline constexpr size_t kMostChunkEvents = 1024 * 1024;  // for a reader, from version 2 on
+// What a writer puts into a compact chunk before it looks whether that is full; a few more may come.
+inline constexpr size_t kCompactChunkEvents = kMostChunkEvents / 8 * 7;
 inline constexpr size_t kMostChunkFrames = 1024 * 1024;  // of its stacks; also from version 2 on
-inline constexpr size_t kMostEventChunk = 32u << 20;     // bytes of a content, for a reader
+inline constexpr size_t kMostEventChunk = 128u << 20;    // bytes of a content, for a reader
 inline constexpr uint64_t kEventTimeStep = 100;          // nanoseconds
 inline constexpr uint64_t kEventTick = 1'000'000;        // of a compact log
 inline constexpr uint32_t kEventsEndEarlyMagic = 0x184d2a5e;  // of a skippable frame (RFC 8878)

@@ -647,11 +647,11 @@ TEST_F(EventsTest, OfSeveralFilesTakeWhatTheyMay) {
   ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
   const std::string path = log_of("random_sizes", result.pid);
   uint64_t bytes = fs::file_size(path);
-  for (const char* older : {".1", ".2", ".3"}) {
+  for (const char* older : {".old1", ".old2", ".old3"}) {
     bytes += fs::file_size(path + older);
     fs::remove(path + older);
   }
-  EXPECT_FALSE(fs::exists(path + ".4"));
+  EXPECT_FALSE(fs::exists(path + ".old4"));
   constexpr uint64_t kChunk = 384 << 10;  // a file may be larger by one
   EXPECT_LT(bytes, (1 << 20) + 4 * kChunk);
   const Memlog report = read_memlog(report_path("random_sizes", result.pid, 1));

@@ -43,7 +43,11 @@ size_t rewrite(const std::string& path, bool compact, size_t every) {
   for (events::Event event; log.next(event);) {
     writer.put(event);
     if (++count != every) continue;
-    writer.begin_file([&] { file.begin_next(1); });
+    EXPECT_TRUE(file.make_next());
+    writer.begin_file([&] {
+      file.finish();
+      file.begin_next(1);
+    });
     count = 0;
   }
   writer.flush();
@@ -72,8 +76,8 @@ TEST(EventFiles, TheNewestHasTheSumsOfAll) {
       const std::string path = directory / std::to_string(every);
       rewrite(path, compact, every);
       EXPECT_EQ(sums(events::memlog_at(path, {}), compact), expected);
-      EXPECT_TRUE(fs::exists(path + ".1"));
-      EXPECT_FALSE(fs::exists(path + ".2"));
+      EXPECT_TRUE(fs::exists(path + ".old1"));
+      EXPECT_FALSE(fs::exists(path + ".old2"));
       EXPECT_EQ(events::EventLog(path).missing(), "");
     }
   }
@@ -84,7 +88,7 @@ TEST(EventFiles, OlderOnesAreWhole) {
   TemporaryDirectory directory;
   const std::string path = directory / "log.events";
   rewrite(path, true, 200);
-  events::EventLog older(path + ".1");
+  events::EventLog older(path + ".old1");
   events::Event event;
   size_t inherited = 0;
   size_t others = 0;
@@ -98,6 +102,20 @@ TEST(EventFiles, OlderOnesAreWhole) {
   EXPECT_EQ(others, 201u);
 }
 
+// A name that is taken: the present file goes on, and nothing in it says otherwise.
+TEST(EventFiles, WithoutANextOneTheFileGoesOn) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "a.events";
+  fs::create_directories(path + ".new/taken");
+  events::LogFile file(path, "a", 1);
+  file.append("first");
+  ASSERT_EQ(file.finish(), 0);
+  EXPECT_FALSE(file.make_next());
+  file.append("second");
+  ASSERT_EQ(file.finish(), 0);
+  EXPECT_EQ(shell("zstd -qdc < {}", path), "firstsecond");
+}
+
 TEST(EventFiles, AreRenamedAsTheyGetOld) {
   TemporaryDirectory directory;
   const std::string path = directory / "a.events";
@@ -105,13 +123,15 @@ TEST(EventFiles, AreRenamedAsTheyGetOld) {
   for (const char* content : {"first", "second", "third", "fourth"}) {
     file.append(content);
     ASSERT_EQ(file.finish(), 0);
-    if (std::string(content) != "fourth") file.begin_next(2);
+    if (std::string(content) == "fourth") continue;
+    ASSERT_TRUE(file.make_next());
+    file.begin_next(2);
   }
   const auto content_of = [](const std::string& name) { return shell("zstd -qdc < {}", name); };
   EXPECT_EQ(content_of(path), "fourth");
-  EXPECT_EQ(content_of(path + ".1"), "third");
-  EXPECT_EQ(content_of(path + ".2"), "second");
-  EXPECT_FALSE(fs::exists(path + ".3"));
+  EXPECT_EQ(content_of(path + ".old1"), "third");
+  EXPECT_EQ(content_of(path + ".old2"), "second");
+  EXPECT_FALSE(fs::exists(path + ".old3"));
 }
 
 }  // namespace

@@ -50,6 +50,7 @@ class CompactEvents : public CompactReader {
   }
   void read_entry();
   uint64_t moved(uint8_t order);
+  uint64_t forget_moving(uint64_t address);
   void read_begin(Event& event, const EventEntry& entry);
   void read_end(Event& event, const EventEntry& entry);
   void read_single(Event& event, uint64_t& steps);
@@ -69,8 +70,8 @@ class CompactEvents : public CompactReader {
   uint64_t tick_ = 0;
   uint64_t steps_ = 0;  // of the next event
   Until next_tick_, next_switch_;
-  uint32_t thread_ = 0;  // as in the file; the next as in the log
-  uint32_t log_thread_ = 0;
+  std::vector<uint32_t> threads_;  // of the log, by their numbers in the chunk
+  size_t slot_ = 0;                // of the present one
   uint32_t newest_stack_ = 0;
 };
 
@@ -79,7 +80,9 @@ void CompactEvents::begin(ColumnReader& in, uint64_t steps) {
   steps_ = std::max(steps_, tick_ * kStepsOfTick);
   first_birth_ = in.number_up_to(kMostBirths);
   symbols_.clear();
-  for (uint64_t threads = in.number_up_to(in.left()); threads != 0; --threads) {
+  for (uint64_t threads =
+           in.number_up_to(std::min<uint64_t>(in.left(), format::kMostChunkEvents + 1));
+       threads != 0; --threads) {
     symbols_.emplace_back(in.text());
   }
   for (ColumnReader& one : columns_) one = ColumnReader(in.text());
@@ -91,7 +94,8 @@ void CompactEvents::begin(ColumnReader& in, uint64_t steps) {
   moving_.assign(symbols_.size(), {});
   next_tick_.read(column(format::kTicks));
   next_switch_.read(column(format::kSwitches));
-  thread_ = log_thread_ = newest_stack_ = 0;
+  threads_.assign(1, 0);
+  slot_ = newest_stack_ = 0;
 }
 
 void CompactEvents::next(Event& event, uint64_t& steps) {
@@ -102,16 +106,19 @@ void CompactEvents::next(Event& event, uint64_t& steps) {
     next_tick_.read(column(format::kTicks));
   }
   if (next_switch_.is_now()) {
-    thread_ = static_cast<uint32_t>(column(format::kSwitches).number_up_to(FileNumbers::kMost));
-    log_thread_ = numbers_.thread(thread_);
+    slot_ = column(format::kSwitches).number_up_to(threads_.size());
+    if (slot_ == threads_.size()) {
+      threads_.push_back(numbers_.thread(
+          static_cast<uint32_t>(column(format::kSwitches).number_up_to(FileNumbers::kMost))));
+    }
     next_switch_.read(column(format::kSwitches));
   }
   next_tick_.pass();
   next_switch_.pass();
-  if (thread_ >= symbols_.size()) throw DamagedChunk();
-  event.thread = log_thread_;
+  if (slot_ >= symbols_.size()) throw DamagedChunk();
+  event.thread = threads_[slot_];
   steps = steps_;
-  const uint64_t symbol = symbols_[thread_].symbol();
+  const uint64_t symbol = symbols_[slot_].symbol();
   if (symbol == 0) return read_single(event, steps);
   if (symbol == entries_.size() + 1) read_entry();
   if (symbol > entries_.size()) throw DamagedChunk();
@@ -146,7 +153,6 @@ void CompactEvents::read_entry() {
 void CompactEvents::read_end(Event& event, const EventEntry& entry) {
   if (entry.order == format::kOrderBirth) {
     event.address = birth();
-    if (event.kind == Kind::kFree) std::erase(moving_[thread_], event.address);
   } else if (entry.order == format::kOrderAddress) {
     event.address = address();
   } else {
@@ -155,15 +161,26 @@ void CompactEvents::read_end(Event& event, const EventEntry& entry) {
       distance += column(format::kFarLow).byte();
       distance += column(format::kFarHigh).number_up_to(UINT32_MAX) << 8;
     }
-    event.address = numbered_address(first_birth_ + order_.remove_at(distance, thread_));
+    event.address =
+        numbered_address(first_birth_ + order_.remove_at(distance, static_cast<uint32_t>(slot_)));
   }
-  if (event.kind == Kind::kReallocBegin) moving_[thread_].push_back(event.address);
+  if (event.kind == Kind::kReallocBegin) moving_[slot_].push_back(event.address);
+  if (event.kind == Kind::kFree) forget_moving(event.address);  // realloc(block, 0)
+}
+
+// It is moved no longer, or not in this chunk. Returns it.
+uint64_t CompactEvents::forget_moving(uint64_t address) {
+  std::vector<uint64_t>& moving = moving_[slot_];
+  const auto found = std::find(moving.rbegin(), moving.rend(), address);
+  if (found != moving.rend()) moving.erase(std::next(found).base());
+  return address;
 }
 
 uint64_t CompactEvents::moved(uint8_t order) {
-  if (order == format::kOrderBirth) return birth();
-  if (order == format::kOrderAddress) return address();
-  std::vector<uint64_t>& moving = moving_[thread_];
+  if (order >= format::kOrderFar) {
+    return forget_moving(order == format::kOrderBirth ? birth() : address());
+  }
+  std::vector<uint64_t>& moving = moving_[slot_];
   if (order >= moving.size()) throw DamagedChunk();
   const auto at = moving.end() - 1 - order;
   const uint64_t found = *at;

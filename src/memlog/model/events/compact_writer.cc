@@ -15,6 +15,9 @@
 namespace mtrace::events {
 namespace {
 
+constexpr size_t kMostMoving = format::kOrderFar;  // reallocs of a thread inside one another
+constexpr size_t kMostTold = 8'000'000;            // addresses at a fork; the rest at the next
+
 using format::CompactColumn;
 
 class CompactWriter : public EventColumns {
@@ -61,18 +64,20 @@ class CompactWriter : public EventColumns {
   uint64_t tick_count_ = 0;  // `count_` at the last tick, and at the last switch of threads
   uint64_t switch_count_ = 0;
   uint32_t thread_ = 0;
+  uint32_t slot_ = 0;  // its number in the chunk
   uint32_t newest_stack_ = 0;
   uint64_t births_of_log_ = 0;
   uint64_t first_birth_ = 1;  // of the chunk
   BlockOrder order_;
   Births births_;
   RecentAddresses addresses_;
-  absl::flat_hash_map<uint64_t, Block> fresh_;       // live, by address, since the last fork
-  absl::flat_hash_map<uint64_t, Block> told_;        // those whose addresses the log has
-  std::vector<std::vector<Moving>> moving_;          // by thread
-  absl::flat_hash_map<uint32_t, uint64_t> forking_;  // threads, and since when
+  absl::flat_hash_map<uint64_t, Block> fresh_;  // live, by address, since the last fork
+  absl::flat_hash_map<uint64_t, Block> told_;   // those whose addresses the log has
+  absl::flat_hash_map<uint32_t, std::vector<Moving>> moving_;  // by thread
+  absl::flat_hash_map<uint32_t, uint64_t> forking_;            // threads, and since when
   absl::flat_hash_map<EventEntry, uint32_t> entries_;
-  std::vector<Column> symbols_;  // by thread
+  absl::flat_hash_map<uint32_t, uint32_t> slots_ = {{0, 0}};  // of threads
+  std::vector<Column> symbols_ = std::vector<Column>(1);      // by slot
   Column columns_[format::kCompactColumns];
 };
 
@@ -86,10 +91,15 @@ void CompactWriter::put(const Event& event, uint64_t steps) {
   if (event.thread != thread_) {
     thread_ = event.thread;
     column(format::kSwitches).put(count_ - std::exchange(switch_count_, count_));
-    column(format::kSwitches).put(thread_);
+    const auto [slot, fresh] = slots_.try_emplace(thread_, static_cast<uint32_t>(symbols_.size()));
+    slot_ = slot->second;
+    column(format::kSwitches).put(slot_);
+    if (fresh) {
+      column(format::kSwitches).put(thread_);
+      symbols_.emplace_back();
+    }
   }
   ++count_;
-  if (thread_ >= symbols_.size()) symbols_.resize(thread_ + size_t{1});
   EventEntry entry;
   entry.code = code_of(event);
   entry.stack = event.stack;
@@ -97,7 +107,8 @@ void CompactWriter::put(const Event& event, uint64_t steps) {
     entry.place = forks(event, steps) ? format::kPlaceTold : format::kPlaceNumbered;
     put_begin(event, entry);
   } else {
-    if (!forking_.empty()) forking_.erase(event.thread);
+    // Those without a thread are the writer's own, or the fork is of a thread without a number.
+    if (!forking_.empty() && !is_of_writer(event.kind)) forking_.erase(event.thread);
     ends_block(event.kind) ? put_end(event, entry) : put_single(event, steps);
   }
   if (event.kind == Kind::kFork) forking_[event.thread] = steps;
@@ -116,7 +127,7 @@ bool CompactWriter::forks(const Event& event, uint64_t steps) {
 
 void CompactWriter::put_symbol(const EventEntry& entry) {
   const auto [at, fresh] = entries_.try_emplace(entry, static_cast<uint32_t>(entries_.size() + 1));
-  symbols_[thread_].put_symbol(at->second);
+  symbols_[slot_].put_symbol(at->second);
   if (!fresh) return;
   column(format::kEntryCodes).put_byte(entry.code);
   const Kind kind = kind_of(entry.code);
@@ -153,11 +164,12 @@ void CompactWriter::put_end(const Event& event, EventEntry entry) {
     block = {moved, 1};
   }
   if (event.kind == Kind::kReallocBegin) {
-    if (thread_ >= moving_.size()) moving_.resize(thread_ + size_t{1});
-    moving_[thread_].push_back({event.address, block.birth, true});
+    std::vector<Moving>& moving = moving_[thread_];
+    if (moving.size() == kMostMoving) moving.erase(moving.begin());  // its end was lost
+    moving.push_back({event.address, block.birth, true});
   }
   if (block.birth >= first_birth_ && !block.returned) {
-    const uint64_t distance = order_.remove(block.birth - first_birth_, thread_);
+    const uint64_t distance = order_.remove(block.birth - first_birth_, slot_);
     entry.order = static_cast<uint8_t>(std::min<uint64_t>(distance, format::kOrderFar));
     put_symbol(entry);
     if (distance >= format::kOrderFar) far(distance - format::kOrderFar);
@@ -172,15 +184,17 @@ void CompactWriter::put_end(const Event& event, EventEntry entry) {
 // number. What the order needs beyond itself is still to be written.
 uint8_t CompactWriter::take_moving(const Event& event, uint64_t old, uint64_t* birth) {
   *birth = 0;
-  if (event.thread >= moving_.size()) return format::kOrderAddress;
-  std::vector<Moving>& moving = moving_[event.thread];
+  const auto of_thread = moving_.find(event.thread);
+  if (of_thread == moving_.end()) return format::kOrderAddress;
+  std::vector<Moving>& moving = of_thread->second;
   const auto found = std::find_if(moving.rbegin(), moving.rend(),
                                   [&](const Moving& one) { return one.address == old; });
   if (found == moving.rend()) return format::kOrderAddress;
   *birth = found->birth;
   const auto later = found - moving.rbegin();
-  const bool near = found->in_chunk && later < format::kOrderFar;
+  const bool near = found->in_chunk;
   moving.erase(std::next(found).base());
+  if (moving.empty()) moving_.erase(of_thread);
   if (near) return static_cast<uint8_t>(later);
   return *birth != 0 ? format::kOrderBirth : format::kOrderAddress;
 }
@@ -211,7 +225,7 @@ void CompactWriter::put_begin(const Event& event, EventEntry entry) {
 }
 
 void CompactWriter::put_single(const Event& event, uint64_t steps) {
-  symbols_[thread_].put_symbol(0);
+  symbols_[slot_].put_symbol(0);
   const uint8_t code = code_of(event);
   column(format::kSingleCodes).put_byte(code);
   if (has_stack(code)) column(format::kSingleStacks).put(event.stack);
@@ -226,6 +240,7 @@ void CompactWriter::put_single(const Event& event, uint64_t steps) {
       more.put_byte(order);
       if (order == format::kOrderBirth) birth(block);
       if (order == format::kOrderAddress) address(event.address);
+      take_block(event.address);
       if (block != 0) fresh_[event.address] = {block, 1};
       return;
     }
@@ -257,9 +272,13 @@ void CompactWriter::put_single(const Event& event, uint64_t steps) {
 // At a fork: of blocks whose addresses the log does not have yet, for the log of the child.
 void CompactWriter::tell_addresses() {
   std::vector<std::pair<uint64_t, uint64_t>> found;  // birth, address
-  for (const auto& [at, block] : fresh_) found.emplace_back(block.birth, address_of_(at));
-  for (const std::vector<Moving>& of_thread : moving_) {
-    for (const Moving& one : of_thread) {
+  for (auto at = fresh_.begin(); at != fresh_.end() && found.size() < kMostTold;) {
+    found.emplace_back(uint64_t{at->second.birth}, address_of_(at->first));
+    told_.insert(*at);
+    fresh_.erase(at++);
+  }
+  for (const auto& [thread, moving] : moving_) {
+    for (const Moving& one : moving) {
       if (one.birth != 0) found.emplace_back(one.birth, address_of_(one.address));
     }
   }
@@ -269,8 +288,6 @@ void CompactWriter::tell_addresses() {
     birth(number);
     address(at);
   }
-  told_.insert(fresh_.begin(), fresh_.end());
-  fresh_.clear();
 }
 
 void CompactWriter::finish(Column& out) {
@@ -282,16 +299,17 @@ void CompactWriter::finish(Column& out) {
     out.put_text(one.bytes());
     one.clear();
   }
-  symbols_.clear();
+  symbols_.assign(1, Column());
+  slots_ = {{0, 0}};
   count_ = tick_count_ = switch_count_ = 0;
-  thread_ = newest_stack_ = 0;
+  thread_ = slot_ = newest_stack_ = 0;
   first_birth_ = births_of_log_ + 1;
   order_ = BlockOrder();
   births_ = Births();
   addresses_ = RecentAddresses();
   entries_.clear();
-  for (std::vector<Moving>& of_thread : moving_) {
-    for (Moving& one : of_thread) one.in_chunk = false;
+  for (auto& [thread, moving] : moving_) {
+    for (Moving& one : moving) one.in_chunk = false;
   }
 }
 

@@ -16,20 +16,14 @@ namespace {
 
 constexpr unsigned kMostGenerations = 64;
 
-// Whether the writer has added the event, and no thread.
-bool is_of_writer(Kind kind) {
-  return kind == Kind::kThreadEnd || kind == Kind::kMemory || kind == Kind::kLost ||
-         kind == Kind::kEnd || kind == Kind::kLeftOut || kind == Kind::kInherited;
-}
-
 // The parent's log up to the fork. What happened before the fork began has happened for the child.
 // From then on the child has as many events of each thread as it says.
 class UntilFork {
  public:
   UntilFork(EventLog& parent, const EventHeader& child) : parent_(parent), child_(child) {
     for (const ThreadAtFork& thread : child.parent_events) at_fork_[thread.tid] = thread.events;
-    // Without the blocks that are left out, events are no count.
-    counts_ = parent.header().left_out.empty();
+    // Without the blocks that are left out, or the events of older files, events are no count.
+    counts_ = parent.header().left_out.empty() && parent.header().before.began == 0;
   }
 
   // False: the log ends before the fork.

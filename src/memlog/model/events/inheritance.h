@@ -15,6 +15,12 @@ namespace mtrace::events {
 // A fork takes as long as the kernel needs for the page tables; other threads go on meanwhile.
 inline constexpr uint64_t kLongestFork = 10'000'000'000;  // nanoseconds
 
+// Whether the writer has added the event, and no thread.
+inline bool is_of_writer(Kind kind) {
+  return kind == Kind::kThreadEnd || kind == Kind::kMemory || kind == Kind::kLost ||
+         kind == Kind::kEnd || kind == Kind::kLeftOut || kind == Kind::kInherited;
+}
+
 struct InheritedBlock {
   uint64_t address;
   LiveBlock block;  // its stack is one of `parent`

@@ -61,11 +61,12 @@ class LiveBlocks {
       if (is_there) visit(thread.moving, thread.moving_block);
     }
   }
-  // Calls visit(thread, address) for each block whose realloc is under way.
+  // Calls visit(thread, address, block) for each block whose realloc is under way.
   template <typename Visit>
   void for_each_moving(Visit&& visit) const {
     for (size_t i = 0; i < threads_.size(); ++i) {
-      if (threads_[i].moving_known) visit(static_cast<uint32_t>(i), threads_[i].moving);
+      const Thread& one = threads_[i];
+      if (one.moving_known) visit(static_cast<uint32_t>(i), one.moving, one.moving_block);
     }
   }
   // Blocks that were allocated where one lived: 0, unless events were lost.

@@ -62,13 +62,14 @@ class Replay {
   Replay(const std::string& path, const BlockSelection* chosen) : log_(path), chosen_(chosen) {
     const BeforeFile& before = log_.header().before;
     is_continued_ = before.began != 0;
-    if (!is_continued_ || chosen != nullptr) return;
-    peak_ = {before.peak_bytes, before.peak_blocks};
-    peak_time_ = before.peak_time;
+    if (!is_continued_) return;
     reports_ = before.reports;
     lost_ = before.lost;
-    unknown_frees_ = before.unknown_frees;
     resident_ = before.resident;
+    if (chosen != nullptr) return;
+    peak_ = {before.peak_bytes, before.peak_blocks};
+    peak_time_ = before.peak_time;
+    unknown_frees_ = before.unknown_frees;
     calls_ = before.calls;
   }
 

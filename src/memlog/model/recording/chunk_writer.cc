@@ -7,7 +7,7 @@ namespace mtrace::events {
 
 ChunkWriter::ChunkWriter(format::EventForm form, std::function<uint64_t(uint64_t)> address_of)
     : most_events_(form == format::EventForm::kFull ? format::kEventChunkEvents
-                                                    : format::kMostChunkEvents),
+                                                    : format::kCompactChunkEvents),
       events_(form == format::EventForm::kFull ? make_full_columns()
                                                : make_compact_columns(std::move(address_of))) {}
 

@@ -117,20 +117,26 @@ void LogFile::append(std::string content) {
   changed_.notify_all();
 }
 
+bool LogFile::make_next() {
+  if (sink_ != nullptr) return false;
+  const std::string path = path_ + ".new";
+  ::unlink(path.c_str());
+  next_ = util::Descriptor(create(path));
+  return next_.get() >= 0;
+}
+
 void LogFile::begin_next(unsigned older) {
-  finish();
-  if (::ftruncate(file_.get(), static_cast<off_t>(size_)) != 0) return;
-  const auto name = [&](unsigned number) {
-    return number == 0 ? path_ : fmt::format("{}.{}", path_, number);
-  };
-  for (unsigned i = older; i != 0; --i) ::rename(name(i - 1).c_str(), name(i).c_str());
-  if (older == 0) ::unlink(path_.c_str());
-  const int made = create(path_);
-  if (made < 0) {
-    if (older != 0) ::rename(name(1).c_str(), path_.c_str());
-    return;
+  // Gives back what was reserved. A file that cannot be cut is only larger on the disk.
+  if (::ftruncate(file_.get(), static_cast<off_t>(size_)) != 0) size_ = 0;
+  const auto name = [&](unsigned number) { return fmt::format("{}.old{}", path_, number); };
+  for (unsigned i = older; i > 1; --i) ::rename(name(i - 1).c_str(), name(i).c_str());
+  // The name of the log is never without a file, where the file system has links.
+  if (older != 0) {
+    ::unlink(name(1).c_str());
+    if (::link(path_.c_str(), name(1).c_str()) != 0) ::rename(path_.c_str(), name(1).c_str());
   }
-  file_ = util::Descriptor(made);
+  ::rename((path_ + ".new").c_str(), path_.c_str());
+  file_ = std::move(next_);
   size_ = 0;
 }
 

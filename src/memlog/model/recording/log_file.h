@@ -30,9 +30,10 @@ class LogFile {
   void append(std::string content);
   // The bytes of the frames so far; after finish().
   uint64_t size() const { return size_; }
-  // After finish(): the file gets the name PATH.1, what had that name PATH.2 and so on up to
-  // `older`; further ones are removed. A new file takes its name. Where that fails, the file goes
-  // on.
+  // Makes the next file. False: it cannot; the present one goes on.
+  bool make_next();
+  // After that and finish(): the file gets the name PATH.old1, what had that name PATH.old2 and so
+  // on up to `older`; further ones are replaced. The next file takes its name.
   void begin_next(unsigned older);
   // Waits until all frames are written. Returns the errno of the first that could not be; 0: none.
   // The file then ends with the frame before it and a mark, and later ones are left out. A file
@@ -56,6 +57,7 @@ class LogFile {
   std::unique_ptr<FrameSink> sink_;
   std::string path_;
   util::Descriptor file_;
+  util::Descriptor next_;
   uint64_t size_ = 0;  // of the whole frames
   std::mutex mutex_;
   std::condition_variable changed_;

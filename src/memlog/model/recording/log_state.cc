@@ -44,7 +44,6 @@ void LogState::apply(const Event& event) {
 BeforeFile LogState::before(uint64_t now) const {
   BeforeFile before = before_;
   before.began = now;
-  before.unknown_frees += blocks_.unknown_frees();
   return before;
 }
 

@@ -21,7 +21,7 @@ class LogState {
   const LiveBlocks& blocks() const { return blocks_; }
   // By stack, without the blocks that live.
   const absl::btree_map<uint32_t, LeftOut>& sums() const { return sums_; }
-  // For a file that begins at that time.
+  // For a file that begins at that time. Its unknown frees are those of blocks()' besides.
   BeforeFile before(uint64_t now) const;
 
  private:

@@ -59,30 +59,41 @@ void LogWriter::begin_file(absl::FunctionRef<void()> open_next) {
   for (auto* marked : {&modules_, &stacks_, &threads_}) marked->clear();
   python_.clear();
   made_.clear();
-  append_head(before_text(state_->before(now())));
-  std::vector<std::pair<uint64_t, LiveBlock>> live;
-  state_->blocks().for_each(
-      [&](uint64_t address, const LiveBlock& block) { live.emplace_back(address, block); });
-  std::sort(live.begin(), live.end(),
-            [](const auto& a, const auto& b) { return a.second.id < b.second.id; });
-  for (const auto& [address, block] : live) {
-    event = {.kind = Kind::kInherited,
-             .call = block.call,
-             .thread = block.thread,
-             .stack = block.stack,
-             .time = now(),
-             .address = address,
-             .requested = block.requested,
-             .usable = block.usable,
-             .number = block.time};
-    write(event);
-  }
-  state_->blocks().for_each_moving([&](uint32_t thread, uint64_t address) {
-    event = {.kind = Kind::kReallocBegin, .thread = thread, .time = now(), .address = address};
-    write(event);
-  });
+  BeforeFile before = state_->before(now());
+  // What the process inherited is not known here: frees of it are no unknown ones.
+  if (from_.header().parent_log.empty()) before.unknown_frees += state_->blocks().unknown_frees();
+  append_head(before_text(before));
+  put_live();
   left_out_ = state_->sums();
   flush();
+}
+
+// A block that moves comes first: another may live where it was.
+void LogWriter::put_live() {
+  const auto put_inherited = [&](uint64_t address, const LiveBlock& block) {
+    write({.kind = Kind::kInherited,
+           .call = block.call,
+           .thread = block.thread,
+           .stack = block.stack,
+           .time = now(),
+           .address = address,
+           .requested = block.requested,
+           .usable = block.usable,
+           .number = block.time});
+  };
+  absl::flat_hash_set<uint64_t> moving;  // ids
+  state_->blocks().for_each_moving([&](uint32_t thread, uint64_t address, const LiveBlock& block) {
+    moving.insert(block.id);
+    put_inherited(address, block);
+    write({.kind = Kind::kReallocBegin, .thread = thread, .time = now(), .address = address});
+  });
+  std::vector<std::pair<uint64_t, LiveBlock>> live;
+  state_->blocks().for_each([&](uint64_t address, const LiveBlock& block) {
+    if (!moving.contains(block.id)) live.emplace_back(address, block);
+  });
+  std::sort(live.begin(), live.end(),
+            [](const auto& a, const auto& b) { return a.second.id < b.second.id; });
+  for (const auto& [address, block] : live) put_inherited(address, block);
 }
 
 // Returns what stands for the frame of a Python function. The one in `from_` is not known any more.

@@ -44,6 +44,7 @@ class LogWriter {
   void define_stack(uint32_t number);
   void define_thread(uint32_t number);
   ChunkWriter new_chunk() const;
+  void put_live();
   void append_head(const std::string& before = "");
   uint64_t now() const;  // the time of the last event
   void write(const Event& event);

@@ -2,10 +2,13 @@
 // files.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
-#include <functional>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include "model/events/event_log.h"
 #include "model/recording/culler.h"
@@ -22,18 +25,30 @@ struct RewriteWish {
   bool any() const { return cull != 0 || most_bytes != 0; }
 };
 
+// Works in a thread of its own: to write what lives takes long, and the program's threads do not
+// wait for long.
 class RewrittenLog {
  public:
   // `file` must outlive this.
-  RewrittenLog(const RewriteWish& wish, LogFile& file) : wish_(wish), file_(file) {}
+  RewrittenLog(const RewriteWish& wish, LogFile& file)
+      : wish_(wish), file_(file), thread_([this] { work(); }) {}
+  ~RewrittenLog() { finish(); }
+  RewrittenLog(const RewrittenLog&) = delete;
+  RewrittenLog& operator=(const RewrittenLog&) = delete;
 
-  // Takes the content of the next frame of the whole log; the first is the header.
+  // Takes the content of the next frame of the whole log; the first is the header. Waits while very
+  // many are waiting.
   void take(std::string content);
-  // After the last frame.
+  // After the last frame: waits until all is written.
   void finish();
 
  private:
+  static constexpr size_t kMostWaiting = 128;  // contents, of about a megabyte
+
+  void work();
   void begin();
+  void rewrite(std::string content);
+  void look_at_size();
 
   RewriteWish wish_;
   LogFile& file_;
@@ -42,6 +57,11 @@ class RewrittenLog {
   std::unique_ptr<EventLog> log_;
   std::unique_ptr<LogWriter> writer_;
   std::unique_ptr<Culler> culler_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::string> waiting_;
+  bool ends_ = false;
+  std::thread thread_;
 };
 
 }  // namespace mtrace::events

@@ -288,7 +288,7 @@ Manual run_manual() {
         before, so that what it says of totals is right.)"},
        {"--events-files", "", "N",
         R"(With --events-max: the number of files, default 2. The newest is PROGRAM-PID.events,
-        older ones have .1, .2 and so on behind their names.)"},
+        older ones have .old1, .old2 and so on behind their names.)"},
        {"--to", "", "HOST[:PORT]",
         R"(With --events: send the log to the memlog serve --receive there while the program runs,
         and write no file. Port 7040 unless named; also a URL, https://HOST:PORT. doc/events.md.)"},
