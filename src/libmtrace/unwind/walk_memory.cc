@@ -12,7 +12,7 @@ bool WalkMemory::is_worthwhile() {
   if (area != nullptr && area->unasked != 0) return false;
   const uint32_t misses = ++misses_;
   if (area == nullptr || misses % kPeriod != 0) return misses > kNoMisses;
-  const bool pays = area->hits >= kPeriod / 2;
+  const bool pays = area->hits >= kPeriod / 4 * 3;
   area->hits = 0;
   area->rest = pays ? 0 : std::clamp(2 * area->rest, kFirstRest, kLongestRest);
   area->unasked = area->rest;
@@ -116,7 +116,9 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
   from.pc += form;
   // So many that most walks have a place to themselves: a second place costs a third of a walk.
   uint32_t wanted = kFirstRecords;
-  while (wanted < area.most && misses_ > wanted / 2) wanted *= 4;
+  while (wanted < area.most && misses_ > (wanted < kManyRecords ? wanted / 2 : kPeriod)) {
+    wanted *= 4;
+  }
   wanted = std::min(wanted, area.most);
   if (wanted > load(area.mask) + 1) store(area.mask, wanted - 1);
   if (draft.python_count() != 0) {

@@ -57,7 +57,7 @@ class WalkMemory {
   }
 
   // Whether to remember the walk that comes, which costs a few instructions per frame: not in a
-  // thread that has hardly begun. While fewer than one walk in three is known, nothing is
+  // thread that has hardly begun. While fewer than three walks in seven are known, nothing is
   // remembered or looked up, for longer and longer times with a trial after each.
   bool is_worthwhile();
 
@@ -77,8 +77,9 @@ class WalkMemory {
  private:
   static constexpr uint32_t kNoMisses = 4;  // first misses of a thread: not remembered
   static constexpr uint32_t kFirstRecords = 32;
-  static constexpr uint32_t kMostRecords = 512;
-  static constexpr uint32_t kPeriod = 2048;  // misses between two looks at the number of hits
+  static constexpr uint32_t kManyRecords = 512;
+  static constexpr uint32_t kMostRecords = 2048;  // from kPeriod misses on
+  static constexpr uint32_t kPeriod = 2048;       // misses between two looks at the number of hits
   static constexpr uint32_t kFirstRest = 2 * kPeriod;  // walks without a look-up
   static constexpr uint32_t kLongestRest = 64 * kPeriod;
 
