@@ -144,8 +144,7 @@ void CompactEvents::read_entry() {
   if (begins_block(kind)) {
     one.place = column(format::kEntryPlaces).byte();
     one.requested = column(format::kEntrySizes).number();
-    const auto more = static_cast<uint64_t>(column(format::kEntryUsable).signed_number());
-    one.usable = std::max(one.requested, format::usual_usable_size(one.requested) + more);
+    one.usable = read_usable(column(format::kEntryUsable), one.requested);
   }
   entries_.push_back(one);
 }
@@ -234,23 +233,9 @@ void CompactEvents::read_single(Event& event, uint64_t& steps) {
       event.address = address();
       event.requested = sizes.number();
       return;
-    case Kind::kReport:
-      event.number = more.number();
-      event.text = more.text();
-      return;
-    case Kind::kNote:
-      event.text = more.text();
-      return;
-    case Kind::kFork:
-      event.number = more.number();
-      return read_told();
-    case Kind::kMemory:
-    case Kind::kLost:
-    case Kind::kEnd:
-      event.number = more.number();
-      return;
-    default:  // has no values
-      return;
+    default:
+      read_more(more, event);
+      if (event.kind == Kind::kFork) read_told();
   }
 }
 

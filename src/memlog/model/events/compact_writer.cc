@@ -140,8 +140,7 @@ void CompactWriter::put_symbol(const EventEntry& entry) {
   if (!begins_block(kind)) return;
   column(format::kEntryPlaces).put_byte(entry.place);
   column(format::kEntrySizes).put(entry.requested);
-  column(format::kEntryUsable)
-      .put_signed(static_cast<int64_t>(entry.usable - format::usual_usable_size(entry.requested)));
+  put_usable(column(format::kEntryUsable), entry.requested, entry.usable);
 }
 
 // The block that lives there, which does no longer. Its birth is 0: none.
@@ -252,20 +251,9 @@ void CompactWriter::put_single(const Event& event, uint64_t steps) {
     case Kind::kUnmap:
       address(event.address);
       return column(format::kSingleSizes).put(event.requested);
-    case Kind::kReport:
-      more.put(event.number);
-      return more.put_text(event.text);
-    case Kind::kNote:
-      return more.put_text(event.text);
-    case Kind::kFork:
-      more.put(event.number);
-      return tell_addresses();
-    case Kind::kMemory:
-    case Kind::kLost:
-    case Kind::kEnd:
-      return more.put(event.number);
     default:
-      return;
+      put_more(more, event);
+      if (event.kind == Kind::kFork) tell_addresses();
   }
 }
 

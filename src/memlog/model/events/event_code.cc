@@ -40,8 +40,9 @@ constexpr CodedKind kWithoutCall[] = {
 };
 // By the highest four bits of the others, from kAllocation on.
 constexpr CodedKind kWithCall[] = {
-    {Kind::kAllocation, true}, {Kind::kFree},       {Kind::kUnknownFree},
-    {Kind::kRealloc, true},    {Kind::kFree, true}, {Kind::kUnknownFree, true},
+    {Kind::kAllocation, true}, {Kind::kFree},
+    {Kind::kUnknownFree},      {Kind::kRealloc, true},
+    {Kind::kFree, true},       {Kind::kUnknownFree, true},
     {Kind::kUnmap, true},      {Kind::kInherited, true},
 };
 constexpr uint8_t kFirstWithCall = static_cast<uint8_t>(EventCode::kAllocation);
@@ -51,6 +52,12 @@ CodedKind coded(uint8_t code) {
   const size_t index = (code >> 4) - 1u;
   return index < std::size(kWithCall) ? kWithCall[index] : CodedKind();
 }
+
+bool has_number(Kind kind) {
+  return kind == Kind::kReport || kind == Kind::kMemory || kind == Kind::kLost ||
+         kind == Kind::kFork || kind == Kind::kEnd;
+}
+bool has_text(Kind kind) { return kind == Kind::kReport || kind == Kind::kNote; }
 
 }  // namespace
 
@@ -100,6 +107,23 @@ bool aligns(uint8_t call) {
 uint8_t alignment_of(const Event& event) {
   const int own = event.alignment != 0 ? event.alignment : std::countr_zero(event.address);
   return static_cast<uint8_t>(std::clamp<int>(own, kLeastAlignment, kMostAlignment));
+}
+
+void put_usable(Column& out, uint64_t requested, uint64_t usable) {
+  out.put_signed(static_cast<int64_t>(usable - format::usual_usable_size(requested)));
+}
+uint64_t read_usable(ColumnReader& in, uint64_t requested) {
+  const auto more = static_cast<uint64_t>(in.signed_number());
+  return std::max(requested, format::usual_usable_size(requested) + more);
+}
+
+void put_more(Column& out, const Event& event) {
+  if (has_number(event.kind)) out.put(event.number);
+  if (has_text(event.kind)) out.put_text(event.text);
+}
+void read_more(ColumnReader& in, Event& event) {
+  if (has_number(event.kind)) event.number = in.number();
+  if (has_text(event.kind)) event.text = in.text();
 }
 
 }  // namespace mtrace::events

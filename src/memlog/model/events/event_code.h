@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "model/events/column.h"
 #include "model/events/event_log.h"
 
 namespace mtrace::events {
@@ -23,5 +24,13 @@ bool aligns(uint8_t call);
 inline constexpr uint8_t kLeastAlignment = 4;
 inline constexpr uint8_t kMostAlignment = 21;  // a huge page
 uint8_t alignment_of(const Event& event);
+
+// The usable size of a block, as the difference from what glibc would give.
+void put_usable(Column& out, uint64_t requested, uint64_t usable);
+uint64_t read_usable(ColumnReader& in, uint64_t requested);
+
+// What reports, notes, memory, losses, forks and ends have; nothing of other kinds.
+void put_more(Column& out, const Event& event);
+void read_more(ColumnReader& in, Event& event);
 
 }  // namespace mtrace::events

@@ -62,9 +62,7 @@ class FullColumns : public EventColumns {
     column(format::kAllocatedColumn).put(number);
     if (number == BlockHistory::kElsewhere) address(event.address);
     column(format::kSizeColumn).put(event.requested);
-    column(format::kUsableColumn)
-        .put_signed(
-            static_cast<int64_t>(event.usable - format::usual_usable_size(event.requested)));
+    put_usable(column(format::kUsableColumn), event.requested, event.usable);
     stack(event);
   }
   void stack(const Event& event) { column(format::kStackColumn).put(event.stack); }
@@ -111,18 +109,8 @@ void FullColumns::put_values(const Event& event) {
       column(format::kSizeColumn).put(event.old_size);
       column(format::kSizeColumn).put(event.requested);
       return stack(event);
-    case Kind::kReport:
-      more().put(event.number);
-      return more().put_text(event.text);
-    case Kind::kNote:
-      return more().put_text(event.text);
-    case Kind::kMemory:
-    case Kind::kLost:
-    case Kind::kFork:
-    case Kind::kEnd:
-      return more().put(event.number);
     default:
-      return;
+      return put_more(more(), event);
   }
   if (event.stack != 0) stack(event);
 }
@@ -185,8 +173,7 @@ uint64_t FullReader::moved_from() {
 
 void FullReader::read_block(Event& event) {
   event.requested = column(format::kSizeColumn).number();
-  const auto more = static_cast<uint64_t>(column(format::kUsableColumn).signed_number());
-  event.usable = std::max(event.requested, format::usual_usable_size(event.requested) + more);
+  event.usable = read_usable(column(format::kUsableColumn), event.requested);
   event.stack = stack();
   const uint64_t number = first_version_ ? 0 : column(format::kAllocatedColumn).number();
   event.address = number == BlockHistory::kElsewhere
@@ -231,21 +218,8 @@ void FullReader::next(Event& event, uint64_t& steps) {
       event.old_size = column(format::kSizeColumn).number();
       event.requested = column(format::kSizeColumn).number();
       break;
-    case Kind::kReport:
-      event.number = more.number();
-      event.text = more.text();
-      break;
-    case Kind::kNote:
-      event.text = more.text();
-      break;
-    case Kind::kMemory:
-    case Kind::kLost:
-    case Kind::kFork:
-    case Kind::kEnd:
-      event.number = more.number();
-      break;
-    default:  // has no values
-      return;
+    default:
+      return read_more(more, event);
   }
   if (has_stack(code)) event.stack = stack();
 }
