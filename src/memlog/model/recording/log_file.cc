@@ -67,7 +67,11 @@ LogFile::~LogFile() {
   }
   changed_.notify_all();
   thread_.join();
-  // Gives back what was reserved. A file that cannot be cut is only larger on the disk.
+  give_back();
+}
+
+// What was reserved. A file that cannot be cut is only larger on the disk.
+void LogFile::give_back() {
   if (::ftruncate(file_.get(), static_cast<off_t>(size_)) != 0) return;
 }
 
@@ -126,8 +130,7 @@ bool LogFile::make_next() {
 }
 
 void LogFile::begin_next(unsigned older) {
-  // Gives back what was reserved. A file that cannot be cut is only larger on the disk.
-  if (::ftruncate(file_.get(), static_cast<off_t>(size_)) != 0) size_ = 0;
+  give_back();
   const auto name = [&](unsigned number) { return fmt::format("{}.old{}", path_, number); };
   for (unsigned i = older; i > 1; --i) ::rename(name(i - 1).c_str(), name(i).c_str());
   // The name of the log is never without a file, where the file system has links.

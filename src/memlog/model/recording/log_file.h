@@ -52,6 +52,7 @@ class LogFile {
   void work();
   void write(const std::string& content, int level);
   int reserve(size_t size) const;
+  void give_back();
   void end_early(int error);
 
   std::unique_ptr<FrameSink> sink_;
