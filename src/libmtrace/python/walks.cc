@@ -71,20 +71,20 @@ bool is_entry(uint64_t function) { return function >> WalkDraft::kPythonEntryShi
 
 }  // namespace
 
-// Place of the walk beyond a signpost, also by the signpost: C code that one Python line runs may
-// allocate by many paths. `number`: one of the signpost's two places.
+// Hash of the walk beyond a signpost, also by the signpost's own `hash`: C code that one Python
+// line runs may allocate by many paths.
 template <typename Fields>
-uint64_t WalkMemory::python_place(const Fields& fields, const Area& area, uint64_t number,
-                                  const Registers& from, uint64_t header) {
-  uint64_t hash = Area::start_of_hash(from.pc + (number | 1), from.sp);
+uint64_t WalkMemory::python_hash(const Fields& fields, uint64_t hash, const Registers& from,
+                                 uint64_t header) {
+  hash = Area::start_of_hash(hash);
   const char* frame = frame_at(word_at(fields, from, header));
   for (unsigned i = 0; i < kTellingFunctions && frame != nullptr; ++i) {
     const uint64_t function = function_of(fields, frame);
-    hash = (hash ^ function) * Area::kSpread;
+    hash = Area::add_to_hash(hash, function);
     if (is_entry(function)) break;
     frame = frame_at(python_field<uintptr_t>(frame, fields.previous));
   }
-  return area.place(hash);
+  return hash;
 }
 
 // Whether the functions are those of the record. The stack words are, so the frames exist and no
@@ -152,9 +152,11 @@ template <typename Fields>
                                                              uint64_t header, uint64_t deaths,
                                                              const Registers& from) {
   Known known;
-  const uint64_t place = python_place(fields, area, number, from, header);
-  for (const uint64_t one : {place, place ^ 1}) {
-    if (!same_through(fields, *area.at(one), state, deaths, from, known)) continue;
+  const uint64_t hash = python_hash(fields, area.hash_of(from.pc, from.sp), from, header);
+  for (const uint64_t one : {area.place(hash), area.second_place(hash)}) {
+    if (!same_through(fields, *area.at(one), state, deaths, from, known)) {
+      continue;
+    }
     store(area.lately[number], static_cast<uint16_t>(one));
     return ++area.hits, known;
   }
@@ -178,20 +180,19 @@ WalkMemory::Known WalkMemory::through_python(Area& area, uint64_t number, const 
 }
 
 // The state of the signpost for these words of the stack; makes it if there is none. 0: no room.
-// `first`: one of its places.
-uint64_t WalkMemory::signpost(Area& area, uint64_t first, const WalkDraft& draft,
+uint64_t WalkMemory::signpost(Area& area, uint64_t hash, const WalkDraft& draft,
                               const Registers& from) {
   Known known;
   for (const bool made : {false, true}) {
-    for (const uint64_t one : {first, first ^ 1}) {
+    for (const uint64_t one : {area.place(hash), area.second_place(hash)}) {
       const Record& post = *area.at(one);
       const uint64_t state = load(post.state);
       if (same(post, from.pc ^ kSignpost, from, known) && load(post.state) == state) return state;
     }
     if (made) break;
-    write(area, first,
-          {draft, from, kSignpost, draft.words(), draft.before_python(), 0, draft.python(), 1, 0,
-           nullptr});
+    write(area, hash,
+          {draft, from, kSignpost, 0, draft.before_python(), 0, draft.saved_before_python(), 0,
+           draft.python(), 1, 0, nullptr});
   }
   return 0;
 }
@@ -200,17 +201,18 @@ void WalkMemory::remember_python(Area& area, const WalkDraft& draft, const Regis
                                  uint32_t stack, void* to) {
   const PythonRuntime* const python = python_runtime();
   if (python == nullptr) return;
-  learn(area, from, kSignpost, misses_ % 1024 == 0);
+  const unsigned before = std::min(draft.before_python(), draft.count());
+  learn(area, draft, before, from, kSignpost);
   uint64_t words[WalkDraft::kMostPython + kPythonHead];
-  const uint64_t number = area.place(area.hash_of(from.pc, from.sp));
-  words[0] = signpost(area, number, draft, from);
+  const uint64_t hash = area.hash_of(from.pc, from.sp);
+  words[0] = signpost(area, hash, draft, from);
   if (words[0] == 0) return;
   words[1] = draft.code_deaths();
   std::copy_n(draft.python(), draft.python_count(), words + kPythonHead);
-  const unsigned before = std::min(draft.before_python(), draft.count());
-  write(area, python_place(FieldsRead(*python->layout), area, number, from, draft.python()[0]),
-        {draft, from, kThroughPython, draft.words() + before, draft.count() - before,
-         draft.beyond(), words, draft.python_count() + kPythonHead, stack, to});
+  write(
+      area, python_hash(FieldsRead(*python->layout), hash, from, draft.python()[0]),
+      {draft, from, kThroughPython, before, draft.count(), draft.saved_before_python(),
+       draft.saved_count(), draft.beyond(), words, draft.python_count() + kPythonHead, stack, to});
 }
 
 }  // namespace mtrace::unwind

@@ -1,9 +1,10 @@
 // The words that a walk under way depends on, collected for walk_memory.h.
 //
 // A frame of a plain rule is fixed by its stack pointer, its return address and, where a rule takes
-// the CFA from rbp, by rbp. So a walk is fixed by where it begins and by words of the stack: each
-// return address, and each saved rbp that such a rule uses. Code without frame pointers keeps
-// anything in rbp; a saved rbp that no rule uses is therefore left out.
+// the CFA from rbp, by rbp. So a walk is fixed by the pc that it begins at and by words of the
+// stack, at their distances from the stack pointer: each return address, and each saved rbp that
+// such a rule uses, as a distance, too. Where the stack pointer is does not matter. Code without
+// frame pointers keeps anything in rbp; a saved rbp that no rule uses is therefore left out.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@
 
 namespace mtrace::unwind {
 
-// A word of the stack and its value, a user address: in eight bytes, because the words of a walk
-// have to be in few cache lines.
+// A word of the stack and its value, a user address or a distance: in eight bytes, because the
+// words of a walk have to be in few cache lines.
 class StackWord {
  public:
   static constexpr uintptr_t kMostWords = 1u << 16;  // from the stack pointer on: 512 KiB
@@ -43,11 +44,15 @@ class StackWord {
   }
 
   uintptr_t distance() const { return parts_[3]; }
-  // 0: the word still holds the same value.
+  [[gnu::always_inline]] uintptr_t value() const {
+    return bits() & ((uint64_t{1} << kValueBits) - 1);
+  }
+  // 0: the word still holds the same value; the same distance from `sp`.
   [[gnu::always_inline]] uintptr_t difference(const uintptr_t* sp) const {
-    uint64_t all;
-    __builtin_memcpy(&all, parts_, sizeof all);
-    return (all & ((uint64_t{1} << kValueBits) - 1)) ^ sp[distance()];
+    return value() ^ sp[distance()];
+  }
+  uintptr_t difference_from(const uintptr_t* sp) const {
+    return (value() + reinterpret_cast<uintptr_t>(sp)) ^ sp[distance()];
   }
 
  private:
@@ -66,8 +71,8 @@ class WalkDraft {
   // Most words of a walk of that many frames: for each the return address and a saved rbp.
   static constexpr unsigned most_words(unsigned frames) { return 2 * frames; }
 
-  // Collects into `words`, with room for `most`, and into `python`. A walk that does not fit is not
-  // whole.
+  // Collects into `words`, with room for `most`, return addresses from the front and saved rbp from
+  // the back, and into `python`. A walk that does not fit is not whole.
   WalkDraft(const Registers& from, StackWord* words, unsigned most, uint64_t* python = nullptr,
             unsigned most_python = 0)
       : from_(from),
@@ -82,7 +87,9 @@ class WalkDraft {
   void step(bool by_rbp, uintptr_t cfa, uintptr_t caller, bool saved, const uintptr_t* slot,
             uintptr_t word) {
     if (by_rbp) use_rbp();
-    add(cfa - sizeof caller, caller);
+    if (fit(cfa - sizeof caller, caller)) {
+      words_[count_++] = StackWord(distance_of(cfa - sizeof caller), caller);
+    }
     if (!saved) return;
     rbp_ = Rbp::kSaved;
     slot_ = reinterpret_cast<uintptr_t>(slot);
@@ -97,11 +104,12 @@ class WalkDraft {
     if (deaths == 0) return leave_out();
     if (python_count_ == 0) {
       before_python_ = count_;
+      saved_before_python_ = saved_count_;
       code_deaths_ = deaths;
     }
     header_ = python_count_;
     if (place == kThreadState) return add_python(kThreadState);
-    const uintptr_t distance = (place - from_.sp) / sizeof(uintptr_t);
+    const uintptr_t distance = distance_of(place);
     if (distance >= StackWord::kMostWords) return leave_out();
     add_python(distance);
   }
@@ -126,30 +134,37 @@ class WalkDraft {
   // Distance of the word that shows a further frame, in words from the one below the stack pointer;
   // 0: there is none.
   uintptr_t beyond() const { return beyond_; }
-  unsigned count() const { return count_; }
+  unsigned count() const { return count_; }  // return addresses
   const StackWord* words() const { return words_; }
+  // Saved rbp number i, with its value as the distance in bytes from the stack pointer.
+  unsigned saved_count() const { return saved_count_; }
+  const StackWord& saved(unsigned i) const { return words_[most_ - 1 - i]; }
   // For each frame of Python's loop a header (distance of the word in words, and above it the
   // number of its functions), then the functions.
   unsigned python_count() const { return python_count_; }
   const uint64_t* python() const { return python_; }
   unsigned before_python() const { return before_python_; }  // words that lead to the first loop
-  uint64_t code_deaths() const { return code_deaths_; }      // at which the functions were read
+  unsigned saved_before_python() const { return saved_before_python_; }
+  uint64_t code_deaths() const { return code_deaths_; }  // at which the functions were read
 
  private:
   enum class Rbp : uint8_t { kFirst, kSaved, kKnown };
 
   void use_rbp() {
-    if (rbp_ == Rbp::kSaved) add(slot_, saved_);
+    if (rbp_ == Rbp::kSaved && fit(slot_, saved_ - from_.sp)) {
+      words_[most_ - ++saved_count_] = StackWord(distance_of(slot_), saved_ - from_.sp);
+    }
     if (rbp_ == Rbp::kFirst) uses_fp_ = true;
     rbp_ = Rbp::kKnown;
   }
-  void add(uintptr_t address, uintptr_t value) {
-    const uintptr_t distance = (address - from_.sp) / sizeof(uintptr_t);
-    if (count_ == most_ || !StackWord::fits(distance, value)) {
+  uintptr_t distance_of(uintptr_t address) const {
+    return (address - from_.sp) / sizeof(uintptr_t);
+  }
+  bool fit(uintptr_t address, uintptr_t value) {
+    if (count_ + saved_count_ == most_ || !StackWord::fits(distance_of(address), value)) {
       fits_ = false;
-    } else {
-      words_[count_++] = StackWord(distance, value);
     }
+    return fits_;
   }
 
   void add_python(uint64_t word) {
@@ -164,6 +179,7 @@ class WalkDraft {
   const unsigned most_python_;
   const uint32_t epoch_;
   unsigned count_ = 0;
+  unsigned saved_count_ = 0;
   uintptr_t beyond_ = 0;
   uintptr_t slot_ = 0;
   uintptr_t saved_ = 0;
@@ -171,6 +187,7 @@ class WalkDraft {
   uint64_t code_deaths_ = 0;
   unsigned python_count_ = 0;
   unsigned before_python_ = 0;
+  unsigned saved_before_python_ = 0;
   unsigned header_ = 0;
   bool uses_fp_ = false;
   bool fits_ = true;

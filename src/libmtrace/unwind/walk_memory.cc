@@ -1,6 +1,7 @@
 #include "unwind/walk_memory.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/probe.h"
 #include "base/syscall.h"
@@ -8,62 +9,62 @@
 namespace mtrace::unwind {
 
 bool WalkMemory::is_worthwhile() {
-  Area* const area = load(area_);
-  if (area != nullptr && area->unasked != 0) return false;
+  const intptr_t word = load(area_);
+  Area* const area = area_of(word);
+  if (word < 0) {
+    if (--area->unasked == 0) store(area_, word & ~kResting);
+    return false;
+  }
   const uint32_t misses = ++misses_;
   if (area == nullptr || misses % kPeriod != 0) return misses > kNoMisses;
   const bool pays = area->hits >= kPeriod / 4 * 3;
   area->hits = 0;
   area->rest = pays ? 0 : std::clamp(2 * area->rest, kFirstRest, kLongestRest);
   area->unasked = area->rest;
+  if (!pays) store(area_, word | kResting);
   return true;
 }
 
-WalkMemory::Known WalkMemory::in_second_place(Area& area, uint64_t number, uintptr_t pc,
-                                              uintptr_t sp, uintptr_t fp) {
+WalkMemory::Known WalkMemory::in_second_place(Area& area, uint64_t hash, uintptr_t pc, uintptr_t sp,
+                                              uintptr_t fp) {
   const Registers from = {pc, sp, fp};
   const uintptr_t signpost = pc ^ kSignpost;
-  if (area.at(number ^ 1)->pc == signpost) {
-    const Known known = through_python(area, number ^ 1, from);
-    if (known.stack != 0) return known;
-  }
-  if (area.at(number)->pc == signpost) {
+  for (const uint64_t number : {area.place(hash), area.second_place(hash)}) {
+    if (area.at(number)->pc != signpost) continue;
     const Known known = through_python(area, number, from);
     if (known.stack != 0) return known;
   }
-  return plain_in_second_place(area, number, from);
+  return plain_in_second_place(area, hash, from);
 }
 
-WalkMemory::Known WalkMemory::plain_in_second_place(Area& area, uint64_t number,
+WalkMemory::Known WalkMemory::plain_in_second_place(Area& area, uint64_t hash,
                                                     const Registers& from) {
   Known known;
-  if (!same(*area.at(number), from.pc, from, known)) return {};
+  if (!same(*area.at(area.second_place(hash)), from.pc, from, known)) return {};
   // The walk found most often comes to stand first, where a walk of long ago may.
-  if (++area.hits % 16 == 0) exchange(area, number, number ^ 1);
+  if (++area.hits % 16 == 0) move_to_first(area, hash);
   return known;
 }
 
-// Swaps two records, as safe against signal handlers in between as remember().
-void WalkMemory::exchange(Area& area, uint64_t one, uint64_t other) {
-  Record& a = *area.at(one);
-  Record& b = *area.at(other);
-  const uint64_t states[] = {load(a.state), load(b.state)};
-  if (phase(states[0]) < kWritten || phase(states[1]) < kWritten) return;
+// As safe against signal handlers in between as write(). What was there has to be walked again.
+void WalkMemory::move_to_first(Area& area, uint64_t hash) {
+  Record& from = *area.at(area.second_place(hash));
+  Record& to = *area.at(area.place(hash));
+  const uint64_t state = load(from.state);
+  if (phase(state) < kWritten || phase(load(to.state)) < kWritten) return;
   uint64_t written[] = {unknown(kBeingWritten), unknown(kBeingWritten)};
-  store(a.state, written[0]);
-  store(b.state, written[1]);
+  store(from.state, written[0]);
+  store(to.state, written[1]);
   compiler_barrier();
-  auto* const from = reinterpret_cast<uint64_t*>(&a);
-  auto* const to = reinterpret_cast<uint64_t*>(&b);
-  for (size_t i = 1; i < area.stride / sizeof from[0]; ++i) std::swap(from[i], to[i]);
+  memcpy(&to.pc, &from.pc, area.stride - offsetof(Record, pc));
   compiler_barrier();
-  claim_exchange(a.state, written[0], states[1]);
-  claim_exchange(b.state, written[1], states[0]);
+  claim_exchange(to.state, written[1], state);
+  claim_exchange(from.state, written[0], unknown(kEmpty));
 }
 
 // Makes fewer records where walks are deep.
-bool WalkMemory::make_area(Area*& word, unsigned depth) {
-  if (load(word) != nullptr) return true;
+bool WalkMemory::make_area(intptr_t& word, unsigned depth) {
+  if (load(word) != 0) return true;
   // The program's filter may end it for a call that its author did not think of.
   if (sys::may_be_filtered()) return false;
   const unsigned frames = std::min(depth, WalkDraft::kMostFrames);
@@ -79,69 +80,132 @@ bool WalkMemory::make_area(Area*& word, unsigned depth) {
   area->most = most;
   // If a signal handler has made one in between, that one is dropped with its content.
   compiler_barrier();
-  store(word, area);
+  store(word, reinterpret_cast<intptr_t>(area));
   return true;
 }
 
-// Learns the telling word by which the present walk differs from the one in its place, if that one
-// began at the same pc and stack pointer.
-void WalkMemory::learn(Area& area, const Registers& from, uintptr_t mark, bool anew) {
-  if (anew) store(area.told_by(Area::start_of_hash(from.pc, from.sp)), uint64_t{0});
-  const uint64_t hash = area.hash_of(from.pc, from.sp);
-  const Record& other = *area.at(area.place(hash));
-  if (phase(other.state) < kWritten || other.sp != from.sp) return;
-  if (other.pc != (from.pc ^ mark)) return;
-  const auto* const sp = reinterpret_cast<const uintptr_t*>(from.sp);
-  const StackWord* word = other.words;
-  const StackWord* const end = word + (other.shape & kCount);
-  while (word != end && word->difference(sp) == 0) ++word;
-  if (word == end || word->distance() + 1 >= StackWord::kMostWords) return;
-  // If one follows here, kMostTelling are in use already.
-  if (area.next_telling(hash) != 0) return;
-  const uint32_t fresh =
-      Area::tag(hash) << kDistanceBits | static_cast<uint32_t>(word->distance() + 1);
-  uint64_t& pair = area.told_by(hash);
-  const uint64_t old = load(pair);
-  const bool takes_low =
-      static_cast<uint32_t>(old) == 0 || (old >> 32 != 0 && (load(area.written) & 1) != 0);
-  store(pair, takes_low ? (old >> 32 << 32 | fresh)
-                        : (uint64_t{fresh} << 32 | static_cast<uint32_t>(old)));
+// An entry that is not in its own place is put there.
+uintptr_t WalkMemory::Area::next_telling(uint64_t hash) {
+  uint32_t* const own = &told_by(hash);
+  if (load(*own) == 0) return 0;
+  for (unsigned i = 0; i < kGroup; ++i) {
+    uint32_t* const place = &in_group(own, i);
+    const uint32_t entry = load(*place);
+    if (is_of(entry, ~hash) && (entry & kDistances) == kBySp) return kBySp;
+    if (!is_of(entry, hash) || entry == 0) continue;
+    if (i != 0) {
+      store(*place, load(*own));
+      store(*own, entry);
+    }
+    return entry & kDistances;
+  }
+  return 0;
+}
+
+[[gnu::noinline]] uint64_t WalkMemory::Area::told_slowly(uintptr_t sp, uint64_t hash,
+                                                         const uintptr_t* word, uintptr_t room) {
+  for (uintptr_t distance; (distance = next_telling(hash)) != 0;) {
+    if (distance == kBySp) {
+      hash = add_to_hash(hash, sp);
+      continue;
+    }
+    if (__builtin_sub_overflow(room, distance, &room)) break;
+    word += distance;
+    hash = add_to_hash(hash, *word);
+  }
+  return hash;
+}
+
+// Replaces what the hash tells, otherwise takes a free place of the group, its own before others,
+// or the one whose turn it is. No place is ever free again.
+void WalkMemory::tell(Area& area, uint64_t hash, uintptr_t distance) {
+  uint32_t* const own = &area.told_by(hash);
+  unsigned i = 0;
+  while (i < kGroup && area.in_group(own, i) != 0 && !Area::is_of(area.in_group(own, i), hash)) ++i;
+  if (i == kGroup) i = load(area.written) % kGroup;
+  const uint32_t tag = Area::upper(distance == kBySp ? ~hash : hash) & ~Area::kDistances;
+  store(area.in_group(own, i), tag | static_cast<uint32_t>(distance));
+}
+
+// Makes the first of `count` return addresses tell the walk from another one in its place.
+void WalkMemory::learn(Area& area, const WalkDraft& draft, unsigned count, const Registers& from,
+                       uintptr_t mark) {
+  const StackWord* const words = draft.words();
+  const auto distance = [&](unsigned i) {
+    return words[i].distance() - (i == 0 ? uintptr_t(-1) : words[i - 1].distance());
+  };
+  const uint64_t start = Area::start_of_hash(from.pc);
+  uint64_t hash = start;
+  uintptr_t next = area.next_telling(hash);
+  const bool by_sp = next == kBySp;
+  if (by_sp) next = area.next_telling(hash = Area::add_to_hash(hash, from.sp));
+  unsigned told = 0;
+  for (; next != 0; next = area.next_telling(hash)) {
+    // Otherwise the entry of another hash.
+    if (told == kMostTold || told == count || next != distance(told)) return;
+    hash = Area::add_to_hash(hash, words[told++].value());
+  }
+  for (const uint64_t number : {area.place(hash), area.second_place(hash)}) {
+    const Record& other = *area.at(number);
+    if (phase(other.state) < kWritten || other.pc != (from.pc ^ mark)) continue;
+    const unsigned least = std::min(count, other.shape & kCount);
+    unsigned same = 0;
+    while (same < least && other.words[same].bits() == words[same].bits()) ++same;
+    if (same < told) continue;  // it is here by another way
+    if (same == least || other.words[same].distance() != words[same].distance()) {
+      if (!by_sp && (other.shape & kUsesRbp) != 0) tell(area, start, kBySp);
+      return;
+    }
+    for (; told <= same && told < kMostTold && distance(told) < kBySp; ++told) {
+      tell(area, hash, distance(told));
+      hash = Area::add_to_hash(hash, words[told].value());
+    }
+    return;
+  }
 }
 
 void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack, void* to,
                           uintptr_t form) {
   if (!draft.whole() || !make_area(area_, depth)) return;
-  Area& area = *load(area_);
+  Area& area = *area_of(load(area_));
   Registers from = draft.from();
   from.pc += form;
   // So many that most walks have a place to themselves: a second place costs a third of a walk.
-  uint32_t wanted = kFirstRecords;
-  while (wanted < area.most && misses_ > (wanted < kManyRecords ? wanted / 2 : kPeriod)) {
-    wanted *= 4;
+  const uint32_t wanted = std::min(area.most, misses_ <= 16     ? 32
+                                              : misses_ <= 64   ? 128
+                                              : misses_ <= 256  ? 512
+                                              : misses_ <= 2048 ? 1024
+                                                                : kMostRecords);
+  if (wanted > load(area.mask) + 1) {
+    store(area.mask, wanted - 1);
+    constexpr uint32_t kBytes = sizeof area.telling[0];
+    store(area.telling_mask, (std::min(4 * wanted, kMostTelling) - 1) * kBytes);
   }
-  wanted = std::min(wanted, area.most);
-  if (wanted > load(area.mask) + 1) store(area.mask, wanted - 1);
   if (draft.python_count() != 0) {
     return remember_python(area, draft, from, stack, to);
   }
-  // A telling word may be outdated: now and then all are learned anew.
-  learn(area, from, 0, misses_ % 1024 == 0);
-  write(area, area.place(area.hash_of(from.pc, from.sp)),
-        {draft, from, 0, draft.words(), draft.count(), draft.beyond(), nullptr, 0, stack, to});
+  learn(area, draft, draft.count(), from, 0);
+  write(area, area.hash_of(from.pc, from.sp),
+        {draft, from, 0, 0, draft.count(), 0, draft.saved_count(), draft.beyond(), nullptr, 0,
+         stack, to});
 }
 
-void WalkMemory::write(Area& area, uint64_t first, const Content& content) {
+void WalkMemory::write(Area& area, uint64_t hash, const Content& content) {
   const WalkDraft& draft = content.draft;
-  const unsigned count = (content.count + kStep - 1) / kStep * kStep;
-  const unsigned words = count + content.python_count;
+  const unsigned addresses = content.end - content.begin;
+  const unsigned count = (addresses + kStep - 1) / kStep * kStep;
+  const unsigned saved = content.saved_end - content.saved_begin;
+  const unsigned words = count + saved + content.python_count;
   if (offsetof(Record, words) + words * sizeof(StackWord) > area.stride) return;
+  const uintptr_t fp = content.from.fp - content.from.sp;
+  if (draft.uses_fp() && fp >= UINT32_MAX) return;
   // Takes the free place, the first if both are free; of two walks, the one whose turn it is.
-  const uint64_t second = first ^ 1;
-  const bool one_is_free =
-      phase(area.at(first)->state) < kWritten || phase(area.at(second)->state) < kWritten;
+  Record& first = *area.at(area.place(hash));
+  Record& second = *area.at(area.second_place(hash));
+  const bool one_is_free = phase(first.state) < kWritten || phase(second.state) < kWritten;
   const bool takes_second =
-      one_is_free ? phase(area.at(first)->state) >= kWritten : (load(area.written) & 1) != 0;
-  Record& record = *area.at(takes_second ? second : first);
+      one_is_free ? phase(first.state) >= kWritten : (load(area.written) & 1) != 0;
+  Record& record = takes_second ? second : first;
   const uint32_t before = phase(load(record.state));
   // Being written by code that this call interrupted, or dead.
   if (before == kBeingWritten || before == kDead) return;
@@ -150,17 +214,25 @@ void WalkMemory::write(Area& area, uint64_t first, const Content& content) {
   compiler_barrier();
   record.pc = content.from.pc ^ content.mark;
   record.sp = content.from.sp;
-  record.fp = content.from.fp;
+  record.fp = draft.uses_fp() ? static_cast<uint32_t>(fp + 1) : 0;
+  record.saved = saved;
   record.stack = content.stack;
   record.counters = content.counters;
   record.shape = static_cast<uint32_t>(content.beyond) << kBeyondShift |
-                 content.python_count << kPythonShift | (draft.uses_fp() ? kUsesFp : 0) | count;
+                 content.python_count << kPythonShift |
+                 (draft.uses_fp() || saved != 0 ? kUsesRbp : 0) | count;
+  uintptr_t reach = content.beyond;
+  StackWord* to = record.words;
+  const auto add = [&](const StackWord& word) {
+    reach = std::max(reach, word.distance() + 1);
+    *to++ = word;
+  };
   for (unsigned i = 0; i < count; ++i) {
-    record.words[i] = content.words[i < content.count ? i : content.count - 1];
+    add(draft.words()[content.begin + std::min(i, addresses - 1)]);
   }
-  for (unsigned i = 0; i < content.python_count; ++i) {
-    record.words[count + i] = StackWord::of_bits(content.python[i]);
-  }
+  for (unsigned i = 0; i < saved; ++i) add(draft.saved(content.saved_begin + i));
+  for (unsigned i = 0; i < content.python_count; ++i) *to++ = StackWord::of_bits(content.python[i]);
+  record.reach = reach * sizeof(uintptr_t);
   compiler_barrier();
   // A record that was forgotten meanwhile stays dead, so no plain store: a handler that forks or
   // attaches may come at any instruction.
@@ -169,14 +241,15 @@ void WalkMemory::write(Area& area, uint64_t first, const Content& content) {
 }
 
 uintptr_t* WalkMemory::deep_frames() const {
-  Area* const area = load(area_);
+  Area* const area = area_of(load(area_));
   return area == nullptr ? nullptr : area->frames;
 }
 
 void WalkMemory::forget() {
-  Area* const area = load(area_);
+  Area* const area = area_of(load(area_));
   if (area == nullptr) return;
   area->hits = area->unasked = area->rest = 0;
+  area_ = reinterpret_cast<intptr_t>(area);
   for (uint32_t i = 0; i <= area->mask; ++i) {
     uint64_t& state = area->at(i)->state;
     const uint32_t now = phase(state);

@@ -1,12 +1,12 @@
 // Remembers walks of a thread: each with the words that it depended on (walk_draft.h) and the stack
-// that it led to. A walk from the same pc and stack pointer is the same walk if each of these words
-// still holds its value; all are read and compared. Unlike steps by rules, which wait for one
-// another, these loads are independent.
+// that it led to. A walk from the same pc is the same walk if each of these words still holds its
+// value, wherever the stack pointer is; all are read and compared. Unlike steps by rules, which
+// wait for one another, these loads are independent.
 //
-// The walk to compare is predicted. One call site at one stack pointer is often reached by several
-// paths: the word by which two of them were seen to differ is a telling word. A hash of pc and
-// stack pointer leads to the first telling word, the hash with its value to the next, and so on;
-// the last hash is the place of the walk. A wrong prediction costs a walk, nothing else.
+// The walk to compare is predicted by its first return addresses, as many as it takes to tell it
+// from others that begin like it: a hash of the pc leads to the distance of the first one, the hash
+// with its value to the next, and so on; the last hash is the place of the walk. A wrong prediction
+// costs a walk, nothing else.
 //
 // One WalkMemory per thread; a signal handler may walk, remember and forget in the middle of
 // another walk of the same thread. So a reader checks the state of a record before and after, and a
@@ -40,16 +40,15 @@ class WalkMemory {
   static constexpr unsigned kFormShift = 56;
   template <typename From>
   [[gnu::always_inline]] bool find(From from, Known& known, uintptr_t form = 0) {
-    Area* const area = load(area_);
-    if (area == nullptr) [[unlikely]]
+    const intptr_t word = load(area_);
+    if (word <= 0) [[unlikely]]
       return false;
-    if (area->unasked != 0) [[unlikely]]
-      return --area->unasked, false;
+    Area* const area = reinterpret_cast<Area*>(word);
     const uintptr_t pc = Registers(from).pc + form;
     const uintptr_t sp = Registers(from).sp;
-    const uint64_t number = area->place(area->hash_of(pc, sp));
-    if (!same(*area->at(number), pc, from, known)) [[unlikely]] {
-      known = in_second_place(*area, number ^ 1, pc, sp, Registers(from).fp);
+    const uint64_t hash = area->hash_of(pc, sp);
+    if (!same(*area->at(area->place(hash)), pc, from, known)) [[unlikely]] {
+      known = in_second_place(*area, hash, pc, sp, Registers(from).fp);
       return known.stack != 0;
     }
     ++area->hits;
@@ -76,17 +75,21 @@ class WalkMemory {
 
  private:
   static constexpr uint32_t kNoMisses = 4;  // first misses of a thread: not remembered
-  static constexpr uint32_t kFirstRecords = 32;
-  static constexpr uint32_t kManyRecords = 512;
-  static constexpr uint32_t kMostRecords = 2048;  // from kPeriod misses on
-  static constexpr uint32_t kPeriod = 2048;       // misses between two looks at the number of hits
+  static constexpr uint32_t kMostRecords = 4096;
+  static constexpr uint32_t kPeriod = 2048;  // misses between two looks at the number of hits
   static constexpr uint32_t kFirstRest = 2 * kPeriod;  // walks without a look-up
   static constexpr uint32_t kLongestRest = 64 * kPeriod;
 
-  static constexpr unsigned kStep = 3;  // words are padded to a multiple of this
+  // Bytes of the thread's trusted stack from `sp` on; 0: it is on another stack.
+  [[gnu::always_inline]] static uintptr_t room_above(uintptr_t sp) {
+    const StackRange trusted = trusted_stack();
+    return covers(trusted, sp) ? trusted.high - sp : 0;
+  }
+
+  static constexpr unsigned kStep = 3;  // return addresses are padded to a multiple of this
   // Bits of Record::shape.
-  static constexpr uint32_t kCount = 0xff;  // words
-  static constexpr uint32_t kUsesFp = 0x100;
+  static constexpr uint32_t kCount = 0xff;      // return addresses
+  static constexpr uint32_t kUsesRbp = 0x100;   // `fp`, or a saved one
   static constexpr unsigned kBeyondShift = 15;  // see WalkDraft::beyond()
 
   // A state: below, the unload epoch in which the walk holds; above, the number of the write, with
@@ -102,9 +105,8 @@ class WalkMemory {
   // A walk has two places, because a single one would often be taken.
   struct Area;
   struct Record;
-  static Known in_second_place(Area& area, uint64_t number, uintptr_t pc, uintptr_t sp,
-                               uintptr_t fp);
-  [[gnu::noinline]] static Known plain_in_second_place(Area& area, uint64_t number,
+  static Known in_second_place(Area& area, uint64_t hash, uintptr_t pc, uintptr_t sp, uintptr_t fp);
+  [[gnu::noinline]] static Known plain_in_second_place(Area& area, uint64_t hash,
                                                        const Registers& from);
 
   // Walks through Python's evaluation loop (python/walks.cc) have two records. The signpost has the
@@ -134,24 +136,26 @@ class WalkMemory {
   static bool same_functions(const Fields& fields, const Record& record, uint64_t state,
                              const Registers& from);
   template <typename Fields>
-  static uint64_t python_place(const Fields& fields, const Area& area, uint64_t number,
-                               const Registers& from, uint64_t header);
-  static uint64_t signpost(Area& area, uint64_t first, const WalkDraft& draft,
+  static uint64_t python_hash(const Fields& fields, uint64_t hash, const Registers& from,
+                              uint64_t header);
+  static uint64_t signpost(Area& area, uint64_t hash, const WalkDraft& draft,
                            const Registers& from);
   void remember_python(Area& area, const WalkDraft& draft, const Registers& from, uint32_t stack,
                        void* to);
   struct Content;
-  static void write(Area& area, uint64_t place, const Content& content);
+  static void write(Area& area, uint64_t hash, const Content& content);
 
   struct Record {
     uint64_t state;
     uintptr_t pc;  // and the form
-    uintptr_t sp;
+    uintptr_t sp;  // of the walk that was remembered
     uint32_t stack;
     uint32_t shape;
-    uintptr_t fp;
+    uint32_t reach : 20;  // bytes of the stack that the words are in
+    uint32_t saved : 12;  // number of saved rbp
+    uint32_t fp;          // rbp, as a distance from the stack pointer plus one; 0: not used
     void* counters;
-    StackWord words[];
+    StackWord words[];  // return addresses, saved rbp, Python words
   };
   static_assert(offsetof(Record, words) == 48);
 
@@ -168,23 +172,31 @@ class WalkMemory {
   [[gnu::always_inline]] static bool same(const Record& record, uint64_t state, uintptr_t pc,
                                           From at, Known& known) {
     // Libraries that came or went since make the record invalid.
-    const uint64_t other = (record.pc ^ pc) | (record.sp ^ Registers(at).sp) |
-                           (static_cast<uint32_t>(state) ^ unload_epoch());
+    const uint64_t other = (record.pc ^ pc) | (static_cast<uint32_t>(state) ^ unload_epoch());
     if (other != 0) [[unlikely]]
       return false;
     return same_words(record, state, at, known);
   }
-  // Compares the rest of a record with the same stack pointer: memory from there on is this
-  // thread's own stack, and so are the words.
+  // 0: rbp is what it was, and so is each saved rbp.
+  static uintptr_t rbp_difference(const Record& record, const StackWord* saved,
+                                  const Registers& at) {
+    const auto* const sp = reinterpret_cast<const uintptr_t*>(at.sp);
+    uintptr_t difference = record.fp == 0 ? 0 : (record.fp - 1) ^ (at.fp - at.sp);
+    for (uint32_t i = record.saved; i != 0; --i) difference |= saved++->difference_from(sp);
+    return difference;
+  }
+  // Compares the rest of a record. Memory from the same stack pointer on is this thread's own
+  // stack, and so are the words.
   template <typename From>
   [[gnu::always_inline]] static bool same_words(const Record& record, uint64_t state, From at,
                                                 Known& known) {
+    if (record.sp != Registers(at).sp && record.reach > room_above(Registers(at).sp)) return false;
     const auto* const sp = reinterpret_cast<const uintptr_t*>(Registers(at).sp);
     const uint32_t shape = record.shape;
-    if ((shape & kUsesFp) != 0 && record.fp != Registers(at).fp) return false;
     uint64_t difference = 0;
     const StackWord* const end = record.words + (shape & kCount);
-    for (const StackWord* word = record.words; word < end; word += kStep) {
+    const StackWord* word = record.words;
+    for (; word < end; word += kStep) {
       static_assert(kStep == 3);
       // One after the other, so that few registers are needed.
       difference |= word[0].difference(sp);
@@ -193,6 +205,8 @@ class WalkMemory {
       asm("" : "+r"(difference));
       difference |= word[2].difference(sp);
     }
+    if ((shape & kUsesRbp) != 0) [[unlikely]]
+      difference |= rbp_difference(record, word, at);
     const uintptr_t beyond = sp[static_cast<intptr_t>(shape >> kBeyondShift) - 1];
     known = {record.stack, record.counters};
     compiler_barrier();
@@ -200,7 +214,7 @@ class WalkMemory {
   }
 
   static const StackWord* python_words(const Record& record) {
-    return record.words + (record.shape & kCount);
+    return record.words + (record.shape & kCount) + record.saved;
   }
 
   // Content of a record for write().
@@ -208,8 +222,10 @@ class WalkMemory {
     const WalkDraft& draft;
     Registers from;  // its pc includes the form
     uintptr_t mark;
-    const StackWord* words;
-    unsigned count;
+    unsigned begin;  // return addresses, [begin, end) of the draft's
+    unsigned end;
+    unsigned saved_begin;  // saved rbp
+    unsigned saved_end;
     uintptr_t beyond;
     const uint64_t* python;  // of a walk: kPythonHead words and the draft's
     unsigned python_count;
@@ -217,72 +233,88 @@ class WalkMemory {
     void* counters;
   };
 
-  // Telling words, by a hash of pc, stack pointer and the values of those before. An entry is the
-  // distance in words from the hook's own return address, which lies below the stack pointer, under
-  // a tag of the hash.
-  static constexpr unsigned kTellingLog2 = 10;
-  static constexpr unsigned kMostTelling = 6;  // of one walk
+  // Distances of the return addresses that tell walks apart, by a hash of the pc and of the values
+  // of those before. An entry is the distance in words from the one before, at first the hook's own
+  // below the stack pointer, under a tag of the hash; or kBySp.
+  static constexpr uint32_t kMostTelling = 8192;
+  static constexpr unsigned kGroup = 4;      // entries, in which one finds a place that is free
+  static constexpr unsigned kMostTold = 12;  // of one walk
   static constexpr unsigned kDistanceBits = 16;
+  // Of a pc alone: rbp differs, so return addresses do not tell its walks apart, but the stack
+  // pointer may.
+  static constexpr uintptr_t kBySp = (1u << kDistanceBits) - 1;  // its tag is inverted
 
   // Untouched pages cost nothing.
   struct alignas(64) Area {
-    uint64_t telling[1u << kTellingLog2];
+    uint32_t telling[kMostTelling];
     uint16_t lately[kMostRecords];  // by signpost: place of the walk last found beyond it
     uint32_t hits;                  // since the last look
     uint32_t unasked;               // walks left without a look-up
     uint32_t rest;                  // length of the last such rest, in walks
     uint32_t stride;                // bytes of a record
     uint32_t mask;                  // number of records in use - 1
+    uint32_t telling_mask;          // of entries in use, in bytes
     uint32_t most;                  // records
     uint32_t written;
     uintptr_t frames[format::kMaxDepth];  // deep_frames()
 
-    static uint64_t start_of_hash(uintptr_t pc, uintptr_t sp) {
-      return (pc + (sp << 16)) * kSpread;
+    static uint64_t start_of_hash(uintptr_t pc) { return pc * kSpread; }
+    static uint64_t add_to_hash(uint64_t hash, uint64_t value) { return (hash ^ value) * kSpread; }
+    // What an entry has for the hash: the tag in its upper bits, and nothing below.
+    static uint32_t upper(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
+    uint32_t& told_by(uint64_t hash) {
+      auto* const bytes = reinterpret_cast<char*>(telling);
+      return *reinterpret_cast<uint32_t*>(bytes + (upper(hash) & load(telling_mask)));
     }
-    uint64_t& told_by(uint64_t hash) { return telling[hash >> (64 - kTellingLog2)]; }
-    static uint32_t tag(uint64_t hash) { return hash >> 32 & 0xffff; }
-    // The distance of the next telling word; 0: none.
-    [[gnu::always_inline]] uintptr_t next_telling(uint64_t hash) {
-      const uint64_t pair = load(told_by(hash));
-      const auto low = static_cast<uint32_t>(pair);
-      if (low >> kDistanceBits == tag(hash)) return low & kDistances;
-      const auto high = static_cast<uint32_t>(pair >> 32);
-      return high >> kDistanceBits == tag(hash) ? high & kDistances : 0;
-    }
+    uint32_t& in_group(uint32_t* own, unsigned i) { return telling[(own - telling) ^ i]; }
+    static bool is_of(uint32_t entry, uint64_t hash) { return (entry ^ upper(hash)) <= kDistances; }
+    // Distance of the next return address to ask; 0: none; kBySp.
+    uintptr_t next_telling(uint64_t hash);
     static constexpr uint32_t kDistances = (1u << kDistanceBits) - 1;
     Record* at(uint64_t number) {
       return reinterpret_cast<Record*>(reinterpret_cast<char*>(this + 1) + number * stride);
     }
-    // The first of the two places of a walk.
+    // The two places of a walk. Walks that share one seldom share the other.
     uint64_t place(uint64_t hash) const { return hash >> 44 & load(mask); }
+    uint64_t second_place(uint64_t hash) const {
+      return place(hash) ^ ((hash >> 20 & load(mask)) | 1);
+    }
     [[gnu::always_inline]] uint64_t hash_of(uintptr_t pc, uintptr_t sp) {
-      uint64_t hash = start_of_hash(pc, sp);
-      const uintptr_t first = next_telling(hash);
-      if (first != 0) hash = told(sp, hash, first);
+      return told(sp, start_of_hash(pc));
+    }
+    // Adds the return addresses that are asked to the hash. An entry may be that of another hash,
+    // so a word outside the stack is not read.
+    [[gnu::always_inline]] uint64_t told(uintptr_t sp, uint64_t hash) {
+      uint32_t entry = load(told_by(hash));
+      if (entry == 0) return hash;
+      uintptr_t room = room_above(sp) / sizeof(uintptr_t);
+      const uintptr_t* word = reinterpret_cast<const uintptr_t*>(sp) - 1;
+      do {
+        if (!is_of(entry, hash)) [[unlikely]]
+          return told_slowly(sp, hash, word, room);
+        const uintptr_t distance = entry & kDistances;
+        if (__builtin_sub_overflow(room, distance, &room)) [[unlikely]]
+          return hash;
+        word += distance;
+        hash = add_to_hash(hash, *word);
+        entry = load(told_by(hash));
+      } while (entry != 0);
       return hash;
     }
-    // Adds the telling words from `distance` on to the hash. They may be those of another pc and
-    // stack pointer, so a word outside the stack is not read.
-    [[gnu::always_inline]] uint64_t told(uintptr_t at, uint64_t hash, uintptr_t distance) {
-      const StackRange trusted = trusted_stack();
-      if (!covers(trusted, at)) return hash;
-      const uintptr_t room = trusted.high - at;
-      const uintptr_t* const sp = reinterpret_cast<const uintptr_t*>(at) - 1;
-      for (unsigned i = 0; i < kMostTelling && distance * sizeof sp[0] <= room; ++i) {
-        hash = (hash ^ sp[distance]) * kSpread;
-        distance = next_telling(hash);
-        if (distance == 0) break;
-      }
-      return hash;
-    }
+    // Goes on behind `word`, also by entries in other places of their group.
+    uint64_t told_slowly(uintptr_t sp, uint64_t hash, const uintptr_t* word, uintptr_t room);
     static constexpr uint64_t kSpread = 0x9e3779b97f4a7c15u;
   };
-  static bool make_area(Area*& word, unsigned depth);
-  static void exchange(Area& area, uint64_t one, uint64_t other);
-  static void learn(Area& area, const Registers& from, uintptr_t mark, bool anew);
+  static bool make_area(intptr_t& word, unsigned depth);
+  static void move_to_first(Area& area, uint64_t hash);
+  static void tell(Area& area, uint64_t hash, uintptr_t distance);
+  static void learn(Area& area, const WalkDraft& draft, unsigned count, const Registers& from,
+                    uintptr_t mark);
 
-  Area* area_ = nullptr;
+  static constexpr intptr_t kResting = INTPTR_MIN;
+  static Area* area_of(intptr_t word) { return reinterpret_cast<Area*>(word & ~kResting); }
+
+  intptr_t area_ = 0;  // the address; with kResting, while no walk is looked up
   uint32_t misses_ = 0;
 };
 

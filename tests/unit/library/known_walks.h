@@ -22,12 +22,14 @@ struct KnownWalks {
   uint64_t walks = 0;
   uint64_t known = 0;
   uint64_t wrong = 0;
+  Registers last = {};  // compared
   // By the number that is remembered; made before, because signal handlers add to them.
   std::vector<Walk> results = std::vector<Walk>(1 << 20);
   uint32_t numbers = 0;
 
   // The walk that is known, or gone and remembered, has to be the one without memory.
   void compare(const Registers& from) {
+    last = from;
     uintptr_t plain_frames[kMost];
     const Walk plain = walk(from, plain_frames, depth);
     around(true);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <memory>
@@ -104,6 +105,29 @@ TEST(WalkMemory, PathsThatTakeTurnsAreKnown) {
   }
   EXPECT_EQ(both->wrong, 0u);
   EXPECT_GT(both->known, kTimes * 8 / 10);
+}
+
+// The stack may be shorter than that of the walk that was remembered.
+TEST(WalkMemory, NothingBeyondTheStackIsRead) {
+  auto both = std::make_unique<KnownWalks>();
+  for (unsigned path = 0; path < 4000; ++path) kTwins[1 + path % 3](*both, path / 3 % 81 * 5 % 256);
+  ASSERT_GT(both->known, 0u);
+  constexpr size_t kPage = 4096;
+  void* const pages =
+      mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_EQ(mprotect(static_cast<char*>(pages) + kPage, kPage, PROT_NONE), 0);
+  const auto low = reinterpret_cast<uintptr_t>(pages);
+  const internal::ThreadStack stack = internal::thread_stack;
+  unsigned known = 0;
+  for (uintptr_t sp = low; sp < low + kPage; sp += sizeof sp) {
+    for (const bool is_stack : {true, false}) {
+      if (is_stack) internal::thread_stack = {low, kPage, low + kPage, 0, 0};
+      known += both->knows({both->last.pc, sp, sp});
+      internal::thread_stack = stack;
+    }
+  }
+  munmap(pages, 2 * kPage);
+  EXPECT_EQ(known, 0u);
 }
 
 TEST(WalkMemory, OfAThreadThatHasEndedServesTheNext) {

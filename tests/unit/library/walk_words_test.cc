@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,13 +46,16 @@ struct Poked {
   unsigned altered = 0;  // changes that make it another walk
   unsigned known = 0;    // changes after which the walk is known
   bool other_fp_known = false;
+  std::set<uintptr_t> met;  // stack pointers
 };
 
-// Remembers its caller's walk, and then changes one word of the stack after the other.
+// Remembers its caller's walk unless it is known, and then changes one word of the stack after the
+// other.
 APART void poke(void* argument) {
   auto& poked = *static_cast<Poked*>(argument);
   const Registers from = MTRACE_CALLER_REGISTERS();
   uintptr_t frames[KnownWalks::kMost];
+  poked.met.insert(from.sp);
   poked.walks.compare(from);
   const Walk walked = walk(from, frames, poked.walks.depth);
   ASSERT_TRUE(poked.walks.knows(from));
@@ -74,6 +78,15 @@ APART void poke(void* argument) {
   }
 }
 
+// Calls the chain from a stack pointer that is as many words lower.
+APART void call_lower(size_t words, int (*chain)(LeafFunction, void*), Poked& poked) {
+  auto* room = static_cast<volatile uintptr_t*>(__builtin_alloca(words * sizeof(uintptr_t)));
+  room[0] = 1;
+  chain(poke, &poked);
+  asm volatile("" ::: "memory");
+}
+
+// Wherever the stack pointer is.
 TEST(WalkWords, EachThatItRestsOnIsCompared) {
   for (unsigned depth = 1; depth <= kPlainFrames; ++depth) {
     for (const auto chain : kChains) {
@@ -81,7 +94,12 @@ TEST(WalkWords, EachThatItRestsOnIsCompared) {
       poked->walks.depth = depth;
       poked->walks.always = true;
       poked->end = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-      chain(poke, poked.get());
+      constexpr size_t kPlaces = 4;
+      for (size_t place = 0; place < kPlaces; ++place) {
+        call_lower(2 + place * 26, chain, *poked);
+        EXPECT_EQ(poked->walks.known, place) << "at another stack pointer";
+      }
+      EXPECT_EQ(poked->met.size(), kPlaces);
       EXPECT_EQ(poked->walks.wrong, 0u) << depth;
       EXPECT_GT(poked->known, poked->changes / 2) << depth;
       EXPECT_GE(poked->altered, 6 * (depth - 1)) << depth;
