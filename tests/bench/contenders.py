@@ -87,6 +87,8 @@ def find(build):
                "as it is by default, a report at exit included, but names are not filled in"),
         mtrace(build, "libmtrace with frame pointers",
                "the same with our own program built with frame pointers"),
+        mtrace(build, "libmtrace, 10 frames", "with MTRACE_DEPTH=10 where the others keep 32 frames",
+               MTRACE_DEPTH="10"),
         mtrace(build, "libmtrace, no report", "without the report at exit", MTRACE_EXIT_REPORT="0"),
         mtrace(build, "libmtrace, sampled", "with MTRACE_SAMPLE=512K", MTRACE_SAMPLE="512K"),
         mtrace(build, "libmtrace, names", "with names in the report at exit",

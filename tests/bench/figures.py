@@ -52,6 +52,13 @@ def added(entry, name, key):
     return median(both) if both else None
 
 
+def times_added(entry, name, other, key):
+    """What one contender adds, as a multiple of what another adds in the same rounds."""
+    both = [(there - here) / (less - here) for (here, there), (_, less)
+            in zip(pairs(entry, name, key), pairs(entry, other, key)) if less > here]
+    return median(both) if both else None
+
+
 def middle(entry, name, key):
     series = of(entry, name)
     return median(series[key]) if series and key in series else None

@@ -1,5 +1,6 @@
 """What tracing should cost, held against what was measured."""
 import figures
+from programs import DEEP
 
 PROGRAMS = ("python3", "clang++", "perl", "sqlite3", "git", "redis", "node")
 
@@ -56,6 +57,10 @@ def program_goals(results):
     for name, limit in (("python3", 1.45), ("perl", 1.40), ("sqlite3", 1.10), ("git", 1.07),
                         ("clang++", 1.12), ("redis", 1.35), ("node", 1.06)):
         yield f"{name}, times base", str(limit), ratio(results, name, "libmtrace"), limit, 2
+    for name in DEEP:
+        entry = entry_of(results, f"{name}, depth 32")
+        more = entry and figures.times_added(entry, "libmtrace", "libmtrace, 10 frames", "cpu")
+        yield f"{name}, added at depth 32, times depth 10", "1.1", more, 1.1, 2
     for name in PROGRAMS:
         heaptrack = added(results, name, "heaptrack", "cpu")
         ours = added(results, name, key="cpu")

@@ -4,10 +4,11 @@ import random
 import shutil
 import subprocess
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 OWN = "own"    # tests/bench/churn.cc, paths.cc; prints nanoseconds a pair
 REAL = "real"  # Debian's programs
+DEEP = ("clang++", "python3")  # measured with 32 frames kept, too
 
 OWN_CONTENDERS = ["base", "base with frame pointers", "libmtrace", "libmtrace, sampled",
                   "LeakSanitizer", "heaptrack"]
@@ -15,6 +16,7 @@ PATHS_CONTENDERS = OWN_CONTENDERS + ["libmtrace with frame pointers"]
 START_CONTENDERS = ["base", "libmtrace, no report", "libmtrace", "libmtrace, names",
                     "LeakSanitizer", "heaptrack"]
 REAL_CONTENDERS = ["base", "libmtrace", "libmtrace, sampled", "LeakSanitizer", "heaptrack"]
+DEEP_CONTENDERS = ["base", "libmtrace", "libmtrace, 10 frames", "LeakSanitizer", "heaptrack"]
 
 
 @dataclass
@@ -219,7 +221,7 @@ def real_programs(scale):
 
     socket = "{scratch}/redis"
     client = ["/usr/bin/redis-cli", "-s", socket]
-    return [
+    programs = [
         Program("true", "/bin/true, 50 times: allocates nothing", ["/bin/true"], times=50,
                 contenders=list(START_CONTENDERS)),
         Program("ls", "/bin/ls -d /, 20 times: leaves a few blocks", ["/bin/ls", "-d", "/"],
@@ -250,6 +252,10 @@ def real_programs(scale):
                               client + ["shutdown", "nosave"])),
         Program("node", "JSON, zlib and a map", ["/usr/bin/node", "-e", script(NODE, 60_000)]),
     ]
+    return programs + [replace(program, name=program.name + ", depth 32", depth=32,
+                               about=f"as {program.name}, 32 frames kept",
+                               contenders=list(DEEP_CONTENDERS))
+                       for program in programs if program.name in DEEP]
 
 
 def all_programs(quick):

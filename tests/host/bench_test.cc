@@ -121,6 +121,37 @@ TEST_F(BenchTest, SamplingHasMoreRoundsAndAnInterval) {
       << result.out;
 }
 
+// What 32 frames add is held against what 10 frames add in the same round.
+TEST_F(BenchTest, DeepStacksAreHeldAgainstTenFrames) {
+  const std::string driver = temp() + "/driver.py";
+  write_file(driver, "import sys\nsys.path.insert(0, '" + source_dir() + R"(/tests/bench')
+import contenders, goals, programs
+chosen = contenders.find('build')[0]
+entries = []
+for program in programs.all_programs(True):
+  if program.kind != programs.REAL or program.depth != 32: continue
+  for name in 'libmtrace', 'libmtrace, 10 frames':
+    print(program.name, name, name in program.contenders,
+          [line for line in chosen[name].variables('', program.depth) if 'DEPTH' in line])
+  series = {'base': [1, 5, 1], 'libmtrace': [1.6, 5.5, 1.7], 'libmtrace, 10 frames': [1.2, 5.4, 1.5]}
+  entries.append({'name': program.name, 'contenders':
+                  {name: {'against': 'base', 'cpu': cpu} for name, cpu in series.items()}})
+for what, goal, measured, limit, digits in goals.program_goals({'programs': entries}):
+  if measured is not None: print(what, goal, round(measured, 6), limit, digits)
+)");
+  const Result result = run(plain({"/usr/bin/python3", "-B", driver}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  std::string expected;
+  for (const std::string name : {"python3", "clang++"}) {
+    expected += name + ", depth 32 libmtrace True ['MTRACE_DEPTH=32']\n" + name +
+                ", depth 32 libmtrace, 10 frames True ['MTRACE_DEPTH=10']\n";
+  }
+  for (const std::string name : {"clang++", "python3"}) {
+    expected += name + ", added at depth 32, times depth 10 1.1 1.4 1.1 2\n";
+  }
+  EXPECT_EQ(result.out, expected);
+}
+
 TEST_F(BenchTest, MicroBenchmarksRun) {
   const Result result = bench({"--micro",
                                "^(Walk/depth:10|InternKnown/stacks:100/.*|"
@@ -178,7 +209,7 @@ TEST_F(BenchTest, InstructionsOfAPairAreWithinTheLimit) {
       R"((?:churn [a-z0-9 ]+|news)(?: MTRACE_[A-Za-z0-9_=/]+)?: base ([\d.]+), libmtrace ([\d.]+), added [\d.]+, )"
       R"(limit \d+)");
   const std::vector<std::string> lines = lines_of(result.out);
-  EXPECT_EQ(lines.size(), 6u) << result.out;
+  EXPECT_EQ(lines.size(), 8u) << result.out;
   for (const std::string& each : lines) {
     std::smatch match;
     ASSERT_TRUE(std::regex_match(each, match, line)) << each;
