@@ -45,6 +45,11 @@ void* (*real_malloc)(size_t) = nullptr;
 void* (*real_calloc)(size_t, size_t) = nullptr;
 void* (*real_realloc)(void*, size_t) = nullptr;
 void (*real_free)(void*) = nullptr;
+int (*real_dlclose)(void*) = nullptr;
+
+// unw_flush_cache: libunwind keeps what it knows of code that is unloaded.
+void (*flush_libunwind)(void* space, uintptr_t low, uintptr_t high) = nullptr;
+void* local_space = nullptr;
 
 // What dlsym itself allocates before the real functions are known; never given back.
 alignas(16) char bootstrap[64 * 1024];
@@ -253,6 +258,12 @@ uint64_t number_of(const char* name, uint64_t otherwise) {
   mtrace::unwind::read_python_frames(number_of("WALKCHECK_PYTHON", 0) != 0
                                          ? mtrace::unwind::PythonFrames::kTried
                                          : mtrace::unwind::PythonFrames::kOff);
+  void* const libunwind = dlopen("libunwind.so.8", RTLD_NOW | RTLD_NOLOAD);
+  flush_libunwind =
+      reinterpret_cast<decltype(flush_libunwind)>(dlsym(libunwind, "_Ux86_64_flush_cache"));
+  void** const space = static_cast<void**>(dlsym(libunwind, "_ULx86_64_local_addr_space"));
+  if (flush_libunwind == nullptr || space == nullptr) return;
+  local_space = *space;
   const int file = open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return;
   void* memory =
@@ -296,4 +307,13 @@ WALKCHECK_EXPORT void* realloc(void* old, size_t size) {
 WALKCHECK_EXPORT void free(void* block) {
   if (block == nullptr || in_bootstrap(block) || !resolve()) return;
   real_free(block);
+}
+
+WALKCHECK_EXPORT int dlclose(void* library) {
+  if (real_dlclose == nullptr) find_next("dlclose", &real_dlclose);
+  const int result = real_dlclose(library);
+  if (shared == nullptr) return result;
+  mtrace::unwind::forget_unloaded(nullptr, nullptr);
+  flush_libunwind(local_space, 0, 0);
+  return result;
 }
