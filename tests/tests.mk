@@ -218,7 +218,7 @@ coverage: all $(UNIT_TOOL_PROGRAMS) $(UNWIND_PLUGS) share
 coverage-run: $(TEST_BUILD)/unit_library $(TEST_BUILD)/unit_tool
 	@find $(BUILD) -name '*.gcda' -delete
 	@tests/coverage.sh $(patsubst %-coverage,%,$(BUILD)) $(BUILD) $^
-.PHONY: coverage coverage-run check-quick check-tool
+.PHONY: coverage coverage-run check-quick check-tool walks
 check-tool: all $(TEST_BUILD)/unit_tool $(UNIT_TOOL_PROGRAMS)
 	@tests/run_tests.sh $(BUILD) $(TEST_BUILD)/unit_tool
 # The long forms of what `make check` does shortly; figures on standard output.
@@ -239,6 +239,10 @@ hostile: all tests
 SCAN_ROUNDS ?= 1000
 unreachable-soak: all tests
 	MTRACE_SCAN_ROUNDS=$(SCAN_ROUNDS) $(long_tests)'UnreachableProgramsTest.*'
+# The walker against libunwind at every allocation of real programs, and at WALKS of random frames.
+WALKS ?= 1000000
+walks: all tests
+	MTRACE_WALKS=$(WALKS) $(long_tests)'*/WalkerAgainstLibunwind.*'
 faults: all tests
 	MTRACE_THOROUGH=1 $(long_tests)'FaultTest.*'
 suites: all tests

@@ -46,3 +46,15 @@ $(WALKCHECK): tests/walkcheck/walkcheck.cc tests/walkcheck/walkcheck.h $(WALKCHE
 	$(CXX) $(CPPFLAGS) -Itests $(filter-out -MMD -MP,$(LIB_FLAGS)) -shared -static-libgcc -o $@ \
 	    $< $(WALKCHECK_OBJ) -lgcc_eh
 TEST_EXTRA += $(WALKCHECK)
+
+# Frames of many kinds, by both compilers, and the program that leads through them.
+define frames_rule
+$(UNWIND_BUILD)/frames_$(1)_$(2).o: tests/walkcheck/frames.cc tests/walkcheck/frames.h tests/walker.mk | $$(BUILD)/.test-deps
+	@mkdir -p $$(@D)
+	$$(chain_$(1)) $(CHAIN_FLAGS) -Itests -fno-builtin $(3) -DFRAMES=frames_$(1)_$(2) -c $$< -o $$@
+PROGRAM_LIBS_random_frames += $(UNWIND_BUILD)/frames_$(1)_$(2).o
+endef
+$(foreach compiler,gcc clang,\
+  $(eval $(call frames_rule,$(compiler),nofp,-fomit-frame-pointer))\
+  $(eval $(call frames_rule,$(compiler),fp,-fno-omit-frame-pointer)))
+$(PROGRAMS)/random_frames: tests/walkcheck/frames.h $(PROGRAM_LIBS_random_frames)

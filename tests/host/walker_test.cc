@@ -21,6 +21,7 @@ using walkcheck::Shared;
 
 constexpr uint64_t kAllStacks = 1'000'000;
 constexpr uint64_t kOneDifferenceIn = 10'000;
+constexpr uint64_t kRandomWalks = 60'000;  // `make walks` sets MTRACE_WALKS
 
 struct Work {
   const char* name;
@@ -28,6 +29,7 @@ struct Work {
   uint64_t at_least;    // stacks that must be compared
   const char* script;   // for bash, in an empty directory; PRELOAD is to be put in LD_PRELOAD
   uint64_t python = 0;  // functions of Python that the stacks must have; 0: they are not read
+  bool ours = false;    // allocates $WALKS times in frames made for this, none of which may differ
 };
 
 constexpr Work kWorks[] = {
@@ -152,6 +154,8 @@ kill -QUIT $!; wait $!)"},
      R"(HOME=$PWD LD_PRELOAD=$PRELOAD gdb -nx -q -batch -ex 'info functions str' \
 -ex 'python import json; print(len(json.dumps([[str(i)] * 3 for i in range(3000)])))' $BINARY)",
      10'000},
+    {"random frames", 1, kRandomWalks,
+     R"(LD_PRELOAD=$PRELOAD $TESTS/programs/random_frames $TESTS $WALKS $SEED)", 0, true},
 };
 
 // Shards run in processes of their own, so the whole is the sum of what each must reach.
@@ -185,7 +189,11 @@ std::string describe(const Shared& shared) {
 class WalkerAgainstLibunwind : public testing::TestWithParam<Work> {};
 
 TEST_P(WalkerAgainstLibunwind, EqualFrameByFrame) {
-  const Work& work = GetParam();
+  Work work = GetParam();
+  const char* const walks = getenv("MTRACE_WALKS");
+  const char* const seed = getenv("SEED");
+  if (walks != nullptr) work.every = 1;
+  if (walks != nullptr && work.ours) work.at_least = strtoull(walks, nullptr, 10);
   const TemporaryDirectory directory;
   const TemporaryDirectory results;
   const std::string path = results / "counts";
@@ -205,6 +213,9 @@ TEST_P(WalkerAgainstLibunwind, EqualFrameByFrame) {
   command.env = {{"PATH", getenv("PATH")},
                  {"PRELOAD", program("walkcheck.so")},
                  {"BINARY", build_dir() + "/tests/unit_library"},
+                 {"TESTS", build_dir() + "/tests"},
+                 {"WALKS", std::to_string(work.at_least)},
+                 {"SEED", seed != nullptr ? seed : "1"},
                  {"WALKCHECK_FILE", path},
                  {"WALKCHECK_EVERY", std::to_string(work.every)},
                  {"WALKCHECK_PYTHON", work.python != 0 ? "1" : "0"},
@@ -216,9 +227,12 @@ TEST_P(WalkerAgainstLibunwind, EqualFrameByFrame) {
   EXPECT_GE(shared.stacks, work.at_least) << describe(shared);
   EXPECT_GE(shared.python, work.python) << describe(shared);
   EXPECT_TRUE(work.python != 0 || shared.python == 0) << describe(shared);
-  const uint64_t equal = shared.counts[walkcheck::kEqual] + shared.counts[walkcheck::kEqualToLost];
+  // All of our own code has call-frame information.
+  const uint64_t to_lost = work.ours ? 0 : shared.counts[walkcheck::kEqualToLost].load();
+  const uint64_t equal = shared.counts[walkcheck::kEqual] + to_lost;
   const uint64_t different = shared.stacks - equal;
-  EXPECT_LE(different * kOneDifferenceIn, shared.stacks) << describe(shared);
+  EXPECT_LE(different * kOneDifferenceIn, work.ours ? 0 : shared.stacks.load()) << describe(shared);
+  EXPECT_GE(shared.again, work.ours ? work.at_least / 8 : 0) << describe(shared);
   // These compare us with ourselves: there is nothing to be forgiven.
   EXPECT_EQ(shared.counts[walkcheck::kDepth], 0u) << describe(shared);
   EXPECT_EQ(shared.counts[walkcheck::kInterpreter], 0u) << describe(shared);
