@@ -127,38 +127,58 @@ void WalkMemory::tell(Area& area, uint64_t hash, uintptr_t distance) {
   store(area.in_group(own, i), tag | static_cast<uint32_t>(distance));
 }
 
-// Makes the first of `count` return addresses tell the walk from another one in its place.
+// Follows the entries by the return addresses of a walk, up to the first that asks one behind
+// number `last`.
+WalkMemory::Path WalkMemory::follow(Area& area, uint64_t start, const StackWord* words,
+                                    unsigned count, unsigned last) {
+  Path path = {.hash = start};
+  for (;; ++path.asked) {
+    const uintptr_t next = area.next_telling(path.hash);
+    unsigned i = path.told;
+    while (i < count && path.distance_to(words, i) < next) ++i;
+    path.fits = next == 0 || (i < count && path.distance_to(words, i) == next);
+    if (next == 0 || !path.fits || i > last) return path;
+    path.hash = Area::add_to_hash(path.hash, words[i].value());
+    path.told = i + 1;
+  }
+}
+
+// Has the entries ask return address number `i`, too.
+void WalkMemory::ask(Area& area, uint64_t start, const StackWord* words, unsigned count,
+                     unsigned i) {
+  const Path path = follow(area, start, words, count, i);
+  const uintptr_t distance = path.distance_to(words, i);
+  if (path.asked < kMostTold && distance < kBySp) tell(area, path.hash, distance);
+}
+
+// Makes the first return address that differs tell the walk from another one in its place.
 void WalkMemory::learn(Area& area, const WalkDraft& draft, unsigned count, const Registers& from,
                        uintptr_t mark) {
+  constexpr unsigned kAll = ~0u;
   const StackWord* const words = draft.words();
-  const auto distance = [&](unsigned i) {
-    return words[i].distance() - (i == 0 ? uintptr_t(-1) : words[i - 1].distance());
-  };
-  const uint64_t start = Area::start_of_hash(from.pc);
-  uint64_t hash = start;
-  uintptr_t next = area.next_telling(hash);
-  const bool by_sp = next == kBySp;
-  if (by_sp) next = area.next_telling(hash = Area::add_to_hash(hash, from.sp));
-  unsigned told = 0;
-  for (; next != 0; next = area.next_telling(hash)) {
-    // Otherwise the entry of another hash.
-    if (told == kMostTold || told == count || next != distance(told)) return;
-    hash = Area::add_to_hash(hash, words[told++].value());
+  uint64_t start = Area::start_of_hash(from.pc);
+  const bool by_sp = area.next_telling(start) == kBySp;
+  if (by_sp) start = Area::add_to_hash(start, from.sp);
+  Path path = follow(area, start, words, count, kAll);
+  if (!path.fits && path.told < count) {
+    // What is asked next, by the frames of other walks, is no return address of this one.
+    ask(area, start, words, count, path.told);
+    path = follow(area, start, words, count, kAll);
   }
-  for (const uint64_t number : {area.place(hash), area.second_place(hash)}) {
+  for (const uint64_t number : {area.place(path.hash), area.second_place(path.hash)}) {
     const Record& other = *area.at(number);
     if (phase(other.state) < kWritten || other.pc != (from.pc ^ mark)) continue;
-    const unsigned least = std::min(count, other.shape & kCount);
+    if (by_sp && other.sp != from.sp) continue;
+    const unsigned others = other.shape & kCount;
+    const Path its = follow(area, start, other.words, others, kAll);
+    if (!path.fits || !its.fits || its.hash != path.hash) continue;  // here by another way
+    const unsigned least = std::min(count, others);
     unsigned same = 0;
     while (same < least && other.words[same].bits() == words[same].bits()) ++same;
-    if (same < told) continue;  // it is here by another way
-    if (same == least || other.words[same].distance() != words[same].distance()) {
-      if (!by_sp && (other.shape & kUsesRbp) != 0) tell(area, start, kBySp);
-      return;
-    }
-    for (; told <= same && told < kMostTold && distance(told) < kBySp; ++told) {
-      tell(area, hash, distance(told));
-      hash = Area::add_to_hash(hash, words[told].value());
+    if (same < least && other.words[same].distance() == words[same].distance()) {
+      ask(area, start, words, count, same);
+    } else if (!by_sp && (other.shape & kUsesRbp) != 0) {
+      tell(area, start, kBySp);
     }
     return;
   }

@@ -3,10 +3,10 @@
 // value, wherever the stack pointer is; all are read and compared. Unlike steps by rules, which
 // wait for one another, these loads are independent.
 //
-// The walk to compare is predicted by its first return addresses, as many as it takes to tell it
-// from others that begin like it: a hash of the pc leads to the distance of the first one, the hash
-// with its value to the next, and so on; the last hash is the place of the walk. A wrong prediction
-// costs a walk, nothing else.
+// The walk to compare is predicted by some of its return addresses, as many as it takes to tell it
+// from others of that pc: a hash of the pc leads to the distance of one, the hash with its value to
+// the next, and so on; the last hash is the place of the walk. A wrong prediction costs a walk,
+// nothing else.
 //
 // One WalkMemory per thread; a signal handler may walk, remember and forget in the middle of
 // another walk of the same thread. So a reader checks the state of a record before and after, and a
@@ -308,6 +308,19 @@ class WalkMemory {
   static bool make_area(intptr_t& word, unsigned depth);
   static void move_to_first(Area& area, uint64_t hash);
   static void tell(Area& area, uint64_t hash, uintptr_t distance);
+  // How far a walk's return addresses lead along the entries.
+  struct Path {
+    uint64_t hash;
+    unsigned told = 0;  // number of the last one asked, plus one
+    unsigned asked = 0;
+    bool fits = true;  // the next one asked, if there is one, is a return address of the walk
+    uintptr_t distance_to(const StackWord* words, unsigned i) const {
+      return words[i].distance() - (told == 0 ? uintptr_t(-1) : words[told - 1].distance());
+    }
+  };
+  static Path follow(Area& area, uint64_t start, const StackWord* words, unsigned count,
+                     unsigned last);
+  static void ask(Area& area, uint64_t start, const StackWord* words, unsigned count, unsigned i);
   static void learn(Area& area, const WalkDraft& draft, unsigned count, const Registers& from,
                     uintptr_t mark);
 
