@@ -36,6 +36,7 @@ class BlockTable {
         return word;
     }
     hash_.expect(address);
+    __builtin_prefetch(shadow_.find(address));  // put() looks there for an older block
     return nullptr;
   }
   // The word for a block smaller than HeapShadow::kSmall, prefetched; nullptr: there is none.
