@@ -31,9 +31,11 @@ std::atomic<uint64_t> active[kMaxModules / 64];
 std::atomic<uint32_t> lost{0};
 // By page of the address: the number of the entry that held it last. Only a hint.
 std::atomic<uint16_t> hints[kObjectHints];  // for loaded_object
-std::atomic<uint16_t> name_hints[kHints];   // for find_module
+std::atomic<uint16_t> name_hints[kHints];   // for find_module, by hint_bits()
 // By page and epoch: the one entry that a stack retired then means. Later entries do not change it.
 std::atomic<uint16_t> retired_hints[kRetiredHints];
+// Whether an object may have been in a hole of another, both loaded.
+std::atomic<bool> overlapped{false};
 
 Entry* entry_at(uint32_t index) {
   return index < kMaxModules ? entries[index].load(std::memory_order_acquire) : nullptr;
@@ -63,6 +65,18 @@ bool any_active(const Visit& visit) {
 
 std::atomic<uint16_t>& hint_for(uintptr_t address) {
   return hints[address >> 12 & (kObjectHints - 1)];
+}
+
+// The bits of an address that its name hint leaves out. Text of two objects seldom lies within 16
+// KiB, and large objects need fewer hints than they have pages. Only a page is of one object for
+// certain.
+unsigned hint_bits() { return overlapped.load(std::memory_order_relaxed) ? 12 : 14; }
+
+// One object lies in a hole of another: the hints were for one object alone.
+void forget_hints() {
+  overlapped.store(true, std::memory_order_relaxed);
+  for (std::atomic<uint16_t>& hint : name_hints) hint = kMaxModules;
+  for (std::atomic<uint16_t>& hint : retired_hints) hint = kMaxModules;
 }
 
 bool overlap(const Module& a, const Module& b) { return a.start < b.end && b.start < a.end; }
@@ -114,9 +128,7 @@ Entry* publish(Entry* fresh) {
       revivable = same_range ? other : nullptr;
       revivable_number = number;
       if (death == kAlive && still_loaded(*other)) {
-        // One object lies in a hole of the other: the hints were for one object alone.
-        for (std::atomic<uint16_t>& hint : name_hints) hint = kMaxModules;
-        for (std::atomic<uint16_t>& hint : retired_hints) hint = kMaxModules;
+        forget_hints();
       } else if (death == kAlive) {
         // Its dlclose was not seen (libc closes its own plug-ins from inside).
         if (!epoch_taken) module.born = add_fetch_ordered(internal::unload_epoch, 1u);
@@ -178,7 +190,10 @@ Entry* back_again(uintptr_t address, uint32_t* number) {
   }
   const uint32_t death = last != nullptr ? died(last->module) : kAlive;
   // A thread that loses to another one has nothing left to do.
-  if (death != kAlive && set_died(last, death, kAlive)) activate(*number);
+  if (death != kAlive && set_died(last, death, kAlive)) {
+    activate(*number);
+    forget_hints();  // another object may have come into a hole of this one
+  }
   return last;
 }
 
@@ -208,7 +223,7 @@ const Module* find_module(uintptr_t address, uint32_t retired, uint32_t* index) 
            (retired == kAlive ? death == kAlive : module.born < retired && retired <= death);
   };
   std::atomic<uint16_t>& hint =
-      retired == kAlive ? name_hints[address >> 12 & (kHints - 1)]
+      retired == kAlive ? name_hints[address >> hint_bits() & (kHints - 1)]
                         : retired_hints[((address >> 12) + retired) & (kRetiredHints - 1)];
   uint32_t number = hint.load(std::memory_order_relaxed);
   const Entry* found = entry_at(number);
