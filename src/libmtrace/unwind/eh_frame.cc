@@ -6,6 +6,7 @@ namespace mtrace::unwind {
 namespace {
 
 constexpr uint8_t kEncodingAbsolute = 0;
+constexpr uint8_t kPlainTable = 0x3b;  // of linkers: 4 signed bytes, from the header on
 constexpr uint64_t kMaxColumn = 255;
 
 // The header of one entry, CIE or FDE. `next` is where the following one begins.
@@ -157,8 +158,13 @@ bool find_fde(const Object& object, uintptr_t pc, Fde* fde) {
   }
   const uintptr_t table = in.position();
   auto value_at = [&](uint64_t index, unsigned half) {
-    Cursor field(table + index * 2 * size + half * size, limit);
-    return field.pointer(table_encoding, bounds, header, 0);
+    const uintptr_t place = table + index * 2 * size + half * size;
+    if (table_encoding == kPlainTable) [[likely]] {
+      int32_t distance;
+      __builtin_memcpy(&distance, reinterpret_cast<const void*>(place), sizeof distance);
+      return header + static_cast<uintptr_t>(intptr_t{distance});
+    }
+    return Cursor(place, limit).pointer(table_encoding, bounds, header, 0);
   };
   // The last entry that begins at or before pc is in [low, high).
   uint64_t low = 0;

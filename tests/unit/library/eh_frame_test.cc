@@ -21,6 +21,9 @@ namespace {
 constexpr size_t kFunction = 0x40;  // bytes of code for each entry
 constexpr uint8_t kAbsolute = 0x00;
 constexpr uint8_t kRelative = 0x1b;  // pcrel | sdata4
+constexpr unsigned kWords = 0x3b;    // of tables: datarel | sdata4
+constexpr unsigned kLongs = 0x3c;    // datarel | sdata8
+constexpr unsigned kNoTable = 0xff;
 
 class Bytes {
  public:
@@ -60,7 +63,7 @@ constexpr auto kCieProgram = {0x0cu, 7u, 8u, 0x90u, 1u};  // CFA = rsp + 8, ra a
 class Section {
  public:
   Section(const Bytes& cie, uint8_t encoding, bool augmented, const std::vector<Bytes>& programs,
-          bool table = true) {
+          unsigned table = kWords) {
     memory_ = static_cast<char*>(
         mmap(nullptr, 3 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     mprotect(memory_ + 2 * kPage, kPage, PROT_NONE);
@@ -85,17 +88,21 @@ class Section {
   uintptr_t start() const { return reinterpret_cast<uintptr_t>(memory_) + 2 * kPage - size_; }
 
   size_t build(const Bytes& cie, uint8_t encoding, bool augmented,
-               const std::vector<Bytes>& programs, bool table) {
-    const size_t header = 12 + (table ? 8 * programs.size() : 0);
-    const unsigned count_encoding = table ? 0x03 : 0xff;
-    Bytes head{1, kRelative, count_encoding, table ? 0x3bu : 0xffu};
+               const std::vector<Bytes>& programs, unsigned table) {
+    const size_t entry = table == kWords ? 8 : table == kLongs ? 16 : 0;
+    const size_t header = 12 + entry * programs.size();
+    const unsigned count_encoding = entry != 0 ? 0x03 : 0xff;
+    Bytes head{1, kRelative, count_encoding, table};
     head.fixed(static_cast<int32_t>(header - 4)).fixed(static_cast<uint32_t>(programs.size()));
     std::string frames = cie.entry();
     for (size_t i = 0; i < programs.size(); ++i) {
       const size_t place = frames.size();
-      if (table) {
+      if (table == kWords) {
         head.fixed(static_cast<int32_t>(code(i) - start()));
         head.fixed(static_cast<int32_t>(header + place));
+      } else if (table == kLongs) {
+        head.fixed(static_cast<int64_t>(code(i) - start()));
+        head.fixed(static_cast<int64_t>(header + place));
       }
       Bytes fde;
       fde.fixed(static_cast<uint32_t>(place + 4));
@@ -178,8 +185,12 @@ TEST(EhFrame, FindsRulesByTheTable) {
   expect_programs(Section(augmented_cie("zR", {kRelative}), kRelative, true, kPrograms));
 }
 
+TEST(EhFrame, FindsRulesByATableOfLongs) {
+  expect_programs(Section(augmented_cie("zR", {kRelative}), kRelative, true, kPrograms, kLongs));
+}
+
 TEST(EhFrame, FindsRulesWithoutATable) {
-  expect_programs(Section(augmented_cie("zR", {kRelative}), kRelative, true, kPrograms, false));
+  expect_programs(Section(augmented_cie("zR", {kRelative}), kRelative, true, kPrograms, kNoTable));
 }
 
 TEST(EhFrame, ReadsAbsolutePointersAndNoAugmentation) {
@@ -256,7 +267,7 @@ unsigned use_everything(const Section& section) {
 }
 
 TEST(EhFrame, SurvivesTruncation) {
-  for (const bool table : {true, false}) {
+  for (const unsigned table : {kWords, kLongs, kNoTable}) {
     Section section(augmented_cie("zR", {kRelative}), kRelative, true, kPrograms, table);
     const unsigned whole = use_everything(section);
     ASSERT_GT(whole, 60u);
@@ -270,7 +281,7 @@ TEST(EhFrame, SurvivesTruncation) {
 }
 
 TEST(EhFrame, SurvivesDamage) {
-  for (const bool table : {true, false}) {
+  for (const unsigned table : {kWords, kLongs, kNoTable}) {
     Section section(augmented_cie("zR", {kRelative}), kRelative, true, kPrograms, table);
     const unsigned whole = use_everything(section);
     unsigned changed = 0;
