@@ -15,8 +15,13 @@
 namespace mtrace::report {
 namespace {
 
-void optional_field(Writer& out, const char* key, uint64_t value) {
-  if (value != 0) out.text(key).put('=').number(value).put('\t');
+[[gnu::noinline]] void write_field(Writer& out, const char* key, size_t size, uint64_t value) {
+  out.bytes(key, size).put('=').number(value).put('\t');
+}
+
+template <size_t kSize>
+void optional_field(Writer& out, const char (&key)[kSize], uint64_t value) {
+  if (value != 0) write_field(out, key, kSize - 1, value);
 }
 
 void write_lifetimes(Writer& out, const Entry& entry) {
@@ -103,7 +108,10 @@ void write_memlog(Writer& out, const Occasion& occasion, const Snapshot& snapsho
       return ledger.stacks.record(snapshot.stack(at));
     };
     if (count - i > 3 * kAhead) snapshot.prefetch(i + 3 * kAhead);
-    if (count - i > 2 * kAhead) __builtin_prefetch(&stack(i + 2 * kAhead).hash);
+    if (count - i > 2 * kAhead) {
+      __builtin_prefetch(&stack(i + 2 * kAhead).hash);
+      snapshot.prefetch_oldest(i + 2 * kAhead);
+    }
     if (count - i > kAhead) prefetch_frames(stack(i + kAhead));
     const Entry entry = snapshot.entry(i);
     write_entry(out, snapshot, entry, snapshot.error_of(ledger, entry), stack(i), modules, lines);

@@ -47,6 +47,10 @@ class Snapshot {
   Entry entry(uint32_t i) const { return settled(entries_.at(order_[i].place)); }
   uint32_t stack(uint32_t i) const { return entries_.stack_at(order_[i].place); }
   void prefetch(uint32_t i) const { entries_.prefetch(order_[i].place); }
+  // Prefetches the answer of oldest(), once the entry is in the cache.
+  void prefetch_oldest(uint32_t i) const {
+    if (births_ != nullptr) __builtin_prefetch(births_ + stack(i));
+  }
   // Ticks at which the oldest live block of the stack was made; kNone: no live block.
   uint64_t oldest(uint32_t stack) const;
   static constexpr uint64_t kNone = UINT64_MAX;
