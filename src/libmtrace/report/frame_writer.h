@@ -42,10 +42,10 @@ class FrameLines {
   void write(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules);
 
  private:
-  static constexpr unsigned kBits = 13;  // of the number of places
+  static constexpr unsigned kBits = 14;  // of the number of places
   static constexpr unsigned kGroup = 8;  // places in which a line may be
   static constexpr size_t kMostText = 232;
-  static constexpr uint32_t kRoom = 1u << 20;  // bytes for lines
+  static constexpr uint32_t kRoom = 1u << 21;  // bytes for lines
   struct Line {
     uintptr_t address;
     const unwind::Module* module;  // nullptr: a function of Python
@@ -66,7 +66,7 @@ class FrameLines {
     uint32_t where() const { return ((bits_ & kMostWhere) - 1) * alignof(Line); }
 
    private:
-    static constexpr unsigned kWhereBits = 18;
+    static constexpr unsigned kWhereBits = 19;
     static constexpr uint32_t kMostWhere = (1u << kWhereBits) - 1;
     static_assert(kRoom / alignof(Line) < kMostWhere);
     uint32_t bits_;

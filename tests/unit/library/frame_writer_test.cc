@@ -48,7 +48,7 @@ TEST_F(FrameLinesTest, AddressesOfThisProgram) {
   const auto here = reinterpret_cast<uintptr_t>(&write_frame);
   meet(here);
   // More than there is room for.
-  for (uintptr_t offset = 0; offset < 20000; ++offset) line(here + offset);
+  for (uintptr_t offset = 0; offset < 40000; ++offset) line(here + offset);
   EXPECT_NE(line(here).find("unit_library+0x"), std::string::npos);
   EXPECT_EQ(line(0x1234), "\t(0x1234)\n");
 }
