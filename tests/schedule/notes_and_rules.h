@@ -43,7 +43,7 @@ class RuleOfTheUnloaded : public schedule::Scenario {
  public:
   RuleOfTheUnloaded() {
     place() = 0;
-    g_touched[static_cast<uint16_t>(kKey) / kPart / 64] = 0;
+    g_touched = {};
     internal::unload_epoch = 0;
     g_object_there = 1;
   }
@@ -58,7 +58,7 @@ class RuleOfTheUnloaded : public schedule::Scenario {
     // forget_rules() without all the other places.
     add_fetch_ordered(internal::unload_epoch, 1u);
     constexpr uintptr_t kPlace = static_cast<uint16_t>(kKey);
-    if (is_touched(kPlace / kPart)) forget_at(kPlace, kKey - 1, kKey);
+    if (g_touched.has(kPlace / kPart)) forget_at(kPlace, kKey - 1, kKey);
   }
   void check() override {
     const Rule rule(place());

@@ -9,10 +9,10 @@ uint64_t* HeapShadow::make(uintptr_t address) {
   if ((address & kUnusual) != 0 || load(granules_) == Granules::kUnused) return nullptr;
   // A filter of system calls may end the program at an mmap; the hash table usually has room.
   if (sys::may_be_filtered()) return nullptr;
-  Middle* const middle =
-      sys::sparse_table_memory(directory_[address >> kMiddleShift], sizeof(Middle), true);
+  Middle*& entry = directory_.use(address >> kMiddleShift);
+  Middle* const middle = sys::sparse_table_memory(entry, sizeof(Middle), true);
   if (middle == nullptr) return nullptr;
-  uint64_t*& leaf = middle->leaves[address >> kLeafShift & (kLeaves - 1)];
+  uint64_t*& leaf = middle->use(address >> kLeafShift & (kLeaves - 1));
   if (sys::sparse_table_memory(leaf, kLeafWords * sizeof(uint64_t)) == nullptr) return nullptr;
   return find(address);
 }
@@ -33,10 +33,7 @@ uint64_t HeapShadow::resident() const {
                ? bytes
                : sys::resident_bytes(reinterpret_cast<uintptr_t>(part), bytes);
   };
-  for (const auto& entry : directory_) {
-    const Middle* const middle = load_acquire(entry);
-    if (middle != nullptr) add(middle, sizeof(Middle));
-  }
+  directory_.for_each([&](size_t, const Middle& middle) { add(&middle, sizeof middle); });
   each_leaf([&](uintptr_t, const uint64_t* leaf) { add(leaf, kLeafWords * sizeof(uint64_t)); });
   return sum;
 }

@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "base/bit_set.h"
 #include "format/ledger.h"
 #include "ledger/block.h"
 #include "ledger/ticks.h"
@@ -50,11 +51,11 @@ class HeapShadow {
   // The word for the address; nullptr: there is none, or none yet.
   uint64_t* find(uintptr_t address) const {
     if ((address & kUnusual) != 0) return nullptr;
-    Middle* const* directory = directory_;
+    Middle* const* directory = directory_.entries;
     asm("" : "+r"(directory));  // a register of its own, so that the load needs no displacement
     Middle* const middle = load_acquire(directory[address >> kMiddleShift]);
     if (middle == nullptr) return nullptr;
-    uint64_t* const leaf = load_acquire(middle->leaves[address >> kLeafShift & (kLeaves - 1)]);
+    uint64_t* const leaf = load_acquire(middle->entries[address >> kLeafShift & (kLeaves - 1)]);
     return leaf == nullptr ? nullptr : leaf + (address >> kGranuleShift & (kLeafWords - 1));
   }
   // The word for the address, whose leaf is mapped if it is missing; nullptr: not to be had.
@@ -144,27 +145,46 @@ class HeapShadow {
                 kPlaceShift - kBirthShift == kPackedTickBits);
 
   static uint64_t place_in_granule(uintptr_t address) { return address << (kPlaceShift - 3); }
-  struct Middle {
-    uint64_t* leaves[kLeaves];
+  // Addresses of the next level. Few are set, side by side: a bit for each 64th part that may have
+  // one lets scans leave the other pages untouched.
+  template <typename Next, size_t kSize>
+  struct Level {
+    static constexpr size_t kPart = kSize < 64 ? 1 : kSize / 64;
+    Next* entries[kSize];
+    BitSet<64> used;
+
+    // Calls visit(number, next) for each address.
+    template <typename Visit>
+    void for_each(Visit&& visit) const {
+      used.for_each([&](size_t part) {
+        for (size_t i = part * kPart; i < (part + 1) * kPart; ++i) {
+          Next* const next = load_acquire(entries[i]);
+          if (next != nullptr) visit(i, *next);
+        }
+      });
+    }
+    // Call before the entry is set.
+    Next*& use(size_t number) {
+      used.set(number / kPart);
+      return entries[number];
+    }
   };
+  using Middle = Level<uint64_t, kLeaves>;
 
   // Calls visit(first heap address of the leaf, leaf).
   template <typename Visit>
   void each_leaf(Visit&& visit) const {
-    for (size_t i = 0; i < kMiddles; ++i) {
-      const Middle* const middle = load_acquire(directory_[i]);
-      for (size_t j = 0; middle != nullptr && j < kLeaves; ++j) {
-        uint64_t* const leaf = load_acquire(middle->leaves[j]);
-        if (leaf != nullptr) visit(i << kMiddleShift | j << kLeafShift, leaf);
-      }
-    }
+    directory_.for_each([&](size_t i, const Middle& middle) {
+      middle.for_each(
+          [&](size_t j, uint64_t& leaf) { visit(i << kMiddleShift | j << kLeafShift, &leaf); });
+    });
   }
   uint64_t* make(uintptr_t address);
   static Put replace(uint64_t& word, uint64_t seen, uintptr_t address, uint64_t packed);
 
   friend struct Layout;
 
-  Middle* directory_[kMiddles] = {};
+  Level<Middle, kMiddles> directory_ = {};
   Granules granules_ = Granules::kUnused;
 };
 

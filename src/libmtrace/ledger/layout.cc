@@ -91,7 +91,7 @@ uint64_t Layout::shadow(const Ledger& ledger) {
                 HeapShadow::kSizeShift == kShadowStackBits &&
                 HeapShadow::kBirthShift == kShadowStackBits + kShadowSizeBits &&
                 HeapShadow::kPlaceShift == kShadowPlaceShift);
-  return reinterpret_cast<uint64_t>(ledger.blocks.shadow_.directory_);
+  return reinterpret_cast<uint64_t>(ledger.blocks.shadow_.directory_.entries);
 }
 
 uint64_t Layout::ignored(const Ledger& ledger) {

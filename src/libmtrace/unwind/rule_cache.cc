@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/bit_set.h"
 #include "modules/jit_names.h"
 #include "modules/modules.h"
 #include "modules/object.h"
@@ -22,18 +23,7 @@ namespace {
 constexpr unsigned kPartLog2 = 6;
 constexpr uintptr_t kPart = uintptr_t{1} << kPartLog2;
 constexpr uintptr_t kParts = uintptr_t{1} << (kCacheBits - kPartLog2);
-uint64_t g_touched[kParts / 64];
-
-void touch(uintptr_t place) {
-  const uintptr_t part = place / kPart;
-  const uint64_t bit = uint64_t{1} << part % 64;
-  uint64_t& word = g_touched[part / 64];
-  for (uint64_t seen = load(word); (seen & bit) == 0;) {
-    if (compare_exchange(word, seen, seen | bit)) return;
-  }
-}
-
-bool is_touched(uintptr_t part) { return (load(g_touched[part / 64]) >> part % 64 & 1) != 0; }
+BitSet<kParts> g_touched;
 
 void forget_at(uintptr_t place, uintptr_t start, uintptr_t end) {
   const Rule rule(load(internal::rule_table[place]));
@@ -81,7 +71,7 @@ bool is_python(const Object& object, uintptr_t address) {
   // (Registering an object ends an epoch, too, when it lies over one whose end was not seen.)
   // Either this thread sees the new epoch, or the one that empties the cache sees the rule: a plain
   // store might become visible only after both have looked.
-  touch(static_cast<uint16_t>(key));
+  g_touched.set(static_cast<uint16_t>(key) / kPart);
   exchange(place, word);
   if (unload_epoch() != epoch) compare_exchange(place, word, uint64_t{0});
   return rule;
@@ -94,7 +84,7 @@ void forget_rules(uintptr_t start, uintptr_t end) {
   const uintptr_t parts = std::min((end - start) / kPart + 2, kParts);
   for (uintptr_t i = 0; i < parts; ++i) {
     const uintptr_t part = (start / kPart + i) % kParts;
-    if (!is_touched(part)) continue;
+    if (!g_touched.has(part)) continue;
     for (uintptr_t place = part * kPart; place < (part + 1) * kPart; ++place) {
       forget_at(place, start, end);
     }

@@ -15,6 +15,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "pages.h"
+
 namespace mtrace::ledger {
 namespace {
 
@@ -314,6 +316,19 @@ TEST_P(BlockTables, FreedByAnotherThread) {
   }
   consumer.join();
   EXPECT_EQ(wrong, 0u);
+}
+
+// The directory and the middles have 64 pages here, of which four have something.
+TEST(HeapShadowPages, WhatLeadsToNothingIsNotRead) {
+  constexpr long kMost = 16;
+  static HeapShadow shadow;
+  shadow.use(Granules::kOwn);
+  for (const uintptr_t address : {0x555555500000, 0x7f0000000000}) {
+    ASSERT_NE(shadow.find_or_make(address), nullptr);
+  }
+  const long before = page_faults();
+  EXPECT_GT(shadow.resident(), 0u);
+  EXPECT_LT(page_faults() - before, kMost);
 }
 
 }  // namespace

@@ -3,13 +3,13 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <string>
 
 #include "directories.h"
 #include "format/python.h"
 #include "modules/object.h"
+#include "pages.h"
 
 namespace mtrace::report {
 namespace {
@@ -51,12 +51,6 @@ TEST_F(FrameLinesTest, AddressesOfThisProgram) {
   for (uintptr_t offset = 0; offset < 40000; ++offset) line(here + offset);
   EXPECT_NE(line(here).find("unit_library+0x"), std::string::npos);
   EXPECT_EQ(line(0x1234), "\t(0x1234)\n");
-}
-
-long page_faults() {
-  rusage usage = {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_minflt;
 }
 
 // A page fault takes longer than writing a line: 1,000 lines stand on some 20 pages, and not each
