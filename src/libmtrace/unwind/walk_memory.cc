@@ -148,7 +148,7 @@ void WalkMemory::ask(Area& area, uint64_t start, const StackWord* words, unsigne
                      unsigned i) {
   const Path path = follow(area, start, words, count, i);
   const uintptr_t distance = path.distance_to(words, i);
-  if (path.asked < kMostTold && distance < kBySp) tell(area, path.hash, distance);
+  if (path.told <= i && path.asked < kMostTold && distance < kBySp) tell(area, path.hash, distance);
 }
 
 // Makes the first return address that differs tell the walk from another one in its place.
