@@ -76,7 +76,7 @@ bool is_entry(uint64_t function) { return function >> WalkDraft::kPythonEntryShi
 template <typename Fields>
 uint64_t WalkMemory::python_hash(const Fields& fields, uint64_t hash, const Registers& from,
                                  uint64_t header) {
-  hash = Area::start_of_hash(hash);
+  hash = Area::start_of_hash(fields.from_state ? hash ^ from.sp : hash);
   const char* frame = frame_at(word_at(fields, from, header));
   for (unsigned i = 0; i < kTellingFunctions && frame != nullptr; ++i) {
     const uint64_t function = function_of(fields, frame);
@@ -117,6 +117,8 @@ template <typename Fields>
                                                             uint64_t post_state, uint64_t deaths,
                                                             const Registers& from, Known& known) {
   if (record.pc != (from.pc ^ kThroughPython)) return false;
+  // The thread state may be another one whose loop is elsewhere on the stack.
+  if (fields.from_state && record.sp != from.sp) return false;
   const uint64_t state = load(record.state);
   compiler_barrier();
   const StackWord* const head = python_words(record);
@@ -154,9 +156,7 @@ template <typename Fields>
   Known known;
   const uint64_t hash = python_hash(fields, area.hash_of(from.pc, from.sp), from, header);
   for (const uint64_t one : {area.place(hash), area.second_place(hash)}) {
-    if (!same_through(fields, *area.at(one), state, deaths, from, known)) {
-      continue;
-    }
+    if (!same_through(fields, *area.at(one), state, deaths, from, known)) continue;
     store(area.lately[number], static_cast<uint16_t>(one));
     return ++area.hits, known;
   }
@@ -180,39 +180,40 @@ WalkMemory::Known WalkMemory::through_python(Area& area, uint64_t number, const 
 }
 
 // The state of the signpost for these words of the stack; makes it if there is none. 0: no room.
-uint64_t WalkMemory::signpost(Area& area, uint64_t hash, const WalkDraft& draft,
-                              const Registers& from) {
+uint64_t WalkMemory::signpost(Area& area, const WalkDraft& draft, const Registers& from) {
   Known known;
   for (const bool made : {false, true}) {
+    const uint64_t hash = area.hash_of(from.pc, from.sp);
     for (const uint64_t one : {area.place(hash), area.second_place(hash)}) {
       const Record& post = *area.at(one);
       const uint64_t state = load(post.state);
-      if (same(post, from.pc ^ kSignpost, from, known) && load(post.state) == state) return state;
+      compiler_barrier();
+      if (same(post, state, from.pc ^ kSignpost, from, known)) return state;
     }
     if (made) break;
-    write(area, hash,
-          {draft, from, kSignpost, 0, draft.before_python(), 0, draft.saved_before_python(), 0,
+    learn(area, draft, draft.before_python(), draft.saved_before_python(), from.pc, kSignpost);
+    write(area, area.hash_of(from.pc, from.sp),
+          {draft, from.pc ^ kSignpost, 0, draft.before_python(), 0, draft.saved_before_python(), 0,
            draft.python(), 1, 0, nullptr});
   }
   return 0;
 }
 
-void WalkMemory::remember_python(Area& area, const WalkDraft& draft, const Registers& from,
-                                 uint32_t stack, void* to) {
+void WalkMemory::remember_python(Area& area, const WalkDraft& draft, uintptr_t pc, uint32_t stack,
+                                 void* to) {
+  const Registers from = {pc, draft.from().sp, draft.from().fp};
   const PythonRuntime* const python = python_runtime();
   if (python == nullptr) return;
-  const unsigned before = std::min(draft.before_python(), draft.count());
-  learn(area, draft, before, from, kSignpost);
   uint64_t words[WalkDraft::kMostPython + kPythonHead];
-  const uint64_t hash = area.hash_of(from.pc, from.sp);
-  words[0] = signpost(area, hash, draft, from);
+  words[0] = signpost(area, draft, from);
   if (words[0] == 0) return;
   words[1] = draft.code_deaths();
   std::copy_n(draft.python(), draft.python_count(), words + kPythonHead);
-  write(
-      area, python_hash(FieldsRead(*python->layout), hash, from, draft.python()[0]),
-      {draft, from, kThroughPython, before, draft.count(), draft.saved_before_python(),
-       draft.saved_count(), draft.beyond(), words, draft.python_count() + kPythonHead, stack, to});
+  const uint64_t hash = area.hash_of(from.pc, from.sp);
+  write(area, python_hash(FieldsRead(*python->layout), hash, from, draft.python()[0]),
+        {draft, pc ^ kThroughPython, draft.before_python(), draft.count(),
+         draft.saved_before_python(), draft.saved_count(), draft.beyond(), words,
+         draft.python_count() + kPythonHead, stack, to});
 }
 
 }  // namespace mtrace::unwind

@@ -77,8 +77,8 @@ class WalkDraft {
             unsigned most_python = 0)
       : from_(from),
         words_(words),
-        most_(most),
         python_(python),
+        most_(most),
         most_python_(most_python),
         epoch_(unload_epoch()) {}
 
@@ -121,7 +121,6 @@ class WalkDraft {
   // The walk has ended; all of its steps were noted.
   void ended(End end) {
     if (!fits_ || count_ == 0) return;
-    static_assert(kMostPython < 64);  // see WalkMemory
     whole_ = true;
     // The frame beyond the depth matters only by its existence.
     if (end == End::kDepth) beyond_ = words_[--count_].distance() + 1;
@@ -172,23 +171,24 @@ class WalkDraft {
     python_[python_count_++] = word;
   }
 
+  // Without gaps: it lies on the thread's stack.
   const Registers from_;
   StackWord* const words_;
-  const unsigned most_;
   uint64_t* const python_;
+  uintptr_t beyond_ = 0;
+  uintptr_t slot_ = 0;
+  uintptr_t saved_ = 0;
+  uint64_t code_deaths_ = 0;
+  const unsigned most_;
   const unsigned most_python_;
   const uint32_t epoch_;
   unsigned count_ = 0;
   unsigned saved_count_ = 0;
-  uintptr_t beyond_ = 0;
-  uintptr_t slot_ = 0;
-  uintptr_t saved_ = 0;
-  Rbp rbp_ = Rbp::kFirst;
-  uint64_t code_deaths_ = 0;
   unsigned python_count_ = 0;
   unsigned before_python_ = 0;
   unsigned saved_before_python_ = 0;
   unsigned header_ = 0;
+  Rbp rbp_ = Rbp::kFirst;
   bool uses_fp_ = false;
   bool fits_ = true;
   bool whole_ = false;

@@ -12,7 +12,12 @@ bool WalkMemory::is_worthwhile() {
   const intptr_t word = load(area_);
   Area* const area = area_of(word);
   if (word < 0) {
-    if (--area->unasked == 0) store(area_, word & ~kResting);
+    // A handler that forgot all walks may have ended the rest.
+    if (area->unasked <= 1) {
+      store(area_, word & ~kResting);
+    } else {
+      --area->unasked;
+    }
     return false;
   }
   const uint32_t misses = ++misses_;
@@ -85,7 +90,7 @@ bool WalkMemory::make_area(intptr_t& word, unsigned depth) {
 }
 
 // An entry that is not in its own place is put there.
-uintptr_t WalkMemory::Area::next_telling(uint64_t hash) {
+[[gnu::always_inline]] inline uintptr_t WalkMemory::Area::next_telling(uint64_t hash) {
   uint32_t* const own = &told_by(hash);
   if (load(*own) == 0) return 0;
   for (unsigned i = 0; i < kGroup; ++i) {
@@ -129,8 +134,9 @@ void WalkMemory::tell(Area& area, uint64_t hash, uintptr_t distance) {
 
 // Follows the entries by the return addresses of a walk, up to the first that asks one behind
 // number `last`.
-WalkMemory::Path WalkMemory::follow(Area& area, uint64_t start, const StackWord* words,
-                                    unsigned count, unsigned last) {
+[[gnu::always_inline]] inline WalkMemory::Path WalkMemory::follow(Area& area, uint64_t start,
+                                                      const StackWord* words, unsigned count,
+                                                      unsigned last) {
   Path path = {.hash = start};
   for (;; ++path.asked) {
     const uintptr_t next = area.next_telling(path.hash);
@@ -139,36 +145,58 @@ WalkMemory::Path WalkMemory::follow(Area& area, uint64_t start, const StackWord*
     path.fits = next == 0 || (i < count && path.distance_to(words, i) == next);
     if (next == 0 || !path.fits || i > last) return path;
     path.hash = Area::add_to_hash(path.hash, words[i].value());
-    path.told = i + 1;
+    path.told = static_cast<uint16_t>(i + 1);
   }
 }
 
 // Has the entries ask return address number `i`, too.
-void WalkMemory::ask(Area& area, uint64_t start, const StackWord* words, unsigned count,
-                     unsigned i) {
+[[gnu::always_inline]] inline void WalkMemory::ask(Area& area, uint64_t start,
+                                                   const StackWord* words, unsigned count,
+                                                   unsigned i) {
   const Path path = follow(area, start, words, count, i);
-  const uintptr_t distance = path.distance_to(words, i);
-  if (path.told <= i && path.asked < kMostTold && distance < kBySp) tell(area, path.hash, distance);
+  const uintptr_t distance = path.distance_to(words, i);  // 0: a handler has had it asked
+  if (path.asked < kMostTold && distance - 1 < kBySp - 1) tell(area, path.hash, distance);
 }
 
-// Makes the first return address that differs tell the walk from another one in its place.
-void WalkMemory::learn(Area& area, const WalkDraft& draft, unsigned count, const Registers& from,
-                       uintptr_t mark) {
+// As in a record. 0 also for a distance that does not fit.
+uint32_t WalkMemory::fp_of(const WalkDraft& draft) {
+  const uintptr_t distance = draft.from().fp - draft.from().sp;
+  return draft.uses_fp() && distance < UINT32_MAX ? static_cast<uint32_t>(distance + 1) : 0;
+}
+
+bool WalkMemory::differs_in_rbp(const Record& record, const WalkDraft& draft, unsigned saved) {
+  if (record.saved != saved || record.fp != fp_of(draft)) return true;
+  const StackWord* const words = record.words + (record.shape & kCount);
+  for (unsigned i = 0; i < saved; ++i) {
+    if (words[i].bits() != draft.saved(i).bits()) return true;
+  }
+  return false;
+}
+
+// Makes the first of `count` return addresses that differs tell the walk from another one in its
+// place. `saved`: how many saved rbp it rests on.
+void WalkMemory::learn(Area& area, const WalkDraft& draft, unsigned count, unsigned saved,
+                       uintptr_t pc, uintptr_t mark) {
   constexpr unsigned kAll = ~0u;
+  const uintptr_t sp = draft.from().sp;
   const StackWord* const words = draft.words();
-  uint64_t start = Area::start_of_hash(from.pc);
+  uint64_t start = Area::start_of_hash(pc);
   const bool by_sp = area.next_telling(start) == kBySp;
-  if (by_sp) start = Area::add_to_hash(start, from.sp);
+  if (by_sp) start = Area::add_to_hash(start, sp);
   Path path = follow(area, start, words, count, kAll);
-  if (!path.fits && path.told < count) {
-    // What is asked next, by the frames of other walks, is no return address of this one.
-    ask(area, start, words, count, path.told);
+  if (!path.fits) {
+    // What is asked next, by the frames of other walks, is no return address of this one. So the
+    // next one that was not asked is, or one before.
+    unsigned i = path.told == count ? 0 : path.told;
+    while (i < path.told && follow(area, start, words, count, i).told > i) ++i;
+    if (i < count) ask(area, start, words, count, i);
     path = follow(area, start, words, count, kAll);
   }
   for (const uint64_t number : {area.place(path.hash), area.second_place(path.hash)}) {
     const Record& other = *area.at(number);
-    if (phase(other.state) < kWritten || other.pc != (from.pc ^ mark)) continue;
-    if (by_sp && other.sp != from.sp) continue;
+    const uint64_t state = load(other.state);
+    if (phase(state) < kWritten || static_cast<uint32_t>(state) != draft.epoch()) continue;
+    if (other.pc != (pc ^ mark) || (by_sp && other.sp != sp)) continue;
     const unsigned others = other.shape & kCount;
     const Path its = follow(area, start, other.words, others, kAll);
     if (!path.fits || !its.fits || its.hash != path.hash) continue;  // here by another way
@@ -177,7 +205,7 @@ void WalkMemory::learn(Area& area, const WalkDraft& draft, unsigned count, const
     while (same < least && other.words[same].bits() == words[same].bits()) ++same;
     if (same < least && other.words[same].distance() == words[same].distance()) {
       ask(area, start, words, count, same);
-    } else if (!by_sp && (other.shape & kUsesRbp) != 0) {
+    } else if (!by_sp && differs_in_rbp(other, draft, saved)) {
       tell(area, start, kBySp);
     }
     return;
@@ -188,8 +216,6 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
                           uintptr_t form) {
   if (!draft.whole() || !make_area(area_, depth)) return;
   Area& area = *area_of(load(area_));
-  Registers from = draft.from();
-  from.pc += form;
   // So many that most walks have a place to themselves: a second place costs a third of a walk.
   const uint32_t wanted = std::min(area.most, misses_ <= 16     ? 32
                                               : misses_ <= 64   ? 128
@@ -201,13 +227,18 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
     constexpr uint32_t kBytes = sizeof area.telling[0];
     store(area.telling_mask, (std::min(4 * wanted, kMostTelling) - 1) * kBytes);
   }
-  if (draft.python_count() != 0) {
-    return remember_python(area, draft, from, stack, to);
-  }
-  learn(area, draft, draft.count(), from, 0);
-  write(area, area.hash_of(from.pc, from.sp),
-        {draft, from, 0, 0, draft.count(), 0, draft.saved_count(), draft.beyond(), nullptr, 0,
-         stack, to});
+  const uintptr_t pc = draft.from().pc + form;
+  if (draft.python_count() != 0) return remember_python(area, draft, pc, stack, to);
+  // In turn, since the thread's stack may be small.
+  learn(area, draft, draft.count(), draft.saved_count(), pc, 0);
+  remember_plain(area, draft, pc, stack, to);
+}
+
+void WalkMemory::remember_plain(Area& area, const WalkDraft& draft, uintptr_t pc, uint32_t stack,
+                                void* to) {
+  write(
+      area, area.hash_of(pc, draft.from().sp),
+      {draft, pc, 0, draft.count(), 0, draft.saved_count(), draft.beyond(), nullptr, 0, stack, to});
 }
 
 void WalkMemory::write(Area& area, uint64_t hash, const Content& content) {
@@ -217,24 +248,31 @@ void WalkMemory::write(Area& area, uint64_t hash, const Content& content) {
   const unsigned saved = content.saved_end - content.saved_begin;
   const unsigned words = count + saved + content.python_count;
   if (offsetof(Record, words) + words * sizeof(StackWord) > area.stride) return;
-  const uintptr_t fp = content.from.fp - content.from.sp;
-  if (draft.uses_fp() && fp >= UINT32_MAX) return;
+  if (draft.uses_fp() && fp_of(draft) == 0) return;
   // Takes the free place, the first if both are free; of two walks, the one whose turn it is.
-  Record& first = *area.at(area.place(hash));
-  Record& second = *area.at(area.second_place(hash));
-  const bool one_is_free = phase(first.state) < kWritten || phase(second.state) < kWritten;
-  const bool takes_second =
-      one_is_free ? phase(first.state) >= kWritten : (load(area.written) & 1) != 0;
-  Record& record = takes_second ? second : first;
-  const uint32_t before = phase(load(record.state));
-  // Being written by code that this call interrupted, or dead.
-  if (before == kBeingWritten || before == kDead) return;
+  const auto is_usable = [](const Record& record) {  // not by code that this call interrupted
+    const uint32_t now = phase(load(record.state));
+    return now != kBeingWritten && now != kDead;
+  };
+  const auto is_free = [&](const Record& record) {
+    const uint64_t state = load(record.state);
+    return is_usable(record) &&
+           (phase(state) == kEmpty || static_cast<uint32_t>(state) != draft.epoch());
+  };
+  Record* first = area.at(area.place(hash));
+  Record* second = area.at(area.second_place(hash));
+  if (!is_free(*first) && (is_free(*second) || (load(area.written) & 1) != 0)) {
+    std::swap(first, second);
+  }
+  if (!is_usable(*first)) std::swap(first, second);
+  if (!is_usable(*first)) return;
+  Record& record = *first;
   uint64_t state = unknown(kBeingWritten);
   store(record.state, state);
   compiler_barrier();
-  record.pc = content.from.pc ^ content.mark;
-  record.sp = content.from.sp;
-  record.fp = draft.uses_fp() ? static_cast<uint32_t>(fp + 1) : 0;
+  record.pc = content.pc;
+  record.sp = draft.from().sp;
+  record.fp = fp_of(draft);
   record.saved = saved;
   record.stack = content.stack;
   record.counters = content.counters;

@@ -69,8 +69,9 @@ class WalkMemory {
   // write to it meanwhile. nullptr: nothing has been remembered.
   uintptr_t* deep_frames() const;
 
-  // Forgets all walks. For the thread that takes the memory over, and before walks get another
-  // depth or stacks other numbers; no other thread may use the memory meanwhile.
+  // Forgets all walks, not what predicts them. For the thread that takes the memory over, and
+  // before walks get another depth or stacks other numbers; no other thread may use the memory
+  // meanwhile.
   void forget();
 
  private:
@@ -119,6 +120,7 @@ class WalkMemory {
   static constexpr unsigned kPythonShift = 9;  // in a shape: Python words, after the others
   static constexpr unsigned kPythonHead = 2;   // the first ones: the signpost's state, deaths
   static constexpr uint32_t kPythonCount = 63;
+  static_assert(WalkDraft::kMostPython + kPythonHead <= kPythonCount);
   static Known through_python(Area& area, uint64_t post, const Registers& from);
   static Known through_read_python(const PythonLayout& layout, Area& area, uint64_t post,
                                    const Registers& from);
@@ -138,10 +140,9 @@ class WalkMemory {
   template <typename Fields>
   static uint64_t python_hash(const Fields& fields, uint64_t hash, const Registers& from,
                               uint64_t header);
-  static uint64_t signpost(Area& area, uint64_t hash, const WalkDraft& draft,
-                           const Registers& from);
-  void remember_python(Area& area, const WalkDraft& draft, const Registers& from, uint32_t stack,
-                       void* to);
+  static uint64_t signpost(Area& area, const WalkDraft& draft, const Registers& from);
+  static void remember_python(Area& area, const WalkDraft& draft, uintptr_t pc, uint32_t stack,
+                              void* to);
   struct Content;
   static void write(Area& area, uint64_t hash, const Content& content);
 
@@ -220,8 +221,7 @@ class WalkMemory {
   // Content of a record for write().
   struct Content {
     const WalkDraft& draft;
-    Registers from;  // its pc includes the form
-    uintptr_t mark;
+    uintptr_t pc;    // with form and mark
     unsigned begin;  // return addresses, [begin, end) of the draft's
     unsigned end;
     unsigned saved_begin;  // saved rbp
@@ -309,10 +309,10 @@ class WalkMemory {
   static void move_to_first(Area& area, uint64_t hash);
   static void tell(Area& area, uint64_t hash, uintptr_t distance);
   // How far a walk's return addresses lead along the entries.
-  struct Path {
+  struct Path {  // so small that it goes in registers
     uint64_t hash;
-    unsigned told = 0;  // number of the last one asked, plus one
-    unsigned asked = 0;
+    uint16_t told = 0;  // number of the last one asked, plus one
+    uint16_t asked = 0;
     bool fits = true;  // the next one asked, if there is one, is a return address of the walk
     uintptr_t distance_to(const StackWord* words, unsigned i) const {
       return words[i].distance() - (told == 0 ? uintptr_t(-1) : words[told - 1].distance());
@@ -321,8 +321,12 @@ class WalkMemory {
   static Path follow(Area& area, uint64_t start, const StackWord* words, unsigned count,
                      unsigned last);
   static void ask(Area& area, uint64_t start, const StackWord* words, unsigned count, unsigned i);
-  static void learn(Area& area, const WalkDraft& draft, unsigned count, const Registers& from,
-                    uintptr_t mark);
+  static uint32_t fp_of(const WalkDraft& draft);
+  static bool differs_in_rbp(const Record& record, const WalkDraft& draft, unsigned saved);
+  static void learn(Area& area, const WalkDraft& draft, unsigned count, unsigned saved,
+                    uintptr_t pc, uintptr_t mark);
+  static void remember_plain(Area& area, const WalkDraft& draft, uintptr_t pc, uint32_t stack,
+                             void* to);
 
   static constexpr intptr_t kResting = INTPTR_MIN;
   static Area* area_of(intptr_t word) { return reinterpret_cast<Area*>(word & ~kResting); }

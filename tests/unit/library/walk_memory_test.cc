@@ -6,10 +6,13 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <random>
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "known_walks.h"
 
@@ -105,6 +108,57 @@ TEST(WalkMemory, PathsThatTakeTurnsAreKnown) {
   }
   EXPECT_EQ(both->wrong, 0u);
   EXPECT_GT(both->known, kTimes * 8 / 10);
+}
+
+// Walks of one pc, cut at six frames; some end before. A return address stands for the size of its
+// frame, and between them the stack has anything.
+TEST(WalkMemory, EachWalkIsKnownWhateverIsAskedForOthers) {
+  constexpr uintptr_t kBottoms = 2;
+  constexpr uintptr_t kFunctions = 9;
+  constexpr uintptr_t kFirst = 0x1000;
+  std::mt19937 random(3);
+  for (int round = 0; round < 20; ++round) {
+    std::set<std::vector<uintptr_t>> different;
+    const unsigned wanted = 2 + random() % 60;
+    for (unsigned i = 0; i < wanted; ++i) {
+      std::vector<uintptr_t> walk;
+      do {
+        walk.push_back(kFirst + random() % kFunctions);
+      } while (walk.back() >= kFirst + kBottoms && walk.size() < 6);
+      different.insert(walk);
+    }
+    const std::vector<std::vector<uintptr_t>> walks(different.begin(), different.end());
+    auto memory = std::make_unique<WalkMemory>();
+    std::array<uintptr_t, 40> stack;
+    const auto sp = reinterpret_cast<uintptr_t>(stack.data());
+    trust_stack(sp);
+    constexpr int kTimes = 10'000;
+    int known = 0;
+    for (int i = 0; i < kTimes; ++i) {
+      const size_t number = random() % walks.size();
+      StackWord words[WalkDraft::most_words(16)];
+      const Registers from = {0x1234, sp, 0};
+      WalkDraft draft(from, words, std::size(words));
+      for (uintptr_t& word : stack) word = 1 + random() % 1000;
+      size_t place = 1;
+      for (const uintptr_t address : walks[number]) {
+        stack[place] = address;
+        draft.step(false, sp + (place + 1) * sizeof sp, address, false, nullptr, 0);
+        place += 1 + address % 4;
+      }
+      const bool cut = walks[number].back() >= kFirst + kBottoms;
+      if (cut) draft.step(false, sp + (place + 1) * sizeof sp, stack[place], false, nullptr, 0);
+      draft.ended(cut ? End::kDepth : End::kBottom);
+      WalkMemory::Known found;
+      if (memory->find(from, found)) {
+        ++known;
+        ASSERT_EQ(found.stack, number + 1);
+      } else if (memory->is_worthwhile()) {
+        memory->remember(draft, 10, static_cast<uint32_t>(number + 1));
+      }
+    }
+    EXPECT_GT(known, kTimes * 9 / 10) << round << ": " << walks.size() << " walks";
+  }
 }
 
 // The stack may be shorter than that of the walk that was remembered.

@@ -79,10 +79,11 @@ APART void poke(void* argument) {
 }
 
 // Calls the chain from a stack pointer that is as many words lower.
-APART void call_lower(size_t words, int (*chain)(LeafFunction, void*), Poked& poked) {
+APART void call_lower(size_t words, int (*chain)(LeafFunction, void*), LeafFunction leaf,
+                      void* argument) {
   auto* room = static_cast<volatile uintptr_t*>(__builtin_alloca(words * sizeof(uintptr_t)));
   room[0] = 1;
-  chain(poke, &poked);
+  chain(leaf, argument);
   asm volatile("" ::: "memory");
 }
 
@@ -96,7 +97,7 @@ TEST(WalkWords, EachThatItRestsOnIsCompared) {
       poked->end = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
       constexpr size_t kPlaces = 4;
       for (size_t place = 0; place < kPlaces; ++place) {
-        call_lower(2 + place * 26, chain, *poked);
+        call_lower(2 + place * 26, chain, poke, poked.get());
         EXPECT_EQ(poked->walks.known, place) << "at another stack pointer";
       }
       EXPECT_EQ(poked->met.size(), kPlaces);
@@ -155,6 +156,24 @@ TEST(WalkWords, UnloadedLibraryIsNotKnown) {
     }
   }
   EXPECT_EQ(walks->wrong, 0u);
+}
+
+// Each walk is remembered anew, where its older self is.
+TEST(WalkWords, UnloadsLeaveWalksKnownAtAnyStackPointer) {
+  for (const auto chain : kChains) {
+    auto walks = std::make_unique<KnownWalks>();
+    walks->always = true;
+    walks->depth = kPlainFrames;
+    for (size_t round = 0; round < 3; ++round) {
+      { Plug("libplug_small.so").function()(compare, walks.get()); }
+      const uint64_t before = walks->known;
+      for (size_t place = 0; place < 4; ++place) {
+        call_lower(2 + (round * 4 + place) * 2, chain, compare, walks.get());
+      }
+      EXPECT_EQ(walks->known - before, 3u);
+    }
+    EXPECT_EQ(walks->wrong, 0u);
+  }
 }
 
 // ---- What comes in the middle.
