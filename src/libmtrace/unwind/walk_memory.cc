@@ -128,15 +128,15 @@ void WalkMemory::tell(Area& area, uint64_t hash, uintptr_t distance) {
   unsigned i = 0;
   while (i < kGroup && area.in_group(own, i) != 0 && !Area::is_of(area.in_group(own, i), hash)) ++i;
   if (i == kGroup) i = load(area.written) % kGroup;
-  const uint32_t tag = Area::upper(distance == kBySp ? ~hash : hash) & ~Area::kDistances;
+  const uint32_t tag = Area::upper(distance == kBySp ? ~hash : hash) & ~kDistances;
   store(area.in_group(own, i), tag | static_cast<uint32_t>(distance));
 }
 
 // Follows the entries by the return addresses of a walk, up to the first that asks one behind
 // number `last`.
 [[gnu::always_inline]] inline WalkMemory::Path WalkMemory::follow(Area& area, uint64_t start,
-                                                      const StackWord* words, unsigned count,
-                                                      unsigned last) {
+                                                                  const StackWord* words,
+                                                                  unsigned count, unsigned last) {
   Path path = {.hash = start};
   for (;; ++path.asked) {
     const uintptr_t next = area.next_telling(path.hash);
@@ -191,6 +191,7 @@ void WalkMemory::learn(Area& area, const WalkDraft& draft, unsigned count, unsig
     while (i < path.told && follow(area, start, words, count, i).told > i) ++i;
     if (i < count) ask(area, start, words, count, i);
     path = follow(area, start, words, count, kAll);
+    if (!path.fits) return;
   }
   for (const uint64_t number : {area.place(path.hash), area.second_place(path.hash)}) {
     const Record& other = *area.at(number);
@@ -199,7 +200,7 @@ void WalkMemory::learn(Area& area, const WalkDraft& draft, unsigned count, unsig
     if (other.pc != (pc ^ mark) || (by_sp && other.sp != sp)) continue;
     const unsigned others = other.shape & kCount;
     const Path its = follow(area, start, other.words, others, kAll);
-    if (!path.fits || !its.fits || its.hash != path.hash) continue;  // here by another way
+    if (!its.fits || its.hash != path.hash) continue;  // here by another way
     const unsigned least = std::min(count, others);
     unsigned same = 0;
     while (same < least && other.words[same].bits() == words[same].bits()) ++same;

@@ -152,7 +152,7 @@ class WalkMemory {
     uintptr_t sp;  // of the walk that was remembered
     uint32_t stack;
     uint32_t shape;
-    uint32_t reach : 20;  // bytes of the stack that the words are in
+    uint32_t reach : 20;  // bytes of the stack that return addresses and saved rbp are in
     uint32_t saved : 12;  // number of saved rbp
     uint32_t fp;          // rbp, as a distance from the stack pointer plus one; 0: not used
     void* counters;
@@ -239,10 +239,10 @@ class WalkMemory {
   static constexpr uint32_t kMostTelling = 8192;
   static constexpr unsigned kGroup = 4;      // entries, in which one finds a place that is free
   static constexpr unsigned kMostTold = 12;  // of one walk
-  static constexpr unsigned kDistanceBits = 16;
+  static constexpr uint32_t kDistances = 0xffff;
   // Of a pc alone: rbp differs, so return addresses do not tell its walks apart, but the stack
   // pointer may.
-  static constexpr uintptr_t kBySp = (1u << kDistanceBits) - 1;  // its tag is inverted
+  static constexpr uintptr_t kBySp = kDistances;  // its tag is inverted
 
   // Untouched pages cost nothing.
   struct alignas(64) Area {
@@ -270,7 +270,6 @@ class WalkMemory {
     static bool is_of(uint32_t entry, uint64_t hash) { return (entry ^ upper(hash)) <= kDistances; }
     // Distance of the next return address to ask; 0: none; kBySp.
     uintptr_t next_telling(uint64_t hash);
-    static constexpr uint32_t kDistances = (1u << kDistanceBits) - 1;
     Record* at(uint64_t number) {
       return reinterpret_cast<Record*>(reinterpret_cast<char*>(this + 1) + number * stride);
     }
