@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "known_walks.h"
+#include "pages.h"
 
 // With frame pointers; clang keeps them at -O0, which the tests are built with.
 #ifdef __clang__
@@ -166,7 +167,6 @@ TEST(WalkMemory, NothingBeyondTheStackIsRead) {
   auto both = std::make_unique<KnownWalks>();
   for (unsigned path = 0; path < 4000; ++path) kTwins[1 + path % 3](*both, path / 3 % 81 * 5 % 256);
   ASSERT_GT(both->known, 0u);
-  constexpr size_t kPage = 4096;
   void* const pages =
       mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_EQ(mprotect(static_cast<char*>(pages) + kPage, kPage, PROT_NONE), 0);
