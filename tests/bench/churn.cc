@@ -4,7 +4,7 @@
 //   churn pairs THREADS DEPTH PAIRS           one stack, DEPTH nested calls (5, 12 or 40)
 //   churn mix THREADS STACKS LIVE PAIRS       of LIVE blocks a thread, one drawn at random is freed
 //                                             and a new one made by one of STACKS stacks, 12 deep
-//   paths STACKS DEPTH LIVE PAIRS             the same, each stack a random path of DEPTH calls
+//   churn paths STACKS DEPTH LIVE PAIRS       the same, each stack a random path of DEPTH calls
 //                                             through 20 functions with frames of different sizes
 //   churn handoff PAIRS                       one thread allocates, another frees
 //   churn growth ROUNDS                       blocks that grow from 16 bytes to 64 KiB by realloc
