@@ -1,6 +1,7 @@
 # mtrace: build, test, install. Everything is made under build/ (BUILD=DIR for another place).
 #
 #   make            build/libmtrace.so, build/memlog and what memlog serve and replay load and run
+#   make ARCH=aarch64  the same for arm64, in build-aarch64, with Debian's cross compiler
 #   make deps       install the Debian packages that building needs (root or sudo)
 #   make deps-test  the same for the tests, and their npm packages
 #   make demo       find a planted leak in a small service
@@ -33,13 +34,18 @@ SHELL := /bin/bash
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1)  $(2)")
 
+# ARCH=aarch64: for that processor, with Debian's cross compiler where this machine is another.
+MACHINE := $(shell uname -m)
+ARCH ?= $(MACHINE)
+CROSS := $(if $(filter-out $(MACHINE),$(ARCH)),$(ARCH)-linux-gnu-)
+
 ifeq ($(origin CXX),default)
-CXX := g++
+CXX := $(CROSS)g++
 endif
 ifeq ($(origin CC),default)
-CC := gcc
+CC := $(CROSS)gcc
 endif
-BUILD   ?= build$(if $(SANITIZE),-sanitize)
+BUILD   ?= build$(if $(CROSS),-$(ARCH))$(if $(SANITIZE),-sanitize)
 # One name for a folder in this one: what another make built by its whole path would never be stale.
 override BUILD := $(patsubst $(CURDIR)/%,%,$(BUILD))
 VERSION := 0.2.0
@@ -64,6 +70,8 @@ LIB_FLAGS := -Isrc/libmtrace $(COMMON) -fPIC -fvisibility=hidden -fno-exceptions
              -ftls-model=initial-exec -fno-builtin-malloc -fno-builtin-calloc \
              -fno-builtin-realloc -fno-builtin-free \
              -DMTRACE_INSTALLED_MEMLOG='"$(BINDIR)/memlog"'
+# The host may lack what the compiler's run-time library asks the processor.
+LIB_FLAGS += $(if $(filter aarch64,$(ARCH)),-mno-outline-atomics)
 # No start files: crtbeginS.o would add a second initialiser. Bound at load: no lazy binding
 # inside a hook. Never unloaded.
 LIB_LINK  := -shared -nostdlib -nostartfiles -Wl,-z,now,-z,relro,-z,defs,-z,nodelete \
@@ -78,10 +86,10 @@ TOOL_LINK  := -Wl,--export-dynamic-symbol=mtrace_host_opt_out $(TOOL_SANITIZE)
 # flat_hash_map: memlog's model, and the reference for the stack table in the tests.
 ABSL_LIBS  := -labsl_raw_hash_set -labsl_hash -labsl_city -labsl_low_level_hash \
               -labsl_hashtablez_sampler -labsl_throw_delegate -labsl_raw_logging_internal
-TOOL_LIBS  := -ldw -lelf -lunwind-x86_64 -lfmt -liberty -lre2 -lz -lzstd -lsqlite3 -ledit $(ABSL_LIBS)
+TOOL_LIBS  := -ldw -lelf -lunwind-$(ARCH) -lfmt -liberty -lre2 -lz -lzstd -lsqlite3 -ledit $(ABSL_LIBS)
 TEST_LIBS  := -lgtest -lgtest_main -lpthread $(TOOL_LIBS)
 
-LIB_SRC  := $(sort $(wildcard src/libmtrace/*/*.cc))
+LIB_SRC  := $(sort $(wildcard src/libmtrace/*/*.cc src/libmtrace/*/$(ARCH)/*.cc))
 # Only memlog serve loads it, with the HTTP and TLS libraries: linked to memlog, these would nearly
 # double the time in which each command starts.
 HTTP_SRC := src/memlog/surface/serve/http_server.cc src/memlog/surface/fleet/http_client.cc

@@ -15,7 +15,7 @@ missing=()
 while read -r package _; do
   case $package in ''|'#'*) continue ;; esac
   state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)
-  [ "$state" = installed ] || missing+=("$package")
+  [[ $state == installed* ]] || missing+=("$package")  # once for each architecture
 done < "$1"
 [ ${#missing[@]} -eq 0 ] && exit 0
 if [ -n "$only_names" ]; then

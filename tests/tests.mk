@@ -18,6 +18,8 @@ TEST_BINARIES :=
 TEST_EXTRA   := share
 PROGRAM_LIST :=
 
+# clang compiles for each processor.
+clang_target := $(if $(CROSS),--target=$(CROSS:%-=%))
 -include tests/walker.mk
 include tests/bench/bench.mk
 include tests/fuzz/fuzz.mk
@@ -28,7 +30,7 @@ include tests/hosts/hosts.mk
 # Not optimised: the tests wait for the programs they run, not the other way round.
 TEST_FLAGS := $(filter-out -O%,$(COMMON)) -O0 -g1 -Itests/support -Itests/host
 # Each half of the unit tests sees one half of the sources.
-$(TEST_BUILD)/obj/unit/library/%.o $(TEST_BUILD)/obj/bench/%.o: TEST_FLAGS += -Isrc/libmtrace
+$(TEST_BUILD)/obj/unit/library/%.o $(TEST_BUILD)/obj/bench/%.o: TEST_FLAGS += -Isrc/libmtrace -Itests/unit/library
 $(TEST_BUILD)/obj/unit/tool/%.o: TEST_FLAGS += -Isrc/memlog $(TOOL_SANITIZE)
 $(TEST_BUILD)/unit_tool: LDFLAGS += $(TOOL_SANITIZE)
 $(TEST_BUILD)/unit_library $(TEST_BUILD)/unit_tool: LDFLAGS += $(if $(COVERAGE),--coverage)
@@ -61,13 +63,13 @@ test_objects  = $(patsubst %.cc,%.o,$(call unity_files,$(test_chunks))) \
 
 # Its loops are not to become calls of what they define.
 $(TEST_BUILD)/obj/unit/library/string_functions_test.o: TEST_FLAGS += -fno-builtin
-UNIT_LIBRARY_OBJ := $(call test_objects,tests/unit/library/*.cc)
+UNIT_LIBRARY_OBJ := $(call test_objects,tests/unit/library/*.cc) $(call test_objects,tests/unit/library/$(ARCH)/*.cc)
 UNIT_TOOL_OBJ    := $(call test_objects,tests/unit/tool/*.cc)
 SUPPORT_OBJ      := $(call test_objects,tests/support/*.cc)
 HOST_TEST_OBJ    := $(call test_objects,tests/host/*.cc)
 STRUCTURE_OBJ    := $(call test_objects,tests/structure/*.cc)
 
-TEST_CHUNKS      := $(foreach folder,unit/library unit/tool support host structure,$(call test_chunks,tests/$(folder)/*.cc))
+TEST_CHUNKS      := $(foreach folder,unit/library unit/library/$(ARCH) unit/tool support host structure,$(call test_chunks,tests/$(folder)/*.cc))
 UNITY_CHUNKS     += $(TEST_CHUNKS)
 $(call unity_files,$(TEST_CHUNKS)): unity ;
 
@@ -127,10 +129,10 @@ PROGRAM_LIST += $(addprefix $(PROGRAMS)/,$(basename \
                 $(patsubst %.cc,$(PROGRAMS)/%.so,$(PLUGIN_SOURCES))
 
 # The truth programs in every combination: truth_c.gcc.O2.pie.nofp and so on.
-truth_gcc_c     := gcc -std=gnu11
-truth_clang_c   := clang -std=gnu11
-truth_gcc_cxx   := g++ -std=c++20
-truth_clang_cxx := clang++ -std=c++20 -fsized-deallocation
+truth_gcc_c     := $(CROSS)gcc -std=gnu11
+truth_clang_c   := clang $(clang_target) -std=gnu11
+truth_gcc_cxx   := $(CROSS)g++ -std=c++20
+truth_clang_cxx := clang++ $(clang_target) -std=c++20 -fsized-deallocation
 truth_pie       := -fPIE -pie
 truth_nopie     := -fno-pie -no-pie
 truth_fp        := -fno-omit-frame-pointer
@@ -197,8 +199,28 @@ $(TEST_BUILD)/clang.ok: $(LIB_SRC) $(wildcard src/format/*.h src/libmtrace/*/*.h
 	@touch $@
 TEST_EXTRA += $(TEST_BUILD)/clang.ok
 
+# Another processor's: not those that name registers and instructions of x86_64, that are linked with
+# more than libc, or that have an emulator take part in what they measure.
+NOT_CROSSED := blocking_calls continuations deaths dispatches filters gtest_leaky held_blocks jit_frames misaligned model \
+    partitions plugin_unaligned.so python_embedded sandboxes state unaligned
+CROSSED := $(filter-out $(PROGRAMS)/sanitized.% $(PROGRAMS)/foreign_% $(STRIPPED)/%,$(PROGRAM_LIST))
+PROGRAM_LIST := $(if $(CROSS),$(filter-out $(addprefix $(PROGRAMS)/,$(NOT_CROSSED)),$(CROSSED)),$(PROGRAM_LIST))
 programs: $(PROGRAM_LIST)
 tests: $(TEST_BINARIES) programs $(TEST_EXTRA)
+
+# libmtrace.so and programs of aarch64 under an emulator, with this machine's memlog; what can run
+# there is in doc/internals/processors.md.
+EMULATOR ?= qemu-aarch64 -L /usr/aarch64-linux-gnu
+EMULATED ?= $(shell sed 's/ *\#.*//' tests/host/emulated.txt | paste -sd:)
+check-aarch64: all $(TEST_BUILD)/host_tests
+	@$(MAKE) --no-print-directory ARCH=aarch64 BUILD=$(BUILD)-aarch64 emulated
+	@MTRACE_TARGET_DIR='$(abspath $(BUILD)-aarch64)' MTRACE_EMULATOR='$(EMULATOR)' GTEST_FILTER='$(EMULATED)' \
+	    tests/run_tests.sh $(BUILD) $(BUILD)-aarch64/tests/emulated_units $(TEST_BUILD)/host_tests
+.PHONY: check-aarch64 emulated
+emulated: $(BUILD)/libmtrace.so programs $(TEST_BUILD)/emulated_units $(WALKCHECK)
+$(TEST_BUILD)/emulated_units: $(TEST_BUILD)/unit_library
+	@printf '#!/bin/sh\nMTRACE_BUILD_DIR="%s" exec %s "%s" "$$@"\n' '$(abspath $(BUILD))' '$(EMULATOR)' '$(abspath $<)' >$@
+	@chmod +x $@
 
 check: all tests
 	@tests/run_tests.sh $(BUILD) $(TEST_BINARIES)

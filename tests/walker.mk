@@ -6,8 +6,8 @@ UNWIND_BUILD    := $(TEST_BUILD)/unwind
 CHAIN_FLAGS     := -std=c++20 -O2 -g -fPIC -Wall -Wextra -Werror -Isrc/libmtrace -Isrc
 
 # The same call chains, by both compilers; the suffix makes their names differ.
-chain_gcc   := g++
-chain_clang := clang++
+chain_gcc   := $(CROSS)g++
+chain_clang := clang++ $(clang_target)
 define chain_rule
 $(UNWIND_BUILD)/chain_$(1)_$(2).o: $(UNWIND_FIXTURES)/chain.cc tests/walker.mk | $$(BUILD)/.test-deps
 	@mkdir -p $$(@D)
@@ -22,7 +22,7 @@ $(foreach compiler,gcc clang,\
 $(UNWIND_BUILD)/frames.o: $(UNWIND_FIXTURES)/frames.S tests/walker.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(CC) -g -c $< -o $@
-UNWIND_OBJ += $(UNWIND_BUILD)/frames.o
+UNWIND_OBJ += $(if $(CROSS),,$(UNWIND_BUILD)/frames.o)
 $(TEST_BUILD)/unit_library: $(UNWIND_OBJ)
 
 # Two libraries of one layout and different code, to be loaded in turn at one address.

@@ -20,7 +20,7 @@
 namespace mtrace::format {
 
 inline constexpr uint64_t kLedgerMagic = 0x315245474445'4c4du;  // "MLEDGER1"
-inline constexpr uint32_t kLedgerVersion = 6;                   // of everything in this file
+inline constexpr uint32_t kLedgerVersion = 7;                   // of everything in this file
 inline constexpr char kLedgerSuffix[] = ".ledger";
 inline constexpr uint64_t kLedgerPage = 4096;  // extents begin and end at multiples of this, in
                                                // bytes
@@ -343,8 +343,8 @@ inline constexpr unsigned kLedgerLevels = 36;
 inline constexpr unsigned kSlotsALine = 4;
 
 // A live block.
-//   key    address / 8 in 44 bits, above it the low 20 bits of the birth; 0 and 1: no block
-//   value  stack index in 26 bits, size in 31, the high 7 of the birth; 0: being changed
+//   key    address / 8 in 45 bits, above it the low 19 bits of the birth; 0 and 1: no block
+//   value  stack index in 26 bits, size in 30, the high 8 of the birth; 0: being changed
 // A size of kLargeSize or more is kLargeSize + the index of an entry of `large_sizes`; one of
 // kLargeSize + kSlotSampleSize or more is that + the size of a block that was recorded as a sample,
 // in a process that counted every block before (LedgerHeader::sampling_since).
@@ -352,9 +352,9 @@ struct LedgerSlot {
   uint64_t key;
   uint64_t value;
 };
-inline constexpr unsigned kSlotAddressBits = 44;
+inline constexpr unsigned kSlotAddressBits = 45;
 inline constexpr unsigned kSlotStackBits = 26;
-inline constexpr unsigned kSlotSizeBits = 31;
+inline constexpr unsigned kSlotSizeBits = 30;
 inline constexpr uint64_t kLargeSize = uint64_t{1} << (kSlotSizeBits - 1);
 inline constexpr uint64_t kSlotSampleSize = kLargeSize / 2;
 
@@ -364,8 +364,8 @@ inline constexpr uint64_t kSlotSampleSize = kLargeSize / 2;
 // stack in 26 bits, size in 9, birth in 27, and in the highest two bits 3 and 4 of its address.
 inline constexpr unsigned kShadowGranuleBits = 5;
 inline constexpr unsigned kShadowLeafBits = 20;
-inline constexpr unsigned kShadowMiddleBits = 33;
-inline constexpr unsigned kShadowAddressBits = 47;
+inline constexpr unsigned kShadowMiddleBits = 34;
+inline constexpr unsigned kShadowAddressBits = 48;
 inline constexpr unsigned kShadowStackBits = 26;
 inline constexpr unsigned kShadowSizeBits = 9;
 inline constexpr unsigned kShadowPlaceShift = 62;

@@ -48,7 +48,7 @@ inline constexpr MappingFlag kMappingFlags[] = {
     {MAP_LOCKED, "locked"},
     {MAP_GROWSDOWN, "growsdown"},
     {MAP_SYNC, "sync"},
-    {MAP_32BIT, "32bit"},
+    {0x40, "32bit"},  // MAP_32BIT, which x86_64 alone has
     {MAP_DENYWRITE, "denywrite"},
     {MAP_EXECUTABLE, "executable"},
 };

@@ -41,10 +41,16 @@ struct BpfMachine {
   uint32_t memory[BPF_MEMWORDS];
 };
 
+#ifdef __aarch64__
+inline constexpr uint32_t kNativeArch = AUDIT_ARCH_AARCH64;
+#else
+inline constexpr uint32_t kNativeArch = AUDIT_ARCH_X86_64;
+#endif
+
 // Returns what the filter reads at an offset of seccomp_data.
 inline BpfWord data_at(uint32_t offset, const SystemCall& call) {
   if (offset == offsetof(seccomp_data, nr)) return {call.number, true};
-  if (offset == offsetof(seccomp_data, arch)) return {AUDIT_ARCH_X86_64, true};
+  if (offset == offsetof(seccomp_data, arch)) return {kNativeArch, true};
   constexpr uint32_t kFirst = offsetof(seccomp_data, args);
   if (offset < kFirst || offset >= sizeof(seccomp_data) || offset % sizeof(uint32_t) != 0) {
     return {};

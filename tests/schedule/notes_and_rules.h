@@ -35,7 +35,7 @@ bool find_fde(const Object&, uintptr_t, Fde*) { return true; }
 bool find_row(const Object&, const Fde&, uintptr_t, Row*) { return true; }
 bool find_registered_row(uintptr_t, Object*, Row*) { return false; }
 bool is_loader(const Object&) { return false; }
-Rule pack_rule(const Object& object, const Row&) { return Rule(RuleKind::kRsp, 8 * object.base); }
+Rule pack_rule(const Object& object, const Row&) { return Rule(RuleKind::kSp, 8 * object.base); }
 
 // Two threads compile the rule of one address while a third one notices that another object has
 // come to lie there.

@@ -93,5 +93,6 @@ inline void subtract_own(uint64_t& word, uint64_t value) {
 }
 inline void full_fence() { schedule::fence(); }
 inline void compiler_barrier() {}
+inline void store_barrier() {}
 
 }  // namespace mtrace

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
 
@@ -20,6 +22,11 @@ std::string taken_from_environment(const char* name) {
   return path;
 }
 
+std::vector<std::string> words_of(const char* text) {
+  std::istringstream words(text == nullptr ? "" : text);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
 std::string required(const char* name, const std::string& path) {
   if (path.empty()) throw std::runtime_error(std::string(name) + " is not set");
   return path;
@@ -27,6 +34,11 @@ std::string required(const char* name, const std::string& path) {
 
 const std::string g_source = taken_from_environment("MTRACE_SOURCE_DIR");
 const std::string g_build = taken_from_environment("MTRACE_BUILD_DIR");
+// Another processor's library and programs, and what runs them there.
+const std::string g_target = taken_from_environment("MTRACE_TARGET_DIR");
+const std::vector<std::string> g_emulator = words_of(getenv("MTRACE_EMULATOR"));
+const std::string& target_dir() { return g_target.empty() ? g_build : g_target; }
+
 // Tests compare exact numbers.
 const bool g_exact = ::setenv("MEMLOG_BYTES", "1", 1) == 0;
 
@@ -34,9 +46,12 @@ const bool g_exact = ::setenv("MEMLOG_BYTES", "1", 1) == 0;
 
 std::string source_dir() { return required("MTRACE_SOURCE_DIR", g_source); }
 std::string build_dir() { return required("MTRACE_BUILD_DIR", g_build); }
-std::string library() { return build_dir() + "/libmtrace.so"; }
+std::string library() { return required("MTRACE_BUILD_DIR", target_dir()) + "/libmtrace.so"; }
 std::string memlog_tool() { return build_dir() + "/memlog"; }
-std::string program(const std::string& name) { return build_dir() + "/tests/programs/" + name; }
+std::string program(const std::string& name) {
+  return required("MTRACE_BUILD_DIR", target_dir()) + "/tests/programs/" + name;
+}
+const std::vector<std::string>& emulator() { return g_emulator; }
 std::string golden(const std::string& name) { return source_dir() + "/tests/golden/" + name; }
 std::string shop_log() { return golden("queries/shop-4711.events"); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace mtrace::test {
 
@@ -15,6 +16,9 @@ std::string memlog_tool();                     // memlog
 std::string program(const std::string& name);  // tests/programs/NAME
 std::string golden(const std::string& name);   // tests/golden/NAME
 std::string shop_log();                        // the event log there that most tests read
+// The words of $MTRACE_EMULATOR: they run the programs that are in $MTRACE_TARGET_DIR, with the
+// library there, because they are another processor's. Empty: all are this machine's.
+const std::vector<std::string>& emulator();
 
 // A new directory under $TMPDIR, removed with all it holds.
 class TemporaryDirectory {

@@ -11,7 +11,16 @@ namespace mtrace::test {
 class ExecArguments {
  public:
   explicit ExecArguments(const Command& command) : arguments_(command.argv) {
-    for (const auto& [name, value] : command.env) variables_.push_back(name + "=" + value);
+    const bool emulated = !emulator().empty() && command.argv[0].starts_with(program(""));
+    if (emulated) arguments_.insert(arguments_.begin(), emulator().begin(), emulator().end());
+    auto place = arguments_.begin() + static_cast<ptrdiff_t>(emulated ? emulator().size() : 0);
+    for (const auto& [name, value] : command.env) {
+      if (emulated && name == "LD_PRELOAD") {  // not for the emulator itself
+        place = arguments_.insert(place, {"-E", name + "=" + value});
+      } else {
+        variables_.push_back(name + "=" + value);
+      }
+    }
     argv_ = pointers(arguments_);
     envp_ = pointers(variables_);
   }

@@ -252,6 +252,13 @@ uint64_t number_of(const char* name, uint64_t otherwise) {
   return text == nullptr ? otherwise : strtoull(text, nullptr, 10);
 }
 
+// How libunwind names its processor in the names of its functions.
+#ifdef __x86_64__
+#define LIBUNWIND_TARGET "x86_64"
+#else
+#define LIBUNWIND_TARGET "aarch64"
+#endif
+
 [[gnu::constructor]] void begin() {
   const char* path = getenv("WALKCHECK_FILE");
   if (path == nullptr || !mtrace::unwind::open_libunwind()) return;
@@ -259,9 +266,10 @@ uint64_t number_of(const char* name, uint64_t otherwise) {
                                          ? mtrace::unwind::PythonFrames::kTried
                                          : mtrace::unwind::PythonFrames::kOff);
   void* const libunwind = dlopen("libunwind.so.8", RTLD_NOW | RTLD_NOLOAD);
-  flush_libunwind =
-      reinterpret_cast<decltype(flush_libunwind)>(dlsym(libunwind, "_Ux86_64_flush_cache"));
-  void** const space = static_cast<void**>(dlsym(libunwind, "_ULx86_64_local_addr_space"));
+  flush_libunwind = reinterpret_cast<decltype(flush_libunwind)>(
+      dlsym(libunwind, "_U" LIBUNWIND_TARGET "_flush_cache"));
+  void** const space =
+      static_cast<void**>(dlsym(libunwind, "_UL" LIBUNWIND_TARGET "_local_addr_space"));
   if (flush_libunwind == nullptr || space == nullptr) return;
   local_space = *space;
   const int file = open(path, O_RDWR | O_CLOEXEC);

@@ -13,8 +13,11 @@
 
 #include <cstdint>
 
-// ThreadSanitizer sees the compiler's atomic operations and no assembly.
-#ifdef __SANITIZE_THREAD__
+#include "base/machine.h"
+
+// ThreadSanitizer sees the compiler's atomic operations and no assembly. Other processors have no
+// instruction that is whole for this thread only.
+#if defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
 #define MTRACE_OWN_IN_ASSEMBLY 0
 #elif defined(__has_feature)
 #define MTRACE_OWN_IN_ASSEMBLY !__has_feature(thread_sanitizer)
@@ -27,7 +30,7 @@ namespace mtrace {
 template <typename T>
 T load(const T& word) {
   T value;
-  __atomic_load(&word, &value, __ATOMIC_RELAXED);
+  __atomic_load(&word, &value, machine::kRelaxedLoad);
   return value;
 }
 template <typename T>
@@ -38,7 +41,7 @@ T load_acquire(const T& word) {
 }
 template <typename T>
 void store(T& word, T value) {
-  __atomic_store(&word, &value, __ATOMIC_RELAXED);
+  __atomic_store(&word, &value, machine::kRelaxedStore);
 }
 template <typename T>
 void store_release(T& word, T value) {
@@ -46,7 +49,7 @@ void store_release(T& word, T value) {
 }
 template <typename T>
 T fetch_add(T& word, T value) {
-  return __atomic_fetch_add(&word, value, __ATOMIC_RELAXED);
+  return __atomic_fetch_add(&word, value, machine::kRelaxedExchange);
 }
 // Adds with acquire and release order; returns the new value.
 template <typename T>
@@ -65,8 +68,10 @@ T exchange(T& word, T value) {
 }
 // All threads see earlier stores before a later load is done.
 inline void full_fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-// Keeps the compiler from moving memory accesses across; x86 itself keeps stores in order.
+// Keeps the compiler from moving memory accesses across: what a signal handler of this thread sees.
 inline void compiler_barrier() { asm volatile("" ::: "memory"); }
+// And other threads see the stores before it before those after it; no instruction on x86_64.
+inline void store_barrier() { __atomic_thread_fence(__ATOMIC_RELEASE); }
 
 #if MTRACE_OWN_IN_ASSEMBLY
 

@@ -14,9 +14,7 @@ asm(R"(
   .hidden mtrace_return_from_signal
   .type mtrace_return_from_signal, @function
 mtrace_return_from_signal:
-  mov $15, %rax
-  syscall
-  .size mtrace_return_from_signal, . - mtrace_return_from_signal
+)" MTRACE_RETURN_FROM_SIGNAL R"(  .size mtrace_return_from_signal, . - mtrace_return_from_signal
   .popsection
 )");
 

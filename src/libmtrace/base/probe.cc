@@ -16,7 +16,7 @@ namespace mtrace::sys {
 namespace {
 
 constexpr uintptr_t kPage = 4096;
-constexpr uintptr_t kUserEnd = uintptr_t{1} << 47;
+constexpr uintptr_t kUserEnd = uintptr_t{1} << machine::kUserBits;
 
 std::atomic<bool> vm_readv_forbidden{false};
 std::atomic<bool> filtered{false};

@@ -36,27 +36,7 @@ long clone_call(unsigned long flags, void* stack_top, int (*function)(void*), vo
   auto** stack = static_cast<void**>(stack_top) - 2;
   stack[0] = reinterpret_cast<void*>(function);
   stack[1] = argument;
-  long result;
-  register uint32_t* r10 asm("r10") = pid;
-  register long r8 asm("r8") = 0;
-  asm volatile(
-      "syscall\n\t"
-      "test %%rax, %%rax\n\t"
-      "jnz 1f\n\t"
-      "xor %%ebp, %%ebp\n\t"  // a debugger's backtrace ends here
-      "pop %%rax\n\t"
-      "pop %%rdi\n\t"
-      "call *%%rax\n\t"
-      "mov %%eax, %%edi\n\t"
-      "mov %[exit], %%eax\n\t"
-      "syscall\n\t"
-      "hlt\n"
-      "1:"
-      : "=a"(result)
-      : "a"(static_cast<long>(SYS_clone)), "D"(flags), "S"(stack), "d"(pid), "r"(r10),
-        "r"(r8), [exit] "i"(SYS_exit)
-      : "rcx", "r11", "memory");
-  return result;
+  return machine::clone_onto(stack, flags, pid);
 }
 
 constexpr int64_t kLastFile = 0xffffffff;
@@ -306,18 +286,7 @@ void kill_process(uint32_t pid) { call(SYS_kill, pid, SIGKILL); }
 void ask_to_end(uint32_t pid) { call(SYS_kill, pid, SIGTERM); }
 
 void call_on_stack(void* stack_top, void (*function)(void*), void* argument) {
-  // rbx survives the call and leads back; the frame's unwind information stays valid because
-  // the canonical frame address is kept by the frame pointer.
-  asm volatile(
-      "mov %%rsp, %%rbx\n\t"
-      "mov %[top], %%rsp\n\t"
-      "call *%[function]\n\t"
-      "mov %%rbx, %%rsp"
-      : "+D"(argument)
-      : [top] "r"(stack_top), [function] "r"(function)
-      : "rbx", "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1",
-        "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
-        "xmm13", "xmm14", "xmm15");
+  machine::call_onto(stack_top, function, argument);
 }
 
 }  // namespace mtrace::sys

@@ -1,6 +1,5 @@
 #include "base/stamp.h"
 
-#include <cpuid.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -16,18 +15,6 @@ namespace mtrace::sys {
 constinit bool internal::counts_stamps = false;
 
 namespace {
-
-// Whether there is rdtscp and a rate that never changes (Intel SDM 17.17, AMD APM 13.2).
-bool has_invariant_counter() {
-  constexpr unsigned kInvariant = 1u << 8;
-  constexpr unsigned kRdtscp = 1u << 27;
-  unsigned a = 0;
-  unsigned b = 0;
-  unsigned c = 0;
-  unsigned d = 0;
-  if (__get_cpuid(0x80000007, &a, &b, &c, &d) == 0 || (d & kInvariant) == 0) return false;
-  return __get_cpuid(0x80000001, &a, &b, &c, &d) != 0 && (d & kRdtscp) != 0;
-}
 
 // The kernel has found that the processors' counters agree, or it would use another clock.
 bool kernel_trusts_counter() {
@@ -46,7 +33,7 @@ bool may_read_counter() {
 
 void find_stamps() {
   internal::counts_stamps =
-      has_invariant_counter() && kernel_trusts_counter() && may_read_counter();
+      machine::has_invariant_counter() && kernel_trusts_counter() && may_read_counter();
 }
 
 uint64_t internal::unique_time() {

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "base/machine.h"
+
 namespace mtrace::sys {
 
 namespace internal {
@@ -20,10 +22,9 @@ void find_stamps();
 inline bool stamps_are_counted() { return internal::counts_stamps; }
 
 inline uint64_t stamp() {
-  if (!internal::counts_stamps) [[unlikely]]
+  if (!machine::kCountsFinely || !internal::counts_stamps) [[unlikely]]
     return internal::unique_time();
-  unsigned processor;
-  return __builtin_ia32_rdtscp(&processor);  // after all loads before it
+  return machine::counter();
 }
 
 }  // namespace mtrace::sys

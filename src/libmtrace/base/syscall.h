@@ -8,23 +8,13 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mtrace::sys {
+#include "base/machine.h"
 
-#if !defined(__x86_64__)
-#error "libmtrace.so is written for x86_64"
-#endif
+namespace mtrace::sys {
 
 // Makes the system call without consulting the filters.
 inline long call_unasked(long number, long a, long b, long c, long d, long e, long f) {
-  long result;
-  register long r10 asm("r10") = d;
-  register long r8 asm("r8") = e;
-  register long r9 asm("r9") = f;
-  asm volatile("syscall"
-               : "=a"(result)
-               : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-               : "rcx", "r11", "memory");
-  return result;
+  return machine::system_call(number, a, b, c, d, e, f);
 }
 
 // True: some thread may have a filter (base/filters.h) or dispatch (base/user_dispatch.h).

@@ -5,22 +5,14 @@
 
 #include <cstdint>
 
+#include "base/machine.h"
+
 namespace mtrace::sys {
 
 // Returns the answer, 0 without valgrind. Async-signal-safe.
 inline uint64_t ask_valgrind(uint64_t request) {
   const uint64_t words[6] = {request};
-  uint64_t answer = 0;
-  asm volatile(
-      "rolq $3, %%rdi\n\t"
-      "rolq $13, %%rdi\n\t"
-      "rolq $61, %%rdi\n\t"
-      "rolq $51, %%rdi\n\t"
-      "xchgq %%rbx, %%rbx"
-      : "+d"(answer)
-      : "a"(words)
-      : "cc", "memory");
-  return answer;
+  return machine::ask_valgrind(words);
 }
 
 inline bool on_valgrind() { return ask_valgrind(0x1001) != 0; }

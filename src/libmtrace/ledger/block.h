@@ -5,7 +5,7 @@
 
 namespace mtrace::ledger {
 
-inline constexpr uint64_t kMostBytes = (uint64_t{1} << 47) - 1;  // largest block: the address space
+inline constexpr uint64_t kMostBytes = (uint64_t{1} << 47) - 1;  // largest block: 128 TiB
 
 struct Block {
   uint64_t size;               // requested bytes, up to kMostBytes

@@ -93,7 +93,7 @@ void BlockHash::forget_large(const Slot& slot) {
   if (size != nullptr) store(*size, uint64_t{0});
 }
 
-// Puts a block that does not fit the packed form: one of 1 GiB or more, whose size goes to large_,
+// Puts a block that does not fit the packed form: one of 512 MiB or more, whose size goes to large_,
 // or one at an address that no common allocator returns, which counts as lost.
 bool BlockHash::put_unusual(const Place& place, const Block& block) {
   const bool usual_address = (place.address & ~(kAddressMask << 3)) == 0;

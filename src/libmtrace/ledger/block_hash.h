@@ -60,8 +60,8 @@ class BlockHash {
     }
   }
 
-  // Puts a block in. Addresses are multiples of 8 in the lower half of the address space. False: no
-  // room, and lost_blocks() has grown.
+  // Puts a block in. Addresses are multiples of 8 below 2^48. False: no room, and lost_blocks() has
+  // grown.
   [[gnu::always_inline]] bool put(const Place& place, const Block& block) {
     if (block.size >= kLarge || (place.address & ~(kAddressMask << 3)) != 0) [[unlikely]] {
       return put_unusual(place, block);
@@ -189,10 +189,10 @@ class BlockHash {
   static constexpr unsigned kUncached = 6;  // a level of 1 MiB
   static constexpr unsigned kMaxLevels = 36;
   static constexpr unsigned kFirstLinesLog2 = 8;  // 1024 slots, 16 KiB
-  static constexpr unsigned kAddressBits = 44;
+  static constexpr unsigned kAddressBits = 45;
   static constexpr uint64_t kAddressMask = (uint64_t{1} << kAddressBits) - 1;
   static constexpr unsigned kStackBits = 26;
-  static constexpr unsigned kSizeBits = 31;
+  static constexpr unsigned kSizeBits = 30;
   static constexpr unsigned kBirthLow = 64 - kAddressBits;
   static_assert(kStackBits + kSizeBits + (kPackedTickBits - kBirthLow) == 64);
   // A size field from kLarge on is kLarge + the index of the size in large_; from kSample on it is

@@ -2,7 +2,7 @@
 // describes the block that begins there. No hash, no search: shifts of the address find the word,
 // and the words of neighbouring blocks are neighbours.
 //
-//   address  | 46 .. 33 | 32 .. 20 | 19 .. 5 |  4 3  | 2 .. 0
+//   address  | 47 .. 34 | 33 .. 20 | 19 .. 5 |  4 3  | 2 .. 0
 //            | directory|  middle  |  leaf   | word  |  zero
 //
 // A leaf takes 256 KiB for 1 MiB of heap and is mapped for the first small block there. Only its

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "base/machine.h"
 #include "format/memlog.h"
 
 namespace mtrace::ledger {
@@ -13,17 +14,9 @@ constexpr unsigned kPoint = 32;  // binary places of a weight
 
 uint64_t high_product(uint64_t a, uint64_t b) { return static_cast<uint64_t>(Wide{a} * b >> 64); }
 
-// high * 2^64 / divisor, where that fits 64 bits: high < divisor. (The compiler calls its run-time
-// library for a division of 128 bits, which the host does not have.)
-uint64_t divide(uint64_t high, uint64_t divisor) {
-  uint64_t low = 0;
-  asm("divq %2" : "+a"(low), "+d"(high) : "r"(divisor) : "cc");
-  return low;
-}
-
 // 1 / p in units of 2^-32, rounded down.
 uint64_t inverse_chance(uint64_t size, uint64_t mean) {
-  return divide(uint64_t{1} << kPoint, chance(size, mean));
+  return machine::divide(uint64_t{1} << kPoint, chance(size, mean));
 }
 
 }  // namespace
@@ -37,7 +30,7 @@ uint64_t chance(uint64_t size, uint64_t mean) {
   if (length / mean >= kCertain) return UINT64_MAX;
   const int ratio = std::bit_width(length) - std::bit_width(mean) + 1;  // x is below 2^ratio
   const int doublings = ratio + kSmall > 0 ? ratio + kSmall : 0;
-  const uint64_t x = divide(length, mean << doublings);
+  const uint64_t x = machine::divide(length, mean << doublings);
   uint64_t factor = UINT64_MAX;  // x (1 - x/2 (1 - x/3 (1 - ...)))
   for (uint64_t n = 12; n > 1; --n) factor = UINT64_MAX - high_product(x / n, factor);
   uint64_t p = high_product(x, factor);

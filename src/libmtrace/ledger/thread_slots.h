@@ -108,7 +108,7 @@ class Operation {
  public:
   explicit Operation(ThreadSlot& slot) : slot_(slot) {
     add_own(slot_.busy, 1);
-    compiler_barrier();
+    store_barrier();
   }
   ~Operation() {
     compiler_barrier();

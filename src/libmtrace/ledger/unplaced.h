@@ -23,7 +23,7 @@ struct Totals {
 
 class Unplaced {
  public:
-  // `address`: in the lower half of the address space. `weight`: usable bytes and 1 block, or what
+  // `address`: below 2^48. `weight`: usable bytes and 1 block, or what
   // they stand for (ledger/sampling.h). `unmarked`: count the block even without memory for its
   // bit. False: no memory, and not counted.
   bool put(uintptr_t address, Totals weight, bool unmarked);
@@ -41,8 +41,8 @@ class Unplaced {
   static constexpr unsigned kGranule = 3;    // log2 of bytes a bit
   static constexpr unsigned kLeaf = 20;      // log2 of bytes of the address space
   static constexpr unsigned kBranches = 13;  // log2 of leaves in a Branch
-  static constexpr unsigned kRoots = 14;
-  static_assert(kLeaf + kBranches + kRoots == 47);
+  static constexpr unsigned kRoots = 15;
+  static_assert(kLeaf + kBranches + kRoots == 48);
   struct Leaf {
     uint64_t words[(size_t{1} << (kLeaf - kGranule)) / 64];
   };

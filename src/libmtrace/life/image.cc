@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/machine.h"
 #include "base/probe.h"
 #include "base/spawn.h"
 #include "base/writer.h"
@@ -40,7 +41,7 @@ bool is_own_loader(std::string_view path) {
 }
 
 Kind kind_of_program(int fd, const Elf64_Ehdr& header) {
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) {
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != machine::kElfMachine) {
     return Kind::kForeign;
   }
   const unsigned count = header.e_phnum < kMostSegments ? header.e_phnum : kMostSegments;

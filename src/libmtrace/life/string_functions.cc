@@ -7,11 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/machine.h"
+
 #define MTRACE_OWN extern "C" [[gnu::visibility("hidden")]]
 
 namespace {
 
-// From this size on (bytes) the processor's own instruction is faster.
+// From this size on (bytes) the processor has a faster way.
 constexpr size_t kLong = 128;
 
 template <typename Number>
@@ -34,16 +36,14 @@ void copy_two(unsigned char* to, const unsigned char* from, size_t size) {
   reinterpret_cast<Unaligned<Number>*>(to + second)->value = last;
 }
 
-void copy_long(unsigned char* to, const unsigned char* from, size_t size) {
-  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
-}
-
 }  // namespace
+
+using namespace mtrace;
 
 MTRACE_OWN void* memcpy(void* result, const void* source, size_t size) {
   auto* to = static_cast<unsigned char*>(result);
   const auto* from = static_cast<const unsigned char*>(source);
-  if (size >= kLong) return copy_long(to, from, size), result;
+  if (size >= kLong) return machine::copy_long(to, from, size), result;
   if (size >= sizeof(Wide)) {
     for (; size > 2 * sizeof(Wide); size -= sizeof(Wide)) {
       copy_one<Wide>(to, from);
@@ -76,10 +76,7 @@ MTRACE_OWN void* memmove(void* result, const void* source, size_t size) {
 
 MTRACE_OWN void* memset(void* result, int value, size_t size) {
   auto* to = static_cast<unsigned char*>(result);
-  if (size >= kLong) {
-    asm volatile("rep stosb" : "+D"(to), "+c"(size) : "a"(value) : "memory");
-    return result;
-  }
+  if (size >= kLong) return machine::fill_long(to, value, size), result;
   while (size-- != 0) *to++ = static_cast<unsigned char>(value);
   return result;
 }

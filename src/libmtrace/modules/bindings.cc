@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/atomic.h"
+#include "base/machine.h"
 #include "base/probe.h"
 #include "base/syscall.h"
 
@@ -137,7 +138,8 @@ bool look_through(const Search& search, const link_map& object, uintptr_t table,
       const Elf64_Rela& relocation = scratch.relocations[i];
       const auto type = static_cast<uint32_t>(relocation.r_info);
       const auto number = static_cast<uint32_t>(relocation.r_info >> 32);
-      if (number == 0 || (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT)) continue;
+      if (number == 0 || (type != machine::kSlotRelocation && type != machine::kDataRelocation))
+        continue;
       for (unsigned symbol = 0; symbol < search.count; ++symbol) {
         if (numbers[symbol] != number) continue;
         scratch.binding.symbol = symbol;

@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "base/machine.h"
+
 namespace mtrace::unwind {
 namespace {
 
@@ -140,8 +142,8 @@ void each_reference(const link_map& object,
       const Elf64_Rela& relocation = relocations[i];
       const auto type = static_cast<uint32_t>(relocation.r_info);
       const auto number = static_cast<uint32_t>(relocation.r_info >> 32);
-      const bool whole = type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT ||
-                         (type == R_X86_64_64 && relocation.r_addend == 0);
+      const bool whole = type == machine::kSlotRelocation || type == machine::kDataRelocation ||
+                         (type == machine::kWordRelocation && relocation.r_addend == 0);
       if (!whole || number == 0) continue;
       visit(reinterpret_cast<uintptr_t*>(object.l_addr + relocation.r_offset),
             tables.names + tables.symbols[number].st_name, context);

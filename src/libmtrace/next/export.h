@@ -1,9 +1,8 @@
 // Marks a function of C linkage that the library exports to the program; exports.map lists them.
 #pragma once
 
-// Some callers (old assembly, compilers of other languages) align the stack to 8 bytes only, which
-// libc's functions happen to tolerate.
-#define MTRACE_REALIGN [[gnu::force_align_arg_pointer]]
+#include "base/machine.h"
+
 // Without realignment: for a function that uses no stack itself, and for one whose arguments do not
 // fit into registers. To realign the latter, a compiler copies the return address, and
 // MTRACE_CALLER_REGISTERS() would find the copy.

@@ -1,13 +1,13 @@
 // Reads CPython's objects: memory that may be stale, and str.
 #pragma once
 
-#include <emmintrin.h>
 #include <string.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
+#include "base/machine.h"
 #include "base/probe.h"
 #include "python/layout.h"
 #include "unwind/rule.h"
@@ -101,15 +101,15 @@ inline constexpr size_t kTextBlock = 16;
 [[gnu::always_inline]] inline bool same_bytes(const char* text, const char* kept, size_t size) {
   if (reinterpret_cast<uintptr_t>(text) % kTextBlock != 0) return memcmp(text, kept, size) == 0;
   const auto equal = [&](size_t at) {
-    return _mm_cmpeq_epi8(*reinterpret_cast<const __m128i*>(text + at),
-                          _mm_loadu_si128(reinterpret_cast<const __m128i*>(kept + at)));
+    return *reinterpret_cast<const machine::Bytes*>(text + at) ==
+           *reinterpret_cast<const machine::UnalignedBytes*>(kept + at);
   };
   if (size == 0) return true;
   const size_t last = (size - 1) / kTextBlock * kTextBlock;
-  __m128i same = _mm_set1_epi8(-1);
+  machine::Bytes same = ~machine::Bytes{};
   for (size_t at = 0; at != last; at += kTextBlock) same &= equal(at);
   const unsigned beyond = ~1u << (size - 1) % kTextBlock;
-  return (_mm_movemask_epi8(same) & (_mm_movemask_epi8(equal(last)) | beyond)) == 0xffff;
+  return (machine::bits_of(same) & (machine::bits_of(equal(last)) | beyond)) == 0xffff;
 }
 
 // Whether the text equals the kept one: `bytes` of UTF-8 (at a multiple of 8), of `length`

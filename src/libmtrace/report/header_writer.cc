@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/machine.h"
 #include "base/valgrind.h"
 #include "events/ring.h"
 #include "format/escape.h"
@@ -151,7 +152,7 @@ void write_tail(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   write_modules(out, modules);
   meta(out, format::kKeyHost).escaped(host.node, strlen(host.node), " ");
   if (host.boot_id[0] != '\0') out.text(" boot-id=").text(host.boot_id);
-  out.text(" arch=x86_64\n");
+  out.text(" arch=").text(machine::kName).text("\n");
   const ledger::ThreadTotals totals = ledger.threads.totals();
   const bool every = ledger.sampling.mean == 0;  // otherwise the hooks have not seen all calls
   if (every) write_calls(out, totals);

@@ -63,7 +63,7 @@ size_t bytes_of(const Savepoint& savepoint) { return size_t{savepoint.capacity} 
 
 void drop(Savepoint& savepoint) {
   savepoint.used = false;
-  compiler_barrier();
+  store_barrier();
   ++savepoint.generation;
   if (savepoint.held != nullptr) sys::unmap_memory(savepoint.held, bytes_of(savepoint));
   savepoint.held = nullptr;
@@ -81,12 +81,12 @@ bool take(Savepoint& savepoint) {
   // The child of a fork that comes between finds a savepoint that is not in use.
   const bool was_used = savepoint.used;
   savepoint.used = false;
-  compiler_barrier();
+  store_barrier();
   Totals* const old = savepoint.held;
   const size_t old_bytes = bytes_of(savepoint);
   savepoint.held = held;
   savepoint.capacity = capacity;
-  compiler_barrier();
+  store_barrier();
   savepoint.used = was_used;
   if (old != nullptr) sys::unmap_memory(old, old_bytes);
   return true;
@@ -113,7 +113,7 @@ Savepoint* make(const char* name) {
     savepoint.named = name != nullptr;
     savepoint.label[0] = '\0';
     if (name != nullptr) strncpy(savepoint.label, name, kMostSavepointName);
-    compiler_barrier();
+    store_barrier();
     savepoint.used = true;
     return &savepoint;
   }

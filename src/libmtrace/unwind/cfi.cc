@@ -25,7 +25,7 @@ class Interpreter {
     row->origin = fde.own.begin;
     row->signal_frame = fde.signal_frame;
     row->cfa_by_expression = false;
-    row->cfa_register = kRsp;
+    row->cfa_register = kSp;
     row->cfa_offset = 0;
     memset(row->rules, 0, sizeof row->rules);
   }
@@ -66,7 +66,7 @@ class Interpreter {
     return true;
   }
   bool set_cfa(uint64_t reg, int64_t offset) {
-    if (reg >= kReturn) return false;
+    if (reg >= kCfaRegisters) return false;
     row_->cfa_by_expression = false;
     row_->cfa_register = static_cast<uint8_t>(reg);
     row_->cfa_offset = offset;
@@ -213,6 +213,10 @@ bool Interpreter::run(const Program& program) {
         reg = in.uleb();
         good = set_expression(reg, SavedBy::kValExpression, &in);
         break;
+      case 0x2c:  // AARCH64_negate_ra_state_with_pc
+      case 0x2d:  // AARCH64_negate_ra_state: a signature is taken off wherever an address is read
+        good = kReturn != kPc;
+        break;
       case 0x2e:  // GNU_args_size: for landing pads only
         in.uleb();
         break;
@@ -232,7 +236,7 @@ bool Interpreter::run(const Program& program) {
 }  // namespace
 
 bool find_row(const Object& object, const Fde& fde, uintptr_t pc, Row* row) {
-  // The return address has a column of its own on x86_64; a Row has no other place for it.
+  // A Row has no other place for the return address.
   if (fde.return_column != kReturn) return false;
   return Interpreter(object, fde, pc, row).run();
 }

@@ -5,11 +5,9 @@
 #include <cstdint>
 
 #include "unwind/eh_frame.h"
+#include "unwind/registers.h"
 
 namespace mtrace::unwind {
-
-// DWARF register numbers, System V ABI for x86_64, figure 3.36.
-inline constexpr unsigned kRbx = 3, kRbp = 6, kRsp = 7, kReturn = 16, kRegisters = 17;
 
 enum class SavedBy : uint8_t {
   kUnspecified = 0,  // no rule: the value is unchanged

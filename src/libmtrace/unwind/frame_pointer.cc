@@ -5,13 +5,13 @@
 #include "base/probe.h"
 #include "modules/executable.h"
 #include "modules/object.h"
+#include "unwind/call_instruction.h"
 #include "unwind/rule_cache.h"
 
 namespace mtrace::unwind {
 namespace {
 
 constexpr uintptr_t kMostFrame = uintptr_t{1} << 20;  // bytes
-constexpr uintptr_t kLongestCall = 7;                 // bytes
 constexpr uintptr_t kKnownCalls = 256;                // a power of two
 
 // Return addresses in objects that follow a call, by their low bits. After dlclose one may be
@@ -41,29 +41,6 @@ bool is_plausible_return(uintptr_t address) {
 
 }  // namespace
 
-// AMD64 Architecture Programmer's Manual, volume 3, CALL (Near): E8 with a displacement of four
-// bytes, or FF /2 with ModRM, perhaps SIB, and a displacement of none, one or four bytes.
-bool ends_with_call(const unsigned char* code) {
-  const unsigned char* const end = code + kLongestCall;
-  if (end[-5] == 0xe8) return true;
-  for (unsigned length = 2; length <= kLongestCall; ++length) {
-    const unsigned char* const at = end - length;
-    if (at[0] != 0xff || (at[1] >> 3 & 7) != 2) continue;
-    const unsigned mod = at[1] >> 6;
-    const unsigned rm = at[1] & 7;
-    if (mod == 3) {
-      if (length == 2) return true;
-      continue;
-    }
-    const bool has_sib = rm == 4;
-    if (has_sib && length < 3) continue;
-    const bool no_base = mod == 0 && (has_sib ? (at[2] & 7) == 5 : rm == 5);
-    const unsigned displacement = mod == 1 ? 1 : mod == 2 || no_base ? 4 : 0;
-    if (length == 2u + (has_sib ? 1 : 0) + displacement) return true;
-  }
-  return false;
-}
-
 bool guess_caller(StackMemory* memory, const Registers& from, Registers* caller) {
   const uintptr_t fp = from.fp;
   if (fp % sizeof fp != 0 || fp < from.sp || fp - from.sp > kMostFrame) return false;
@@ -71,6 +48,7 @@ bool guess_caller(StackMemory* memory, const Registers& from, Registers* caller)
       !memory->read_above(from.sp, fp + sizeof fp, &caller->pc)) {
     return false;
   }
+  caller->pc = machine::code_address(caller->pc);
   caller->sp = fp + 2 * sizeof fp;
   note_executable(from.pc - 1);
   return is_plausible_return(caller->pc);

@@ -22,7 +22,4 @@ namespace mtrace::unwind {
 // Async-signal-safe; never faults. `memory`: has moved to from.sp.
 bool guess_caller(StackMemory* memory, const Registers& from, Registers* caller);
 
-// Whether the seven bytes at `code` end with a call instruction.
-bool ends_with_call(const unsigned char* code);
-
 }  // namespace mtrace::unwind

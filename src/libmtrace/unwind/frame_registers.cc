@@ -1,5 +1,6 @@
 #include "unwind/frame_registers.h"
 
+#include "base/machine.h"
 #include "unwind/expression.h"
 
 namespace mtrace::unwind {
@@ -17,7 +18,7 @@ Step step_by_row(const Bounds& bounds, const Row& row, FrameRegisters* machine,
   }
   FrameRegisters caller = *machine;
   // The stack pointer of the caller is the CFA unless a rule says otherwise.
-  caller.set(kRsp, cfa);
+  caller.set(kSp, cfa);
   for (unsigned reg = 0; reg < kRegisters; ++reg) {
     const RegisterRule& rule = row.rules[reg];
     const auto value = static_cast<uintptr_t>(intptr_t{rule.value});
@@ -49,13 +50,20 @@ Step step_by_row(const Bounds& bounds, const Row& row, FrameRegisters* machine,
     if (good) {
       caller.set(reg, result);
     } else {
-      caller.known &= ~(uint32_t{1} << reg);
+      caller.known &= ~(uint64_t{1} << reg);
     }
   }
-  // Without a rule the return address would be the pc itself: no way on.
+  // Without a rule the return address would be the pc itself: no way on. Or it is still in its
+  // register, where it has one.
   const SavedBy how = row.rules[kReturn].how;
-  if (how == SavedBy::kUnspecified || how == SavedBy::kSameValue) return Step::kLost;
-  if (!caller.has(kReturn) || !caller.has(kRsp)) return Step::kLost;
+  if (kReturn == kPc && (how == SavedBy::kUnspecified || how == SavedBy::kSameValue)) {
+    return Step::kLost;
+  }
+  if (!caller.has(kReturn) || !caller.has(kSp)) return Step::kLost;
+  if constexpr (kReturn != kPc) {
+    caller.set(kPc, machine::code_address(caller.registers[kReturn]));
+    caller.known &= ~(uint64_t{1} << kReturn);  // the caller has made a call
+  }
   *machine = caller;
   return Step::kCaller;
 }

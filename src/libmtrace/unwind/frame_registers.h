@@ -10,13 +10,13 @@
 namespace mtrace::unwind {
 
 struct FrameRegisters {
-  uintptr_t registers[kRegisters];  // by DWARF number; kReturn is the pc
-  uint32_t known;                   // bit i: registers[i] is valid
+  uintptr_t registers[kRegisters];  // by DWARF number; kPc is the pc
+  uint64_t known;                   // bit i: registers[i] is valid
 
   bool has(unsigned reg) const { return reg < kRegisters && (known >> reg & 1) != 0; }
   void set(unsigned reg, uintptr_t value) {
     registers[reg] = value;
-    known |= uint32_t{1} << reg;
+    known |= uint64_t{1} << reg;
   }
 };
 

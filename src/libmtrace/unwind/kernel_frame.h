@@ -1,14 +1,9 @@
 // Where the kernel saves an interrupted thread's registers, from the stack pointer at the first
-// instruction of the signal trampoline: struct ucontext begins there, its uc_mcontext 40 bytes on.
-// Part of the kernel's ABI (arch/x86/include/uapi/asm/sigcontext.h).
+// instruction of the signal trampoline: kSignalFp, kSignalSp, kSignalPc. Part of the kernel's ABI.
 #pragma once
 
-#include <cstdint>
-
-namespace mtrace::unwind {
-
-inline constexpr int64_t kSignalRbp = 120;
-inline constexpr int64_t kSignalRsp = 160;
-inline constexpr int64_t kSignalRip = 168;
-
-}  // namespace mtrace::unwind
+#ifdef __x86_64__
+#include "unwind/x86_64/kernel_frame.h"
+#else
+#include "unwind/aarch64/kernel_frame.h"
+#endif

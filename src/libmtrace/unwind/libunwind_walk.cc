@@ -35,6 +35,19 @@ bool find(void* library, const char* name, Function* function) {
   return *function != nullptr;
 }
 
+#ifdef UNW_TARGET_AARCH64
+// Instructions in libunwind's header, not a function.
+[[gnu::always_inline]] inline int get_context(unw_context_t* context) {
+  return unw_tdep_getcontext(context);
+}
+bool find_context(void*) { return true; }
+#else
+inline int get_context(unw_context_t* context) { return functions.get_context(context); }
+bool find_context(void* library) {
+  return find(library, MTRACE_TEXT(unw_tdep_getcontext), &functions.get_context);
+}
+#endif
+
 Walk walk_from(const Registers& from, unw_cursor_t* cursor, WalkState state) {
   unw_word_t pc = 0;
   unw_word_t sp = 0;
@@ -66,7 +79,7 @@ Walk walk_from(const Registers& from, unw_cursor_t* cursor, WalkState state) {
 bool open_libunwind() {
   void* library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return false;
-  return find(library, MTRACE_TEXT(unw_tdep_getcontext), &functions.get_context) &&
+  return find_context(library) &&
          find(library, MTRACE_TEXT(unw_init_local), &functions.init_local) &&
          find(library, MTRACE_TEXT(unw_step), &functions.step) &&
          find(library, MTRACE_TEXT(unw_get_reg), &functions.get_reg) &&
@@ -81,7 +94,7 @@ bool open_libunwind() {
   unw_context_t context;
   unw_cursor_t cursor;
   Walk walk = state.result(End::kLost);
-  if (functions.get_context(&context) == 0 && functions.init_local(&cursor, &context) == 0) {
+  if (get_context(&context) == 0 && functions.init_local(&cursor, &context) == 0) {
     walk = walk_from(from, &cursor, state);
     // Enters the modules into the list, as walk() does when it compiles a rule.
     Object scratch;

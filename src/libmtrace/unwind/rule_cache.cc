@@ -9,6 +9,7 @@
 #include "python/runtime.h"
 #include "unwind/cfi.h"
 #include "unwind/compile.h"
+#include "unwind/kernel_frame.h"
 #include "unwind/registered_frames.h"
 #include "unwind/slow_walk.h"
 
@@ -36,7 +37,8 @@ void forget_at(uintptr_t place, uintptr_t start, uintptr_t end) {
 Rule rule_without_object(uintptr_t pc, Object* scratch) {
   Row row;
   met_code_without_object(pc);
-  return find_registered_row(pc, scratch, &row) ? pack_rule(*scratch, row) : Rule(RuleKind::kLost);
+  if (find_registered_row(pc, scratch, &row)) return pack_rule(*scratch, row);
+  return Rule(is_signal_return(pc + 1) ? RuleKind::kSignal : RuleKind::kLost);
 }
 
 // Whether the frame is one of Python's evaluation loop.
@@ -51,7 +53,7 @@ bool is_python(const Object& object, uintptr_t address) {
 // Not inlined into the walk: the interpreter's states need 1.5 KiB of stack.
 [[gnu::noinline]] Rule compile_rule(uintptr_t key) {
   const Rule lost(RuleKind::kLost);
-  if (key == 0 || key > kKeyEnd - 1) return lost;
+  if (key == 0 || key > kKeyEnd - 1 || !Rule::is_key(key)) return lost;
   const uint32_t epoch = unload_epoch();
   Object scratch;
   const Object* object = loaded_object(key - 1, &scratch);
@@ -60,18 +62,23 @@ bool is_python(const Object& object, uintptr_t address) {
   Row row;
   Rule rule = lost;
   if (!find_fde(*object, key - 1, &fde)) {
-    if (is_loader(*object)) rule = Rule(RuleKind::kBottom);
+    if (is_signal_return(key)) {
+      rule = Rule(RuleKind::kSignal);
+    } else if (is_loader(*object)) {
+      rule = Rule(RuleKind::kBottom);
+    }
   } else if (find_row(*object, fde, key - 1, &row)) {
-    rule = pack_rule(*object, row);
+    const bool by_code = row.signal_frame && is_signal_return(key);
+    rule = by_code ? Rule(RuleKind::kSignal) : pack_rule(*object, row);
     if (is_own(key - 1) || is_python(*object, key - 1)) rule = rule.marked();
   }
-  uint64_t& place = internal::rule_table[static_cast<uint16_t>(key)];
+  uint64_t& place = internal::rule_table[Rule::place_of(key)];
   uint64_t word = rule.tagged(key).bits();
   // An object may have been unloaded, and the cache emptied, since this rule was read from it.
   // (Registering an object ends an epoch, too, when it lies over one whose end was not seen.)
   // Either this thread sees the new epoch, or the one that empties the cache sees the rule: a plain
   // store might become visible only after both have looked.
-  g_touched.set(static_cast<uint16_t>(key) / kPart);
+  g_touched.set(Rule::place_of(key) / kPart);
   exchange(place, word);
   if (unload_epoch() != epoch) compare_exchange(place, word, uint64_t{0});
   return rule;
@@ -81,9 +88,11 @@ void forget_rules(uintptr_t start, uintptr_t end) {
   // Comes after the objects are marked dead: a thread that reads a rule from one that still seems
   // alive has an older epoch.
   add_fetch_ordered(internal::unload_epoch, 1u);
-  const uintptr_t parts = std::min((end - start) / kPart + 2, kParts);
+  const uintptr_t first = start >> Rule::kPlaceShift;
+  const uintptr_t last = end >> Rule::kPlaceShift;
+  const uintptr_t parts = std::min((last - first) / kPart + 2, kParts);
   for (uintptr_t i = 0; i < parts; ++i) {
-    const uintptr_t part = (start / kPart + i) % kParts;
+    const uintptr_t part = (first / kPart + i) % kParts;
     if (!g_touched.has(part)) continue;
     for (uintptr_t place = part * kPart; place < (part + 1) * kPart; ++place) {
       forget_at(place, start, end);

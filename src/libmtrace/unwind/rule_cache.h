@@ -16,9 +16,8 @@ namespace internal {
 
 // The place's rule, to be checked with holds_for(key).
 inline Rule cached_rule(uintptr_t key) {
-  const auto place = static_cast<uint16_t>(key);
   static_assert(kCacheBits == 16);
-  return Rule(load(internal::rule_table[place]));
+  return Rule(load(internal::rule_table[Rule::place_of(key)]));
 }
 
 // Compiles the rule for `key`, and caches it if a loaded object holds the code. kLost: no usable

@@ -2,6 +2,7 @@
 
 #include "modules/jit_names.h"
 #include "python/frames.h"
+#include "unwind/capture.h"
 #include "unwind/frame_pointer.h"
 #include "unwind/frame_registers.h"
 #include "unwind/kernel_frame.h"
@@ -14,6 +15,8 @@ namespace {
 
 // Frames of this library between full_walk and the hooked function's caller.
 constexpr unsigned kMaxOwnFrames = 32;
+
+uintptr_t address_of(const uintptr_t* word) { return reinterpret_cast<uintptr_t>(word); }
 
 uintptr_t offset_by(uintptr_t address, int64_t offset) {
   return address + static_cast<uintptr_t>(offset);
@@ -31,10 +34,10 @@ bool step_by_rule(Rule rule, WalkState* state, StackMemory* memory, uintptr_t* n
   uintptr_t cfa;
   uintptr_t caller_fp = state->fp;
   switch (rule.kind()) {
-    case RuleKind::kRsp:
+    case RuleKind::kSp:
       cfa = state->sp + rule.offset();
       break;
-    case RuleKind::kRbp:
+    case RuleKind::kFp:
       cfa = state->fp + rule.offset();
       break;
     case RuleKind::kDrap:
@@ -45,9 +48,9 @@ bool step_by_rule(Rule rule, WalkState* state, StackMemory* memory, uintptr_t* n
     case RuleKind::kSignal: {
       const uintptr_t sp = state->sp;
       uintptr_t pc;
-      if (!memory->read(offset_by(sp, kSignalRbp), &state->fp) ||
-          !memory->read(offset_by(sp, kSignalRsp), &state->sp) ||
-          !memory->read(offset_by(sp, kSignalRip), &pc)) {
+      if (!memory->read(offset_by(sp, kSignalFp), &state->fp) ||
+          !memory->read(offset_by(sp, kSignalSp), &state->sp) ||
+          !memory->read(offset_by(sp, kSignalPc), &pc)) {
         return false;
       }
       // A jump to address 0 is not the end of the stack, but its frame is unknown.
@@ -58,9 +61,11 @@ bool step_by_rule(Rule rule, WalkState* state, StackMemory* memory, uintptr_t* n
       return false;
   }
   // A CFA below sp is a switch to another stack (or damage: then the depth ends the walk).
-  if (cfa % sizeof(uintptr_t) != 0 || !memory->read(cfa - 8, next_key)) return false;
-  if (rule.slot() != Rule::kSameRbp && !memory->read(cfa - rule.slot() * 8, &caller_fp))
+  const auto* const above = reinterpret_cast<const uintptr_t*>(cfa);
+  if (cfa % sizeof(uintptr_t) != 0 || !memory->read(address_of(rule.return_slot(above)), next_key))
     return false;
+  if (rule.saves_fp() && !memory->read(address_of(rule.fp_slot(above)), &caller_fp)) return false;
+  *next_key = machine::code_address(*next_key);
   state->sp = cfa;
   state->fp = caller_fp;
   return true;
@@ -76,24 +81,24 @@ bool step_by_guess(WalkState* state, StackMemory* memory, uintptr_t* next_key) {
   return true;
 }
 
-// Guesses the caller for the interpreter: all registers but pc, sp and rbp become unknown.
+// Guesses the caller for the interpreter: all registers but pc, sp and fp become unknown.
 Step step_by_guess(FrameRegisters* machine, StackMemory* memory) {
   const uintptr_t* const at = machine->registers;
   Registers caller;
-  if (!machine->has(kRbp) || !guess_caller(memory, {at[kReturn], at[kRsp], at[kRbp]}, &caller)) {
+  if (!machine->has(kFp) || !guess_caller(memory, {at[kPc], at[kSp], at[kFp]}, &caller)) {
     return Step::kLost;
   }
   machine->known = 0;
-  machine->set(kReturn, caller.pc);
-  machine->set(kRsp, caller.sp);
-  machine->set(kRbp, caller.fp);
+  machine->set(kPc, caller.pc);
+  machine->set(kSp, caller.sp);
+  machine->set(kFp, caller.fp);
   return Step::kGuess;
 }
 
 // One step of the interpreter. `*exact`: the pc is where a signal interrupted, not a return
 // address; updated for the caller.
 Step step_by_interpreter(FrameRegisters* machine, bool* exact, StackMemory* memory) {
-  const uintptr_t pc = machine->registers[kReturn] - (*exact ? 0 : 1);
+  const uintptr_t pc = machine->registers[kPc] - (*exact ? 0 : 1);
   Object scratch;
   const Object* object = loaded_object(pc, &scratch);
   Fde fde;
@@ -105,35 +110,20 @@ Step step_by_interpreter(FrameRegisters* machine, bool* exact, StackMemory* memo
                              : find_fde(*object, pc, &fde) && find_row(*object, fde, pc, &row);
   if (described) {
     const Bounds& bounds = object == nullptr ? scratch.bounds : object->bounds;
-    step = step_by_row(bounds, row, machine, memory);
+    step = row.signal_frame && is_signal_return(pc + 1) ? step_by_kernel_frame(machine, memory)
+                                                        : step_by_row(bounds, row, machine, memory);
     *exact = row.signal_frame;
+  } else if (is_signal_return(pc + 1)) {
+    step = step_by_kernel_frame(machine, memory);
+    *exact = true;
   } else if (object != nullptr && is_loader(*object)) {
     return Step::kBottom;
   } else {
     step = step_by_guess(machine, memory);
     *exact = false;
   }
-  if (step == Step::kCaller || step == Step::kGuess) memory->moved_to(machine->registers[kRsp]);
+  if (step == Step::kCaller || step == Step::kGuess) memory->moved_to(machine->registers[kSp]);
   return step;
-}
-
-// Captures the registers that a function preserves, rsp and the pc.
-[[gnu::always_inline]] inline void capture(FrameRegisters* machine) {
-  uintptr_t* const to = machine->registers;
-  asm volatile(
-      "movq %%rbx, 24(%0)\n\t"
-      "movq %%rbp, 48(%0)\n\t"
-      "movq %%rsp, 56(%0)\n\t"
-      "movq %%r12, 96(%0)\n\t"
-      "movq %%r13, 104(%0)\n\t"
-      "movq %%r14, 112(%0)\n\t"
-      "movq %%r15, 120(%0)\n\t"
-      "leaq 0f(%%rip), %%rax\n"
-      "0:\tmovq %%rax, 128(%0)"
-      :
-      : "r"(to)
-      : "rax", "memory");
-  machine->known = 1u << kRbx | 1u << kRbp | 1u << kRsp | 0xfu << 12 | 1u << kReturn;
 }
 
 // Unwinds this library's own frames. False: `from` is not among the callers.
@@ -141,7 +131,7 @@ bool unwind_to(const Registers& from, FrameRegisters* machine, StackMemory* memo
   bool exact = true;
   for (unsigned i = 0; i < kMaxOwnFrames; ++i) {
     if (step_by_interpreter(machine, &exact, memory) != Step::kCaller) return false;
-    if (machine->registers[kReturn] == from.pc && machine->registers[kRsp] == from.sp) return true;
+    if (machine->registers[kPc] == from.pc && machine->registers[kSp] == from.sp) return true;
   }
   return false;
 }
@@ -156,7 +146,7 @@ bool unwind_to(const Registers& from, FrameRegisters* machine, StackMemory* memo
     if (rule.is_marked()) {
       rule = rule.without_mark();
       if (!own)
-        enter_python(&state, (rule.from_rbp() ? state.fp : state.sp) + rule.offset(), interrupted);
+        enter_python(&state, (rule.from_fp() ? state.fp : state.sp) + rule.offset(), interrupted);
     }
     interrupted |= rule.kind() == RuleKind::kSignal;
     if (rule.kind() == RuleKind::kBottom) return state.result(End::kBottom);
@@ -177,26 +167,26 @@ bool unwind_to(const Registers& from, FrameRegisters* machine, StackMemory* memo
 [[gnu::noinline]] Walk full_walk(const Registers& from, uintptr_t* frames, unsigned depth) {
   FrameRegisters machine = {};
   capture(&machine);
-  StackMemory memory(trusted_stack(), machine.registers[kRsp]);
+  StackMemory memory(trusted_stack(), machine.registers[kSp]);
   if (!unwind_to(from, &machine, &memory)) machine.known = 0;
   // After unwinding these are equal; otherwise no other registers are known.
-  machine.set(kReturn, from.pc);
-  machine.set(kRsp, from.sp);
-  machine.set(kRbp, from.fp);
+  machine.set(kPc, from.pc);
+  machine.set(kSp, from.sp);
+  machine.set(kFp, from.fp);
   WalkState state = {0, from.sp, from.fp, 0, frames, 0, depth, 0};
   state.enter(from.pc);
   bool interrupted = false;
   for (bool exact = false;;) {
-    state.sp = machine.registers[kRsp];
+    state.sp = machine.registers[kSp];
     const Step step = step_by_interpreter(&machine, &exact, &memory);
     const bool own = state.leave_own();
     if (step == Step::kCaller && !own && rule_for(state.key).is_marked()) {
-      enter_python(&state, machine.registers[kRsp], interrupted);
+      enter_python(&state, machine.registers[kSp], interrupted);
     }
     interrupted |= exact;
     if (step == Step::kBottom) return state.result(End::kBottom);
     if (step == Step::kLost) return state.result(End::kLost);
-    const uintptr_t pc = machine.registers[kReturn];
+    const uintptr_t pc = machine.registers[kPc];
     if (pc == 0 && !exact) return state.result(End::kBottom);
     if (pc == 0 || pc >= kKeyEnd - 1) return state.result(End::kLost);
     if (state.count == depth) return state.result(End::kDepth);

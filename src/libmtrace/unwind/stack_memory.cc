@@ -29,8 +29,7 @@ std::atomic<uintptr_t> main_control_block{0};
 constexpr uintptr_t kMaxOther = 64 * 1024;
 
 uintptr_t upper_end(uintptr_t sp) {
-  uintptr_t control_block;
-  asm("movq %%fs:0x10, %0" : "=r"(control_block));
+  const uintptr_t control_block = machine::thread_control_block();
   uintptr_t main = main_control_block.load(std::memory_order_relaxed);
   if (main == 0 && sys::thread_id() == sys::process_id()) {
     main = control_block;

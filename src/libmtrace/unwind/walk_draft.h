@@ -4,7 +4,8 @@
 // the CFA from rbp, by rbp. So a walk is fixed by the pc that it begins at and by words of the
 // stack, at their distances from the stack pointer: each return address, and each saved rbp that
 // such a rule uses, as a distance, too. Where the stack pointer is does not matter. Code without
-// frame pointers keeps anything in rbp; a saved rbp that no rule uses is therefore left out.
+// frame pointers keeps anything in rbp (x29 on aarch64); a saved rbp that no rule uses is therefore
+// left out.
 #pragma once
 
 #include <cstdint>
@@ -47,9 +48,9 @@ class StackWord {
   [[gnu::always_inline]] uintptr_t value() const {
     return bits() & ((uint64_t{1} << kValueBits) - 1);
   }
-  // 0: the word still holds the same value; the same distance from `sp`.
+  // 0: the word still holds the same return address; the same distance from `sp`.
   [[gnu::always_inline]] uintptr_t difference(const uintptr_t* sp) const {
-    return value() ^ sp[distance()];
+    return value() ^ machine::code_address(sp[distance()]);
   }
   uintptr_t difference_from(const uintptr_t* sp) const {
     return (value() + reinterpret_cast<uintptr_t>(sp)) ^ sp[distance()];
@@ -82,14 +83,13 @@ class WalkDraft {
         most_python_(most_python),
         epoch_(unload_epoch()) {}
 
-  // A step to the frame whose stack pointer is `cfa`. It rested on the return address `caller`
-  // below that, and on rbp if `by_rbp`. If `saved`, `word` in `slot` is rbp from here on.
-  void step(bool by_rbp, uintptr_t cfa, uintptr_t caller, bool saved, const uintptr_t* slot,
-            uintptr_t word) {
+  // A step that rested on the return address `caller` in `returns`, and on rbp if `by_rbp`. If
+  // `saved`, `word` in `slot` is rbp from here on.
+  void step(bool by_rbp, const uintptr_t* returns, uintptr_t caller, bool saved,
+            const uintptr_t* slot, uintptr_t word) {
     if (by_rbp) use_rbp();
-    if (fit(cfa - sizeof caller, caller)) {
-      words_[count_++] = StackWord(distance_of(cfa - sizeof caller), caller);
-    }
+    const auto place = reinterpret_cast<uintptr_t>(returns);
+    if (fit(place, caller)) words_[count_++] = StackWord(distance_of(place), caller);
     if (!saved) return;
     rbp_ = Rbp::kSaved;
     slot_ = reinterpret_cast<uintptr_t>(slot);

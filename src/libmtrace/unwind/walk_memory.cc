@@ -116,7 +116,7 @@ bool WalkMemory::make_area(intptr_t& word, unsigned depth) {
     }
     if (__builtin_sub_overflow(room, distance, &room)) break;
     word += distance;
-    hash = add_to_hash(hash, *word);
+    hash = add_to_hash(hash, machine::code_address(*word));
   }
   return hash;
 }

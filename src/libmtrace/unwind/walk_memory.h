@@ -208,7 +208,8 @@ class WalkMemory {
     }
     if ((shape & kUsesRbp) != 0) [[unlikely]]
       difference |= rbp_difference(record, word, at);
-    const uintptr_t beyond = sp[static_cast<intptr_t>(shape >> kBeyondShift) - 1];
+    const uintptr_t beyond =
+        machine::code_address(sp[static_cast<intptr_t>(shape >> kBeyondShift) - 1]);
     known = {record.stack, record.counters};
     compiler_barrier();
     return difference == 0 && beyond - 1 < kKeyEnd - 1 && load(record.state) == state;
@@ -295,7 +296,7 @@ class WalkMemory {
         if (__builtin_sub_overflow(room, distance, &room)) [[unlikely]]
           return hash;
         word += distance;
-        hash = add_to_hash(hash, *word);
+        hash = add_to_hash(hash, machine::code_address(*word));
         entry = load(told_by(hash));
       } while (entry != 0);
       return hash;

@@ -17,27 +17,20 @@ bool by_libunwind = false;
 // Not where system calls are dispatched: libunwind makes its own.
 bool is_by_libunwind() { return by_libunwind && !sys::is_dispatched(); }
 
-// `yes` if bit 32 of the rule (from_rbp) is set. Written out, because compilers make a branch of
-// it, and one that is mispredicted costs more than a frame.
-inline uintptr_t choose_by_base(Rule rule, uintptr_t yes, uintptr_t no) {
-  asm("btq $32, %1\n\tcmovcq %2, %0" : "+r"(no) : "r"(rule.bits()), "r"(yes) : "cc");
-  return no;
-}
-
 // Whether the words that a walk depends on are collected: not (Unnoted), or in a draft (Noted).
 struct Unnoted {
-  void step(Rule, uintptr_t, uintptr_t, bool, const uintptr_t*, uintptr_t) const {}
+  void step(Rule, const uintptr_t*, uintptr_t, bool, const uintptr_t*, uintptr_t) const {}
   WalkDraft* python(Rule) const { return nullptr; }
   Walk ended(Walk walk) const { return walk; }
 };
 struct Noted {
   WalkDraft& draft;
-  void step(Rule rule, uintptr_t cfa, uintptr_t caller, bool saved, const uintptr_t* slot,
-            uintptr_t word) const {
-    draft.step(rule.from_rbp(), cfa, caller, saved, slot, word);
+  void step(Rule rule, const uintptr_t* returns, uintptr_t caller, bool saved,
+            const uintptr_t* slot, uintptr_t word) const {
+    draft.step(rule.from_fp(), returns, caller, saved, slot, word);
   }
   WalkDraft* python(Rule rule) const {
-    if (rule.from_rbp()) draft.leave_out();
+    if (rule.from_fp()) draft.leave_out();
     return &draft;
   }
   Walk ended(Walk walk) const {
@@ -55,7 +48,7 @@ inline bool enter_marked(Notes notes, Rule& rule, WalkState& state) {
   rule = rule.without_mark();
   if (state.leave_own()) return true;
   WalkState entered = state;  // so that the loop's own stays in registers
-  add_python_frames(entered, (rule.from_rbp() ? state.fp : state.sp) + rule.offset(),
+  add_python_frames(entered, (rule.from_fp() ? state.fp : state.sp) + rule.offset(),
                     PythonAccess::kDirect, notes.python(rule));
   state = entered;
   return true;
@@ -73,22 +66,22 @@ template <typename Notes>
   if (!covers(trusted, state.sp)) [[unlikely]]
     rule = Rule();
   while (rule.is_plain() || enter_marked(notes, rule, state)) [[likely]] {
-      const uintptr_t cfa =
-          choose_by_base(rule, state.fp + rule.offset(), state.sp + rule.offset());
+      const uintptr_t cfa = rule.cfa(state.fp, state.sp);
       const auto* const above = reinterpret_cast<const uintptr_t*>(cfa);
       // Both words lie between sp and the trusted end: as the distance from sp in words, because a
-      // damaged rbp may make the CFA wrap around. Rotated, a distance that is not whole words is
-      // too large.
+      // damaged frame pointer may make the CFA wrap around. Rotated, a distance that is not whole
+      // words is too large.
       const uintptr_t words = std::rotr(cfa - state.sp, 3);
       if (words > (trusted.high - state.sp) / sizeof(uintptr_t)) [[unlikely]]
         break;
-      if (words < rule.slot()) [[unlikely]]
+      if (words < rule.reach()) [[unlikely]]
         break;
-      const uintptr_t caller = above[-1];
-      const uintptr_t* const slot = above - Rule::kMaxSlot + rule.slot_up();
+      const uintptr_t* const returns = rule.return_slot(above);
+      const uintptr_t caller = machine::code_address(*returns);
+      const uintptr_t* const slot = rule.fp_slot(above);
       const uintptr_t word = *slot;
-      const bool saved = rule.slot_up() != Rule::kMaxSlot - Rule::kSameRbp;
-      notes.step(rule, cfa, caller, saved, slot, word);
+      const bool saved = rule.saves_fp();
+      notes.step(rule, returns, caller, saved, slot, word);
       if (state.count == depth) {
         const bool more = caller - 1 < kKeyEnd - 1;
         const End end = more ? End::kDepth : caller == 0 ? End::kBottom : End::kLost;

@@ -5,40 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "unwind/caller.h"
+
 namespace mtrace::unwind {
-
-// Where a walk begins: the state of the hooked function's caller just after the call returned.
-struct Registers {
-  uintptr_t pc;  // return address
-  uintptr_t sp;  // stack pointer after the return: the hook's canonical frame address
-  uintptr_t fp;  // rbp in the caller
-};
-
-// Registers of the caller of the function this is expanded in. That function must be compiled
-// with a frame pointer.
-#define MTRACE_CALLER_REGISTERS() (::mtrace::unwind::Registers(MTRACE_CALLER()))
-
-// Registers in one word, which goes from function to function in a register: the frame of the
-// function that MTRACE_CALLER() is expanded in. Valid while that function runs.
-struct Caller {
-  const uintptr_t* frame;
-
-  operator Registers() const {
-    return {frame[1], reinterpret_cast<uintptr_t>(frame + 2), frame[0]};
-  }
-};
-#define MTRACE_CALLER() \
-  (::mtrace::unwind::Caller{static_cast<const uintptr_t*>(__builtin_frame_address(0))})
-
-// MTRACE_CALLER() for a function that a hook calls in its last line, by a jump. A compiler that
-// does not optimise makes it a call: then this reads the hook's frame.
-#ifdef __OPTIMIZE__
-#define MTRACE_CALLER_OF_HOOK() MTRACE_CALLER()
-#else
-#define MTRACE_CALLER_OF_HOOK() \
-  (::mtrace::unwind::Caller{    \
-      reinterpret_cast<uintptr_t*>(*static_cast<uintptr_t*>(__builtin_frame_address(0)))})
-#endif
 
 enum class End : uint8_t {
   kBottom,  // the outermost function (its return address is undefined or zero)

@@ -24,10 +24,10 @@ TEST(BlockHash, KeepsExtremeValues) {
   const Block blocks[] = {{0, 1, 0},
                           {0, kLastStack, kMostPackedTicks},
                           {kMostBytes, kLastStack, kMostPackedTicks},
-                          {(1u << 30) - 1, 0xffff, 1},
-                          {1u << 30, 0xffff, 1u << 20},
+                          {(1u << 29) - 1, 0xffff, 1},
+                          {1u << 29, 0xffff, 1u << 20},
                           {1, 0x10000, (1u << 20) - 1}};
-  const uintptr_t addresses[] = {0x7ffffffffff8, 0x10, 0x7fffffffffe8, 0x18, 0x555555554000, 0x20};
+  const uintptr_t addresses[] = {0xfffffffffff8, 0x10, 0x7fffffffffe8, 0x18, 0x555555554000, 0x20};
   for (size_t i = 0; i < std::size(blocks); ++i) ASSERT_TRUE(table->put(addresses[i], blocks[i]));
   for (size_t i = 0; i < std::size(blocks); ++i) {
     Block taken;
@@ -60,11 +60,11 @@ TEST(BlockHash, LargeBlocksAreReallocatedAndTheirPlacesUsedAgain) {
 TEST(BlockHash, AddressesThatNoAllocatorHandsOutAreCountedAsLost) {
   auto table = make_table();
   EXPECT_FALSE(table->put(0x1004, {1, 1, 0}));
-  EXPECT_FALSE(table->put(uintptr_t{1} << 47, {1, 1, 0}));
+  EXPECT_FALSE(table->put(uintptr_t{1} << 48, {1, 1, 0}));
   EXPECT_EQ(table->lost_blocks(), 2u);
   Block block;
   EXPECT_FALSE(table->take(0x1004, &block));
-  EXPECT_FALSE(table->take(uintptr_t{1} << 47, &block));
+  EXPECT_FALSE(table->take(uintptr_t{1} << 48, &block));
 }
 
 TEST(BlockHash, AddressesOfOneLineStillFind) {

@@ -99,7 +99,7 @@ TEST_P(BlockTables, SameAnswersAsAMap) {
 TEST_P(BlockTables, KeepsExtremeValues) {
   auto table = make_table();
   constexpr uint32_t kLastStack = (1u << 26) - 1;
-  for (const uintptr_t address : {0x7ffffffffff8ul, 0x10ul, 0x38ul, 0x555555554000ul}) {
+  for (const uintptr_t address : {0xfffffffffff8ul, 0x10ul, 0x38ul, 0x555555554000ul}) {
     for (const uint64_t size : {uint64_t{0}, uint64_t{511}, uint64_t{512}, kMostBytes}) {
       for (const uint32_t stack : {1u, kLastStack}) {
         for (const uint32_t birth : {0u, 1u, kMostPackedTicks}) {
@@ -126,12 +126,12 @@ TEST_P(BlockTables, KeepsExtremeValues) {
 TEST_P(BlockTables, AddressesThatNoAllocatorHandsOutAreCountedAsLost) {
   auto table = make_table();
   EXPECT_FALSE(table->put(0x1004, {1, 1, 0}));
-  EXPECT_FALSE(table->put(uintptr_t{1} << 47, {1, 1, 0}));
+  EXPECT_FALSE(table->put(uintptr_t{1} << 48, {1, 1, 0}));
   EXPECT_FALSE(table->put(~uintptr_t{7}, {1, 1, 0}));
   EXPECT_EQ(table->lost_blocks(), 3u);
   Block block;
   EXPECT_FALSE(table->take(0x1004, &block));
-  EXPECT_FALSE(table->take(uintptr_t{1} << 47, &block));
+  EXPECT_FALSE(table->take(uintptr_t{1} << 48, &block));
   EXPECT_FALSE(table->reserve(~uintptr_t{7}, &block).known);
 }
 

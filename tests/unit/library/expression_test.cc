@@ -19,8 +19,8 @@ struct Evaluated {
 class Expression : public testing::Test {
  protected:
   Expression() {
-    machine_.set(kRsp, reinterpret_cast<uintptr_t>(words_));
-    machine_.set(kRbp, 1000);
+    machine_.set(kSp, reinterpret_cast<uintptr_t>(words_));
+    machine_.set(kFp, 1000);
     machine_.set(kReturn, 0x40001b);
   }
   Evaluated run(const Ops& ops, const uintptr_t* initial = nullptr) {

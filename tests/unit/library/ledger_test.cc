@@ -77,7 +77,7 @@ TEST_F(LedgerTest, NothingIsKnownAfterGoingOnUnseen) {
 TEST_F(LedgerTest, OnlyUnplacedBlocksAreTaken) {
   Unplaced& unplaced = ledger_->unplaced;
   constexpr uintptr_t kLow = 0x1008;
-  constexpr uintptr_t kHigh = 0x7ffffffffff8;
+  constexpr uintptr_t kHigh = 0xfffffffffff8;
   EXPECT_FALSE(unplaced.may_hold(kLow));
   EXPECT_FALSE(unplaced.take(kLow, {8, 1}));
   for (const uintptr_t address : {kLow, kHigh}) unplaced.put(address, {24, 1}, false);

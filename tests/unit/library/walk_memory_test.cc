@@ -144,11 +144,11 @@ TEST(WalkMemory, EachWalkIsKnownWhateverIsAskedForOthers) {
       size_t place = 1;
       for (const uintptr_t address : walks[number]) {
         stack[place] = address;
-        draft.step(false, sp + (place + 1) * sizeof sp, address, false, nullptr, 0);
+        draft.step(false, &stack[place], address, false, nullptr, 0);
         place += 1 + address % 4;
       }
       const bool cut = walks[number].back() >= kFirst + kBottoms;
-      if (cut) draft.step(false, sp + (place + 1) * sizeof sp, stack[place], false, nullptr, 0);
+      if (cut) draft.step(false, &stack[place], stack[place], false, nullptr, 0);
       draft.ended(cut ? End::kDepth : End::kBottom);
       WalkMemory::Known found;
       if (memory->find(from, found)) {

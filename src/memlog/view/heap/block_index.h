@@ -55,7 +55,7 @@ class BlockIndex {
   friend class PointerBatch;
   static constexpr unsigned kGranuleBits = 11;
   static constexpr unsigned kPartBits = 30;
-  static constexpr unsigned kAddressBits = 47;
+  static constexpr unsigned kAddressBits = 48;
   static constexpr size_t kMostInGranule = (size_t{1} << kGranuleBits) / 8 + 1;
   static constexpr size_t kGranules = size_t{1} << (kPartBits - kGranuleBits);
   static constexpr uint32_t kSettled = uint32_t{1} << 31;

@@ -17,17 +17,11 @@
 #include <string>
 #include <vector>
 
+#include "chains.h"
 #include "pages.h"
-#include "taken_walk.h"
 #include "unwind/stack_memory.h"
 
-using LeafFunction = void (*)(void*);
-
 extern "C" {
-int chain_gcc_nofp(LeafFunction, void*);
-int chain_gcc_fp(LeafFunction, void*);
-int chain_clang_nofp(LeafFunction, void*);
-int chain_clang_fp(LeafFunction, void*);
 void frame_by_rbx(LeafFunction, void*);
 void frame_by_expression(LeafFunction, void*);
 void frame_register_rule(LeafFunction, void*);
@@ -46,160 +40,8 @@ extern const char frame_by_rbx_return[], frame_by_expression_return[], frame_reg
 namespace mtrace::unwind {
 namespace {
 
-constexpr unsigned kChainFrames = 9;
-
-using ChainFunction = int (*)(LeafFunction, void*);
-constexpr ChainFunction kWalkedChains[] = {chain_gcc_nofp, chain_gcc_fp, chain_clang_nofp,
-                                           chain_clang_fp};
-
 uintptr_t look_up(const char* return_label) {
   return reinterpret_cast<uintptr_t>(return_label) - 1;
-}
-
-void expect_chain(const TakenWalk& taken) {
-  EXPECT_EQ(taken.difference, "");
-  EXPECT_EQ(taken.walk.end, End::kBottom);
-  ASSERT_GT(taken.frames.size(), kChainFrames);
-  // call_leaf; the recursion: three returns into recurse itself, one into its first caller.
-  EXPECT_NE(taken.frames[0], taken.frames[1]);
-  EXPECT_EQ(taken.frames[2], taken.frames[3]);
-  EXPECT_EQ(taken.frames[3], taken.frames[4]);
-  EXPECT_NE(taken.frames[4], taken.frames[5]);
-}
-
-void expect_all_chains() {
-  for (const ChainFunction chain : kWalkedChains) {
-    TakenWalk taken;
-    chain(take_leaf, &taken);
-    expect_chain(taken);
-  }
-}
-
-// Runs `body` in a thread with these attributes.
-void in_thread(pthread_attr_t* attributes, std::function<void()> body) {
-  pthread_t thread;
-  auto start = [](void* argument) -> void* {
-    (*static_cast<std::function<void()>*>(argument))();
-    return nullptr;
-  };
-  ASSERT_EQ(pthread_create(&thread, attributes, start, &body), 0);
-  ASSERT_EQ(pthread_join(thread, nullptr), 0);
-}
-
-// Memory between two pages that cannot be touched.
-class Guarded {
- public:
-  explicit Guarded(size_t size) : size_(size) {
-    memory_ = static_cast<char*>(
-        mmap(nullptr, size + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    mprotect(memory_ + kPage, size, PROT_READ | PROT_WRITE);
-  }
-  ~Guarded() { munmap(memory_, size_ + 2 * kPage); }
-  Guarded(const Guarded&) = delete;
-  Guarded& operator=(const Guarded&) = delete;
-  char* start() const { return memory_ + kPage; }
-  char* end() const { return start() + size_; }
-  size_t size() const { return size_; }
-
- private:
-  size_t size_;
-  char* memory_;
-};
-
-TEST(Walker, FollowsCompiledChains) { expect_all_chains(); }
-
-TEST(Walker, FollowsChainsInThreads) { in_thread(nullptr, expect_all_chains); }
-
-TEST(Walker, FollowsChainsOnASmallThreadStack) {
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  // The least that a thread may have, and what the reference unwinder and the test need above it.
-  ASSERT_EQ(pthread_attr_setstacksize(&attributes, PTHREAD_STACK_MIN + 64 * 1024), 0);
-  in_thread(&attributes, expect_all_chains);
-  pthread_attr_destroy(&attributes);
-}
-
-TEST(Walker, FollowsChainsOnASuppliedThreadStack) {
-  const Guarded stack(256 * 1024);
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  ASSERT_EQ(pthread_attr_setstack(&attributes, stack.start(), stack.size()), 0);
-  in_thread(&attributes, expect_all_chains);
-  pthread_attr_destroy(&attributes);
-}
-
-struct Ask {
-  unsigned depth;
-  TakenWalk taken;
-};
-
-void take_to_depth(void* argument) {
-  auto* ask = static_cast<Ask*>(argument);
-  ask->taken = take_walk(MTRACE_CALLER_REGISTERS(), ask->depth);
-}
-
-// A walk that comes to the very end of the stack (the loader's, under a constructor) says nothing
-// of the rest: what had to be looked at anew for each walk took a system call for each.
-TEST(Walker, TheEndOfTheStackIsNoOtherStack) {
-  constexpr size_t kRegion = 64 * 1024;
-  constexpr size_t kSize = 10 * kRegion;
-  char* memory = static_cast<char*>(
-      mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  // The end and what is below it lie in one region.
-  const size_t offset = kRegion - reinterpret_cast<uintptr_t>(memory) % kRegion;
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  ASSERT_EQ(pthread_attr_setstack(&attributes, memory, offset + 8 * kRegion + kRegion - 4096), 0);
-  in_thread(&attributes, [] {
-    uintptr_t end;
-    asm("movq %%fs:0x10, %0" : "=r"(end));
-    const auto sp = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-    ASSERT_EQ(sp >> 16, end >> 16);
-    unwind::trust_stack(end);
-    EXPECT_TRUE(unwind::covers(unwind::trust_stack(sp), sp));
-  });
-  pthread_attr_destroy(&attributes);
-  munmap(memory, kSize);
-}
-
-// The child's only thread has the process's id, but not its stack.
-TEST(Walker, FollowsChainsInAForkChildOfAThread) {
-  int status = -1;
-  in_thread(nullptr, [&] {
-    const pid_t child = fork();
-    if (child == 0) {
-      TakenWalk taken;
-      chain_gcc_nofp(take_leaf, &taken);
-      _exit(taken.difference.empty() && taken.walk.end == End::kBottom ? 0 : 1);
-    }
-    waitpid(child, &status, 0);
-  });
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
-}
-
-TEST(Walker, EndsAtTheDepthAsked) {
-  TakenWalk whole;
-  chain_gcc_nofp(take_leaf, &whole);
-  const auto all = static_cast<unsigned>(whole.frames.size());
-  for (const unsigned depth : {1u, 2u, 9u, all - 1, all, all + 1, 128u}) {
-    Ask ask{depth, {}};
-    chain_gcc_nofp(take_to_depth, &ask);
-    EXPECT_EQ(ask.taken.difference, "");
-    EXPECT_EQ(ask.taken.walk.count, std::min(depth, all));
-    // Of a walk that is as long as the stack nothing was cut off.
-    EXPECT_EQ(ask.taken.walk.end, depth < all ? End::kDepth : End::kBottom) << depth;
-  }
-}
-
-TEST(Walker, EqualFramesHaveEqualHashes) {
-  // One call site for all: the frames of the test itself are part of the walks.
-  std::vector<TakenWalk> taken;
-  for (const ChainFunction chain : {chain_gcc_nofp, chain_gcc_nofp, chain_gcc_fp}) {
-    chain(take_leaf, &taken.emplace_back());
-  }
-  EXPECT_EQ(taken[0].walk.hash, taken[1].walk.hash);
-  EXPECT_NE(taken[0].walk.hash, taken[2].walk.hash);
 }
 
 TEST(Walker, FollowsHandWrittenFrames) {

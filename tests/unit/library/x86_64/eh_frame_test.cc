@@ -138,7 +138,7 @@ Rule rule_at(const Object& object, uintptr_t pc) {
 void expect_rule(const Rule& rule, RuleKind kind, uint64_t offset, uint64_t slot) {
   EXPECT_EQ(rule.kind(), kind);
   EXPECT_EQ(rule.offset(), offset);
-  EXPECT_EQ(rule.slot(), slot);
+  EXPECT_EQ(rule.reach(), slot);
 }
 
 // push rbp; mov rbp, rsp; ...; pop rbp
@@ -156,16 +156,16 @@ const std::vector<Bytes> kPrograms = {kFramePointer, kLarge, kRealigned, kOuterm
 void expect_programs(const Section& section) {
   const Object& object = section.object;
   const uint64_t same = Rule::kSameRbp;
-  expect_rule(rule_at(object, section.code(0)), RuleKind::kRsp, 8, same);
-  expect_rule(rule_at(object, section.code(0) + 1), RuleKind::kRsp, 16, 2);
-  expect_rule(rule_at(object, section.code(0) + 3), RuleKind::kRsp, 16, 2);
-  expect_rule(rule_at(object, section.code(0) + 4), RuleKind::kRbp, 16, 2);
-  expect_rule(rule_at(object, section.code(0) + 0x33), RuleKind::kRbp, 16, 2);
-  expect_rule(rule_at(object, section.code(0) + 0x34), RuleKind::kRsp, 8, same);
-  expect_rule(rule_at(object, section.code(1) + 6), RuleKind::kRsp, 8, same);
-  expect_rule(rule_at(object, section.code(1) + 7), RuleKind::kRsp, 1008, same);
-  expect_rule(rule_at(object, section.code(1) + 15), RuleKind::kRsp, 8, same);
-  expect_rule(rule_at(object, section.code(1) + 16), RuleKind::kRsp, 1008, same);
+  expect_rule(rule_at(object, section.code(0)), RuleKind::kSp, 8, same);
+  expect_rule(rule_at(object, section.code(0) + 1), RuleKind::kSp, 16, 2);
+  expect_rule(rule_at(object, section.code(0) + 3), RuleKind::kSp, 16, 2);
+  expect_rule(rule_at(object, section.code(0) + 4), RuleKind::kFp, 16, 2);
+  expect_rule(rule_at(object, section.code(0) + 0x33), RuleKind::kFp, 16, 2);
+  expect_rule(rule_at(object, section.code(0) + 0x34), RuleKind::kSp, 8, same);
+  expect_rule(rule_at(object, section.code(1) + 6), RuleKind::kSp, 8, same);
+  expect_rule(rule_at(object, section.code(1) + 7), RuleKind::kSp, 1008, same);
+  expect_rule(rule_at(object, section.code(1) + 15), RuleKind::kSp, 8, same);
+  expect_rule(rule_at(object, section.code(1) + 16), RuleKind::kSp, 1008, same);
   expect_rule(rule_at(object, section.code(2) + 16), RuleKind::kDrap, 8, same);
   EXPECT_EQ(rule_at(object, section.code(3)).kind(), RuleKind::kBottom);
   EXPECT_EQ(rule_at(object, section.code(4) + 4).kind(), RuleKind::kSpecial);
@@ -238,8 +238,8 @@ TEST(EhFrame, LargeOffsetsGoToTheInterpreter) {
       {0x86, 1},                    // where the return address is
   };
   const Section section(augmented_cie("zR", {kRelative}), kRelative, true, large);
-  const RuleKind kinds[] = {RuleKind::kSpecial, RuleKind::kRsp, RuleKind::kSpecial,
-                            RuleKind::kSpecial, RuleKind::kRsp, RuleKind::kSpecial};
+  const RuleKind kinds[] = {RuleKind::kSpecial, RuleKind::kSp, RuleKind::kSpecial,
+                            RuleKind::kSpecial, RuleKind::kSp, RuleKind::kSpecial};
   for (size_t i = 0; i < large.size(); ++i) {
     EXPECT_EQ(rule_at(section.object, section.code(i)).kind(), kinds[i]) << i;
   }

@@ -47,9 +47,9 @@ bool saved_at(const Object& object, const Row& row, unsigned saved, unsigned reg
 bool is_kernel_frame(const Object& object, const Row& row) {
   Simple cfa;
   return row.cfa_by_expression && read_simple(object, place_of(row, row.cfa_offset), &cfa) &&
-         cfa.deref && cfa.reg == kRsp && cfa.offset == kSignalRsp &&
-         saved_at(object, row, kRbp, kRsp, kSignalRbp) &&
-         saved_at(object, row, kReturn, kRsp, kSignalRip);
+         cfa.deref && cfa.reg == kSp && cfa.offset == kSignalSp &&
+         saved_at(object, row, kFp, kSp, kSignalFp) &&
+         saved_at(object, row, kReturn, kSp, kSignalPc);
 }
 
 bool is_plain_offset(uint64_t offset) {
@@ -58,9 +58,9 @@ bool is_plain_offset(uint64_t offset) {
 
 Rule pack_realigned(const Object& object, const Row& row) {
   Simple cfa;
-  if (read_simple(object, place_of(row, row.cfa_offset), &cfa) && cfa.deref && cfa.reg == kRbp &&
+  if (read_simple(object, place_of(row, row.cfa_offset), &cfa) && cfa.deref && cfa.reg == kFp &&
       cfa.offset < 0 && is_plain_offset(static_cast<uint64_t>(-cfa.offset)) &&
-      saved_at(object, row, kRbp, kRbp, 0)) {
+      saved_at(object, row, kFp, kFp, 0)) {
     return Rule(RuleKind::kDrap, static_cast<uint64_t>(-cfa.offset));
   }
   return Rule(RuleKind::kSpecial);
@@ -71,8 +71,8 @@ Rule pack_realigned(const Object& object, const Row& row) {
 Rule pack_rule(const Object& object, const Row& row) {
   const Rule special(RuleKind::kSpecial);
   const RegisterRule& ra = row.rules[kReturn];
-  const RegisterRule& rbp = row.rules[kRbp];
-  const RegisterRule& rsp = row.rules[kRsp];
+  const RegisterRule& rbp = row.rules[kFp];
+  const RegisterRule& rsp = row.rules[kSp];
   if (ra.how == SavedBy::kUndefined) return Rule(RuleKind::kBottom);
   if (row.signal_frame) {
     return is_kernel_frame(object, row) ? Rule(RuleKind::kSignal) : special;
@@ -82,7 +82,7 @@ Rule pack_rule(const Object& object, const Row& row) {
                           (rsp.how == SavedBy::kValOffset && rsp.value == 0);
   if (!return_below_cfa || !rsp_is_cfa) return special;
   if (row.cfa_by_expression) return pack_realigned(object, row);
-  if (row.cfa_register != kRsp && row.cfa_register != kRbp) return special;
+  if (row.cfa_register != kSp && row.cfa_register != kFp) return special;
   if (row.cfa_offset < 0 || !is_plain_offset(static_cast<uint64_t>(row.cfa_offset))) return special;
   uint64_t slot = Rule::kSameRbp;
   if (rbp.how == SavedBy::kOffset) {
@@ -93,7 +93,7 @@ Rule pack_rule(const Object& object, const Row& row) {
              rbp.how != SavedBy::kUndefined) {
     return special;
   }
-  return Rule(row.cfa_register == kRsp ? RuleKind::kRsp : RuleKind::kRbp,
+  return Rule(row.cfa_register == kSp ? RuleKind::kSp : RuleKind::kFp,
               static_cast<uint64_t>(row.cfa_offset), slot);
 }
 

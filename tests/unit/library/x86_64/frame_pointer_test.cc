@@ -15,6 +15,7 @@
 #include "modules/executable.h"
 #include "modules/object.h"
 #include "pages.h"
+#include "unwind/call_instruction.h"
 #include "unwind/registered_frames.h"
 
 namespace mtrace::unwind {

@@ -1,0 +1,10 @@
+// Numbers of registers in call-frame information: kFp and kSp, the frame and stack pointers;
+// kReturn, the column of the return address; kPc, where FrameRegisters has the pc; kRegisters, how
+// many are followed; kCfaRegisters, below which one may be the base of a CFA.
+#pragma once
+
+#ifdef __x86_64__
+#include "unwind/x86_64/registers.h"
+#else
+#include "unwind/aarch64/registers.h"
+#endif

@@ -1,0 +1,9 @@
+// System V ABI for x86_64, figure 3.36.
+#pragma once
+
+namespace mtrace::unwind {
+
+inline constexpr unsigned kRbx = 3, kFp = 6, kSp = 7, kReturn = 16, kPc = kReturn;
+inline constexpr unsigned kRegisters = 17, kCfaRegisters = 16;
+
+}  // namespace mtrace::unwind
