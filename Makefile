@@ -18,6 +18,7 @@
 #   make bench      measure the cost of tracing; make performance: for doc/performance.md, too
 #   make install    PREFIX=/usr/local, DESTDIR=; make uninstall takes it away again
 #   make deb        a Debian package: build/mtrace_VERSION_ARCHITECTURE.deb;  make deb-test
+#   make reproducible  builds twice, elsewhere and otherwise, and compares byte for byte
 #   make coverage   which lines of memlog and of the library's units the tests reach: HTML
 #   make compile_commands.json   for editors and clang tools
 #   make SANITIZE=address,undefined check-tool   memlog and its unit tests with sanitizers
@@ -59,8 +60,9 @@ BINDIR ?= $(PREFIX)/bin
 WARN     := -Wall -Wextra $(if $(WERROR),-Werror)
 OPT      ?= -O2 -g $(if $(findstring clang,$(CXX)),-gdwarf-4)
 CPPFLAGS += -Isrc -Iinclude -D_GNU_SOURCE -DMTRACE_VERSION='"$(VERSION)"'
-# COVERAGE=1: set by make coverage.
-COMMON   := -std=c++20 $(OPT) $(WARN) -MMD -MP $(if $(COVERAGE),--coverage -fprofile-update=atomic)
+# COVERAGE=1: set by make coverage. Otherwise no file names the directory in which it was built.
+COMMON   := -std=c++20 $(OPT) $(WARN) -MMD -MP \
+            $(if $(COVERAGE),--coverage -fprofile-update=atomic,'-ffile-prefix-map=$(CURDIR)=.')
 
 # The library: no exceptions, no RTTI, no guards for statics, no canary (it may run before the
 # thread control block is complete), TLS that never allocates, frame pointers so that a hook finds
@@ -206,6 +208,7 @@ $(REPLAY): src/replay/memlog_replay.cc src/format/replay.h Makefile | $(BUILD)/.
 include deps.mk
 include install.mk
 include deb.mk
+include dist.mk
 include tests/tests.mk
 
 SOURCES = $(shell git ls-files 'src/*.cc' 'src/*.h' 'tests/*.cc' 'tests/*.h' 'include/*.h')

@@ -40,11 +40,12 @@ deb: all
 	$(Q)printf 'Source: mtrace\n\nPackage: mtrace\nArchitecture: any\n' >$(DEB_DIR)/debian/control
 	$(Q)cd $(DEB_DIR) && dpkg-shlibdeps -Tsubstvars $(foreach b,$(DEB_BINARIES),'$(abspath $(b))')
 	$(Q)depends=$$(sed -n 's/^shlibs:Depends=//p' $(DEB_DIR)/substvars) && [ -n "$$depends" ] && \
-	    size=$$(du -sk --apparent-size $(DEB_ROOT)/usr | cut -f1) && \
+	    size=$$(find $(DEB_ROOT)/usr -type f -printf '%s\n' | awk '{ n += $$1 } END { print int((n + 1023) / 1024) }') && \
 	    sed -e "s|@VERSION@|$(VERSION)|; s|@ARCHITECTURE@|$(DEB_ARCHITECTURE)|; s|@SIZE@|$$size|" \
 	        -e "s|@DEPENDS@|$$depends|" doc/deb/control.in >$(DEB_ROOT)/DEBIAN/control
 	$(Q)chmod -R u=rwX,go=rX $(DEB_ROOT)
-	$(Q)cd $(DEB_ROOT) && find usr -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums
+	$(Q)cd $(DEB_ROOT) && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums
+	$(Q)find $(DEB_ROOT) -exec touch --no-dereference --date=@$(SOURCE_DATE_EPOCH) {} +
 	$(Q)dpkg-deb --root-owner-group --build $(DEB_ROOT) $(DEB) >/dev/null
 	$(call say,DEB,$(DEB))
 

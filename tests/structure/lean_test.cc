@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 #include <set>
 #include <sstream>
 #include <string>
@@ -433,6 +435,21 @@ TEST(LeanTest, HooksFindTheirCallersFrame) {
 
 TEST(LeanTest, NoIndirectFunctions) {
   EXPECT_EQ(readelf("--relocs").find("IRELATIV"), std::string::npos);
+}
+
+// Two builds in different places are equal: `make reproducible` compares them whole.
+TEST(LeanTest, NamesNoDirectoryOfItsBuild) {
+  const std::string place = source_dir() + "/";
+  for (const char* name :
+       {"libmtrace.so", "memlog", "mtrace/memlog-http.so", "mtrace/memlog-replay"}) {
+    const std::string file = read_file(build_dir() + "/" + name);
+    EXPECT_NE(file.find("src/"), std::string::npos) << name;
+    for (size_t at = 0; (at = file.find(place, at)) != std::string::npos; ++at) {
+      // Not the end of another path, such as ./src/ where the sources are in /src.
+      EXPECT_TRUE(std::isalnum(file[at - 1]) || std::strchr("./_-", file[at - 1]) != nullptr)
+          << name << ": " << file.substr(at, 100).c_str();
+    }
+  }
 }
 
 // Only what Debian 12's glibc has, found by version, so that a newer builder is noticed.
