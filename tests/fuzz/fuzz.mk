@@ -31,7 +31,8 @@ FUZZ_SRC_elf     := $(addprefix src/memlog/model/symbols/,demangle.cc dwarf_inde
                     src/memlog/model/profile/model.cc src/memlog/util/text.cc
 FUZZ_SRC_options := $(addprefix src/libmtrace/life/,environment.cc installation.cc \
                       option_names.cc options.cc \
-                      relatives.cc) src/libmtrace/report/host.cc $(FUZZ_KERNEL)
+                      relatives.cc) \
+                    $(addprefix src/libmtrace/modules/,libc.cc linkage.cc object.cc) src/libmtrace/report/host.cc $(FUZZ_KERNEL)
 FUZZ_ALL_decode  := util model/symbols model/profile
 FUZZ_ALL_ledger  := util model/profile model/ledger
 FUZZ_ALL_events  := util model/profile model/events model/recording

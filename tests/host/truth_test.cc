@@ -85,6 +85,26 @@ TEST_F(TruthTest, StrippedCxx) {
 
 TEST_F(TruthTest, Threads) { expect_truth(program("truth_threads"), program("truth_threads"), 3); }
 
+// What glibc lacks before 2.35, and what before 2.34 is in libraries that not every program loads:
+// a copy of the library looks for it by other names, which no libc has.
+TEST_F(TruthTest, WithoutWhatOlderLibcsLack) {
+  std::string bytes = read_file(library());
+  for (const std::string name : {"_dl_find_object", "dlopen", "dlsym", "dlerror", "dladdr1",
+                                 "pthread_getspecific", "__libc_single_threaded"}) {
+    const size_t at = bytes.find('\0' + name + '\0');
+    ASSERT_NE(at, std::string::npos) << name;
+    bytes[at + name.size()] = '?';
+  }
+  write_file(temp() + "/libmtrace.so", bytes);
+  const std::map<std::string, std::string> env = {{"LD_PRELOAD", temp() + "/libmtrace.so"}};
+  for (const std::string name : {"truth_c.gcc.O2.nopie.nofp", "truth_c.clang.O2.pie.nofp"}) {
+    expect_truth(program(name), program(name), 4, env);
+  }
+  for (const std::string name : {"truth_cxx.gcc.O2.pie.nofp", "truth_threads"}) {
+    expect_truth(program(name), program(name), 3, env);
+  }
+}
+
 // Threads that resize and free each other's blocks while reports are asked for on all sides. The
 // sum of all reports is what is left, whatever moment each was taken at.
 TEST_F(TruthTest, ChurnUnderReports) {

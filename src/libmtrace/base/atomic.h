@@ -9,8 +9,6 @@
 #include MTRACE_ATOMICS
 #else
 
-#include <sys/single_threaded.h>
-
 #include <cstdint>
 
 #include "base/machine.h"
@@ -73,6 +71,11 @@ inline void compiler_barrier() { asm volatile("" ::: "memory"); }
 // And other threads see the stores before it before those after it; no instruction on x86_64.
 inline void store_barrier() { __atomic_thread_fence(__ATOMIC_RELEASE); }
 
+// glibc's __libc_single_threaded, which pthread_create clears before the second thread begins.
+// Before glibc 2.32, and before modules/libc.h has found it, a byte that is 0.
+extern const char* g_single_threaded;
+inline bool single_threaded() { return *g_single_threaded != 0; }
+
 #if MTRACE_OWN_IN_ASSEMBLY
 
 // compare_exchange() without the bus lock: for words that only one thread writes, so that only a
@@ -86,9 +89,9 @@ inline bool exchange_own(uint64_t& word, uint64_t& expected, uint64_t desired) {
   return done;
 }
 // compare_exchange(), but without the bus lock where the process has a single thread, so that only
-// a signal handler can come between. pthread_create ends that before the second thread begins.
+// a signal handler can come between.
 inline bool claim_exchange(uint64_t& word, uint64_t& expected, uint64_t desired) {
-  if (!__libc_single_threaded) return compare_exchange(word, expected, desired);
+  if (!single_threaded()) return compare_exchange(word, expected, desired);
   return exchange_own(word, expected, desired);
 }
 // Adds 1 in one instruction, so that no signal handler on this thread comes between; for words that

@@ -11,11 +11,20 @@
 
 #include <cstring>
 
+#include "base/atomic.h"
 #include "base/clock.h"
+#include "base/hot.h"
 #include "base/spawn.h"
 #include "base/syscall.h"
 
-namespace mtrace::sys {
+namespace mtrace {
+
+namespace {
+constexpr char kSeveral = 0;
+}
+MTRACE_HOT constinit const char* g_single_threaded = &kSeveral;
+
+namespace sys {
 
 uint32_t process_id() { return static_cast<uint32_t>(call(SYS_getpid)); }
 uint32_t thread_id() { return static_cast<uint32_t>(call(SYS_gettid)); }
@@ -171,4 +180,5 @@ uint64_t* map_wiped_on_fork() {
   return static_cast<uint64_t*>(page);
 }
 
-}  // namespace mtrace::sys
+}  // namespace sys
+}  // namespace mtrace

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -201,7 +200,7 @@ bool work_on_fresh_stack(Work& work) {
 }
 
 bool work_elsewhere(void* stack_top, Work& work) {
-  if (t_own_files || __libc_single_threaded || on_valgrind()) return false;
+  if (t_own_files || single_threaded() || on_valgrind()) return false;
   const uint64_t mask = block_signals();
   t_own_files = true;
   const auto work_once = [&] {

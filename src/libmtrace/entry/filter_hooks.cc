@@ -1,10 +1,8 @@
 // Hooks of what restricts system calls: filters (seccomp(2)), which then hold for the library's
 // calls, too, and syscall user dispatch. Also a fork by syscall(2), which runs no atfork handler.
-#include <dlfcn.h>
 #include <errno.h>
 #include <linux/sched.h>
 #include <sys/prctl.h>
-#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 
 #include <cstdarg>
@@ -19,6 +17,7 @@
 #include "life/fork.h"
 #include "life/lifecycle.h"
 #include "life/triggers.h"
+#include "modules/object.h"
 #include "next/export.h"
 #include "next/next_functions.h"
 #include "record/tracker.h"
@@ -46,7 +45,7 @@ long add_filter(const void* program, bool for_all_threads, Call add, Succeeded s
   if (!start()) return add();
   // Before the filter is in force: no handler that was entered later could return.
   const bool gives_up = !sys::filter_allows(program, SYS_rt_sigreturn) && !child_of_vfork &&
-                        give_up_handlers(for_all_threads || __libc_single_threaded != 0);
+                        give_up_handlers(for_all_threads || single_threaded());
   if (!counting() || child_of_vfork) {
     const long result = add();
     if (gives_up && !succeeded(result)) take_up_handlers();
@@ -87,11 +86,11 @@ long call_prctl(int option, const Words& words) {
 // Whether user dispatch will catch calls from this library. The range of addresses is exempt or,
 // with PR_SYS_DISPATCH_INCLUSIVE_ON, the only one that is caught.
 bool dispatches_library(const Words& words) {
-  dl_find_object own;
+  unwind::FoundObject own;
   if (words[0] == PR_SYS_DISPATCH_OFF) return false;
-  if (_dl_find_object(reinterpret_cast<void*>(dispatches_library), &own) != 0) return true;
-  const auto start = reinterpret_cast<uintptr_t>(own.dlfo_map_start);
-  const auto end = reinterpret_cast<uintptr_t>(own.dlfo_map_end);
+  if (!unwind::find_object(reinterpret_cast<uintptr_t>(dispatches_library), &own)) return true;
+  const uintptr_t start = own.start;
+  const uintptr_t end = own.end;
   const uintptr_t first = words[1];
   const uintptr_t last = first + words[2];
   if (words[0] == PR_SYS_DISPATCH_INCLUSIVE_ON) return first < end && start < last;

@@ -1,8 +1,8 @@
 // libgcc's registration of call-frame information for code made at run time: recorded for the
 // library's own walks, and passed on.
-#include <dlfcn.h>
 
 #include "life/lifecycle.h"
+#include "modules/libc.h"
 #include "next/export.h"
 #include "next/next_functions.h"
 #include "unwind/registered_frames.h"
@@ -16,9 +16,11 @@ template <typename Function>
 Function real(Function next, const char* symbol) {
   start();
   if (next != nullptr || g_next.dlclose == nullptr) return next;
-  void* const libgcc = dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  const unwind::LibcFunctions& libc = unwind::libc();
+  if (libc.open == nullptr || libc.symbol == nullptr) return nullptr;
+  void* const libgcc = libc.open("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (libgcc == nullptr) return nullptr;
-  const auto found = reinterpret_cast<Function>(dlsym(libgcc, symbol));
+  const auto found = reinterpret_cast<Function>(libc.symbol(libgcc, symbol));
   g_next.dlclose(libgcc);
   return found;
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "life/lifecycle.h"
+#include "modules/libc.h"
 #include "next/bootstrap.h"
 #include "next/export.h"
 #include "next/next_functions.h"
@@ -30,10 +31,12 @@ namespace {
 template <typename... Rest>
 MTRACE_APART void* from_loaded_library(const char* symbol, size_t size, Rest... rest) {
   constexpr const char* kLibraries[] = {"libstdc++.so.6", "libc++.so.1"};
+  const unwind::LibcFunctions& libc = unwind::libc();
+  if (libc.open == nullptr || libc.symbol == nullptr) return nullptr;
   for (const char* name : kLibraries) {
-    void* library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    void* library = libc.open(name, RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) continue;
-    auto* call = reinterpret_cast<void* (*)(size_t, Rest...)>(dlsym(library, symbol));
+    auto* call = reinterpret_cast<void* (*)(size_t, Rest...)>(libc.symbol(library, symbol));
     g_next.dlclose(library);
     if (call != nullptr) return call(size, rest...);
   }

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/writer.h"
 #include "format/escape.h"
+#include "modules/libc.h"
 #include "next/interfaces.h"
 #include "next/next_functions.h"
 #include "report/coverage.h"
@@ -29,8 +30,9 @@ namespace {
 bool is_defined_there(const void* function) {
   Dl_info info;
   void* symbol = nullptr;
-  return dladdr1(function, &info, &symbol, RTLD_DL_SYMENT) == 0 || symbol == nullptr ||
-         static_cast<const Elf64_Sym*>(symbol)->st_shndx != SHN_UNDEF;
+  const auto look_up = unwind::libc().address;
+  return look_up == nullptr || look_up(function, &info, &symbol, RTLD_DL_SYMENT) == 0 ||
+         symbol == nullptr || static_cast<const Elf64_Sym*>(symbol)->st_shndx != SHN_UNDEF;
 }
 
 }  // namespace
@@ -44,7 +46,7 @@ void find_entry_points(bool late) {
   for (unsigned i = 0; i < kOwn; ++i) {
     entrances.names[i] = kNames[i];
     entrances.own[i] = mtrace_own_entrances[i];
-    entrances.first[i] = dlsym(RTLD_DEFAULT, kNames[i]);
+    entrances.first[i] = unwind::global_definition(kNames[i]);
     if (late || entrances.first[i] == nullptr || !is_defined_there(entrances.first[i])) {
       entrances.first[i] = entrances.own[i];
     }

@@ -1,6 +1,5 @@
 #include "life/installation.h"
 
-#include <dlfcn.h>
 #include <link.h>
 
 #include <cstring>
@@ -9,6 +8,7 @@
 #include "base/valgrind.h"
 #include "base/writer.h"
 #include "life/options.h"
+#include "modules/object.h"
 #include "report/host.h"
 #include "report/output.h"
 #include "unwind/slow_walk.h"
@@ -24,11 +24,10 @@ char g_tool_path[report::kPathCapacity];
 const char* own_path() { return g_own_path; }
 
 void learn_own_path(const void* inside) {
-  dl_find_object found;
-  if (_dl_find_object(const_cast<void*>(inside), &found) != 0) return;
-  const auto start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
-  unwind::g_own_code = {start, reinterpret_cast<uintptr_t>(found.dlfo_map_end) - start};
-  const char* name = found.dlfo_link_map->l_name;
+  unwind::FoundObject found;
+  if (!unwind::find_object(reinterpret_cast<uintptr_t>(inside), &found)) return;
+  unwind::g_own_code = {found.start, found.end - found.start};
+  const char* name = found.map->l_name;
   Writer out(g_own_path, sizeof g_own_path);
   if (name[0] != '/') out.text(report::g_host.directory).put('/');
   out.text(name).finish();

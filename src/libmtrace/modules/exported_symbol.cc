@@ -1,6 +1,5 @@
 #include "modules/exported_symbol.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <string.h>
@@ -28,10 +27,10 @@ struct Tables {
 
 Tables tables_of(const Object& object) {
   Tables tables;
-  dl_find_object found;
+  FoundObject found;
   // A segment's start, as the headers of an object at address 0 may not be mapped.
-  if (_dl_find_object(reinterpret_cast<void*>(object.start), &found) != 0) return tables;
-  auto at = reinterpret_cast<uintptr_t>(found.dlfo_link_map->l_ld);
+  if (!find_object(object.start, &found)) return tables;
+  auto at = reinterpret_cast<uintptr_t>(found.map->l_ld);
   for (bool ok = true; ok; at += sizeof(Elf64_Dyn)) {
     const auto entry = value_at<Elf64_Dyn>(object.bounds, at, &ok);
     if (entry.d_tag == DT_NULL) break;

@@ -1,11 +1,11 @@
 #include "modules/linkage.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 
 #include <cstring>
 
 #include "base/machine.h"
+#include "modules/object.h"
 
 namespace mtrace::unwind {
 namespace {
@@ -72,6 +72,10 @@ uint32_t gnu_hash(const char* name) {
 
 constexpr uint16_t kOldVersion = 0x8000;  // hidden: only for programs linked with this version
 
+bool is_for_new_programs(const Tables& tables, uint32_t number) {
+  return tables.versions == nullptr || (tables.versions[number] & kOldVersion) == 0;
+}
+
 // Finds the first symbol that the object defines by this name and for which fits(symbol, number) is
 // true. DT_GNU_HASH: count of buckets, first symbol in them, words of the Bloom filter, its shift;
 // the filter; the buckets; a hash for each symbol, whose lowest bit ends a bucket.
@@ -104,8 +108,8 @@ const Elf64_Sym* find_symbol(const Tables& tables, const char* name, Fits fits) 
 const link_map* first_object() { return _r_debug.r_map; }
 
 const link_map* object_of(const void* address) {
-  dl_find_object found;
-  return _dl_find_object(const_cast<void*>(address), &found) == 0 ? found.dlfo_link_map : nullptr;
+  FoundObject found;
+  return find_object(reinterpret_cast<uintptr_t>(address), &found) ? found.map : nullptr;
 }
 
 bool is_loader(const link_map& object) { return object.l_addr == _r_debug.r_ldbase; }
@@ -124,11 +128,27 @@ const Elf64_Sym* find_function(const link_map& object, const char* name) {
   });
 }
 
+const Elf64_Sym* find_definition(const link_map& object, const char* name) {
+  const Tables tables = tables_of(object);
+  return find_symbol(tables, name, [&](const Elf64_Sym& symbol, uint32_t number) {
+    const unsigned type = ELF64_ST_TYPE(symbol.st_info);
+    return (type == STT_FUNC || type == STT_OBJECT) && is_for_new_programs(tables, number);
+  });
+}
+
+void* first_definition(const char* name, const link_map* but) {
+  for (const link_map* object = first_object(); object != nullptr; object = object->l_next) {
+    const Elf64_Sym* found = object == but ? nullptr : find_definition(*object, name);
+    if (found != nullptr) return reinterpret_cast<void*>(address_of(*object, *found));
+  }
+  return nullptr;
+}
+
 bool may_define(const link_map& object, const char* name) {
   const Tables tables = tables_of(object);
   if (tables.gnu_hash == nullptr) return true;
   return find_symbol(tables, name, [&](const Elf64_Sym&, uint32_t number) {
-           return tables.versions == nullptr || (tables.versions[number] & kOldVersion) == 0;
+           return is_for_new_programs(tables, number);
          }) != nullptr;
 }
 

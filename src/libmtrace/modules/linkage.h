@@ -20,6 +20,12 @@ bool is_loaded_late(const link_map& object);
 
 // The function that the object defines by this name; nullptr: none.
 const Elf64_Sym* find_function(const link_map& object, const char* name);
+// The function or variable that the object defines by this name, in the version for new programs;
+// nullptr: none.
+const Elf64_Sym* find_definition(const link_map& object, const char* name);
+// The first of an object's definitions by this name, in the order of the loader's list; nullptr:
+// none. `but`: an object that is left out.
+void* first_definition(const char* name, const link_map* but = nullptr);
 // False: dlsym without a version finds no `name` in the object.
 bool may_define(const link_map& object, const char* name);
 inline uintptr_t address_of(const link_map& object, const Elf64_Sym& symbol) {

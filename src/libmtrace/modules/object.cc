@@ -1,12 +1,12 @@
 #include "modules/object.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
 
 #include "base/probe.h"
+#include "modules/libc.h"
 
 namespace mtrace::unwind {
 namespace {
@@ -102,16 +102,96 @@ bool find_headers(const Object& object, Headers* headers) {
   return headers->table != 0 && describe(*headers, object);
 }
 
+// The object of the list with the highest load bias up to `limit`; false: none.
+struct Listed {
+  uintptr_t map;
+  uintptr_t base;
+};
+bool find_listed(uintptr_t limit, Listed* found) {
+  constexpr unsigned kMost = 1 << 14;
+  uintptr_t words[4];  // l_addr, l_name, l_ld, l_next
+  static_assert(offsetof(link_map, l_next) == 3 * sizeof *words);
+  found->map = 0;
+  auto at = reinterpret_cast<uintptr_t>(_r_debug.r_map);
+  for (unsigned i = 0; at != 0 && i < kMost; ++i, at = words[3]) {
+    if (!sys::read_memory(at, words, sizeof words)) return false;
+    if (words[0] > limit || (found->map != 0 && words[0] < found->base)) continue;
+    *found = {at, words[0]};
+  }
+  return found->map != 0;
+}
+
+// Whether one of the segments holds the address. As from _dl_find_object, the range is that of all
+// segments or, if these leave holes, of the one.
+bool find_segment(Headers& headers, uintptr_t base, uintptr_t address, FoundObject* found) {
+  constexpr uintptr_t kPage = 4096;
+  bool holds = false;
+  bool whole = true;
+  uintptr_t low = UINTPTR_MAX;
+  uintptr_t high = 0;
+  Elf64_Phdr segment;
+  found->eh_frame_hdr = 0;
+  for (unsigned i = 0; i < headers.count && headers.read(i, &segment); ++i) {
+    const uintptr_t start = base + segment.p_vaddr;
+    const uintptr_t end = start + segment.p_memsz;
+    if (segment.p_type == PT_GNU_EH_FRAME) found->eh_frame_hdr = start;
+    if (segment.p_type != PT_LOAD) continue;
+    whole &= high == 0 || (start & ~(kPage - 1)) <= ((high + kPage - 1) & ~(kPage - 1));
+    if (start < low) low = start & ~(kPage - 1);
+    high = end;
+    if (address < start || address >= end) continue;
+    holds = true;
+    found->start = start;
+    found->end = end;
+  }
+  if (whole && low <= address && address < high) {
+    holds = true;
+    found->start = low;
+    found->end = high;
+  }
+  return holds;
+}
+
 }  // namespace
 
+bool find_object_in_list(uintptr_t address, FoundObject* found) {
+  constexpr unsigned kMostAround = 3;  // one in a hole of another, and the program at address 0
+  Listed listed;
+  uintptr_t limit = address;
+  for (unsigned i = 0; i < kMostAround && find_listed(limit, &listed); ++i) {
+    Headers headers;
+    found->map = reinterpret_cast<const link_map*>(listed.map);
+    if (!elf_header_at(listed.base, &headers)) {
+      headers.table = found->map == _r_debug.r_map ? getauxval(AT_PHDR) : 0;
+      headers.count = headers.table != 0 ? static_cast<unsigned>(getauxval(AT_PHNUM)) : 0;
+      if (headers.count > kMaxHeaders) headers.count = kMaxHeaders;
+    }
+    if (find_segment(headers, listed.base, address, found)) return true;
+    if (listed.base == 0) return false;
+    limit = listed.base - 1;
+  }
+  return false;
+}
+
+bool find_object(uintptr_t address, FoundObject* found) {
+  const auto lookup = libc().find_object;
+  if (lookup == nullptr) return find_object_in_list(address, found);
+  dl_find_object object;
+  if (lookup(reinterpret_cast<void*>(address), &object) != 0) return false;
+  *found = {reinterpret_cast<uintptr_t>(object.dlfo_map_start),
+            reinterpret_cast<uintptr_t>(object.dlfo_map_end),
+            reinterpret_cast<uintptr_t>(object.dlfo_eh_frame), object.dlfo_link_map};
+  return true;
+}
+
 bool locate_object(uintptr_t address, Object* object) {
-  dl_find_object found;
-  if (_dl_find_object(reinterpret_cast<void*>(address), &found) != 0) return false;
+  FoundObject found;
+  if (!find_object(address, &found)) return false;
   // The list that backs this answer keeps the link map for as long as the object is loaded.
-  const link_map* map = found.dlfo_link_map;
-  object->start = reinterpret_cast<uintptr_t>(found.dlfo_map_start);
-  object->end = reinterpret_cast<uintptr_t>(found.dlfo_map_end);
-  object->eh_frame_hdr = reinterpret_cast<uintptr_t>(found.dlfo_eh_frame);
+  const link_map* map = found.map;
+  object->start = found.start;
+  object->end = found.end;
+  object->eh_frame_hdr = found.eh_frame_hdr;
   uintptr_t base_and_name[2] = {0, 0};
   static_assert(offsetof(link_map, l_addr) == 0 && offsetof(link_map, l_name) == 8);
   if (map != nullptr) {

@@ -1,6 +1,8 @@
 // One loaded object as the parser of its call-frame information needs it.
 #pragma once
 
+#include <link.h>
+
 #include <cstdint>
 
 #include "modules/bounds.h"
@@ -21,6 +23,20 @@ struct Object {
   Bounds bounds;               // readable PT_LOAD segments; empty when the headers are not mapped
   const PythonRuntime* python = nullptr;  // the interpreter in it; only in an entry of the list
 };
+
+// What the loader knows of an object. Its range is as in Object.
+struct FoundObject {
+  uintptr_t start;
+  uintptr_t end;
+  uintptr_t eh_frame_hdr;
+  const link_map* map;
+};
+// Looks up the loaded object that holds `address`. Takes no lock of the loader's;
+// async-signal-safe.
+bool find_object(uintptr_t address, FoundObject* found);
+// The same before glibc 2.35, which has no function for it: reads the list of the program's own
+// namespace, as it is in memory. False also while another thread changes the list. Never faults.
+bool find_object_in_list(uintptr_t address, FoundObject* found);
 
 // Looks up the object at `address` with the loader; false when none holds it. Cheap: only the range
 // (of an object with holes between its segments: of this segment), base, name and eh_frame_hdr are

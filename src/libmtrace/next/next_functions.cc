@@ -1,12 +1,12 @@
 #include "next/next_functions.h"
 
-#include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <link.h>
 
 #include "base/atomic.h"
 #include "base/hot.h"
 #include "base/valgrind.h"
+#include "modules/libc.h"
 #include "modules/linkage.h"
 #include "next/bootstrap.h"
 #include "next/mode.h"
@@ -46,25 +46,20 @@ const void* address_of(Function* function) {
   return reinterpret_cast<const void*>(function);
 }
 
-// Returns the definition that the program's calls are bound to: the first in symbol order.
-void* first_definition(const char* symbol) {
-  for (const link_map* object = unwind::first_object(); object != nullptr;
-       object = object->l_next) {
-    if (object == object_of(&g_next)) continue;
-    const Elf64_Sym* found = unwind::find_function(*object, symbol);
-    if (found != nullptr) return reinterpret_cast<void*>(unwind::address_of(*object, *found));
-  }
-  return nullptr;
-}
-
 // dlsym(RTLD_NEXT), called only for a symbol that an object may define: a miss allocates and frees,
 // and libc's allocator may be replaced by one that is not ready (a starting sanitizer).
 void* next_definition(const char* symbol) {
   const link_map* object = object_of(&g_next);
   while (object != nullptr && (object = object->l_next) != nullptr) {
     if (!unwind::may_define(*object, symbol)) continue;
-    void* found = dlsym(RTLD_NEXT, symbol);
-    if (found == nullptr) dlerror();  // the program must not find our miss
+    const unwind::LibcFunctions& libc = unwind::libc();
+    if (libc.symbol == nullptr) {
+      const Elf64_Sym* const found = unwind::find_definition(*object, symbol);
+      if (found != nullptr) return reinterpret_cast<void*>(unwind::address_of(*object, *found));
+      continue;
+    }
+    void* found = libc.symbol(RTLD_NEXT, symbol);
+    if (found == nullptr) libc.error();  // the program must not find our miss
     return found;
   }
   return nullptr;
@@ -120,16 +115,17 @@ bool find_next_functions() {
 
 void find_real_late() {
   if (load_acquire(g_search) == kDone) return;
+  const link_map* const own = object_of(&g_next);
   NextFunctions found = {};
 #define MTRACE_HOOK(member, symbol, result, parameters) \
-  found.member = reinterpret_cast<result(*) parameters>(first_definition(symbol));
+  found.member = reinterpret_cast<result(*) parameters>(unwind::first_definition(symbol, own));
 #include "next/hooks.def"
 #undef MTRACE_HOOK
   take_over(found);
 }
 
 Allocators allocators() {
-  return {object_of(dlsym(RTLD_DEFAULT, "malloc")), object_of(address_of(g_next.malloc))};
+  return {object_of(unwind::global_definition("malloc")), object_of(address_of(g_next.malloc))};
 }
 
 const char* allocator_path() {

@@ -2,7 +2,6 @@
 
 #include <limits.h>
 #include <string.h>
-#include <threads.h>
 
 #include "unwind/stack_memory.h"
 
@@ -81,12 +80,12 @@ bool leads_to_loop(const PythonRuntime& python, uintptr_t state, uintptr_t sp, u
 // another interpreter than the first may have no such state.
 [[gnu::noinline]] void learn(const PythonRuntime& python, uintptr_t sp, uintptr_t cfa) {
   constexpr uint32_t kMostAttempts = 1000;
-  if (load(python.attempts) >= kMostAttempts) return;
-  for (tss_t key = 0; key < PTHREAD_KEYS_MAX; ++key) {
-    const auto state = reinterpret_cast<uintptr_t>(tss_get(key));
+  if (load(python.attempts) >= kMostAttempts || libc().thread_value == nullptr) return;
+  for (unsigned key = 0; key < PTHREAD_KEYS_MAX; ++key) {
+    const auto state = reinterpret_cast<uintptr_t>(libc().thread_value(key));
     if (state == 0 || state % sizeof state != 0) continue;
     if (python.layout->state_frame != 0 && leads_to_loop(python, state, sp, cfa)) {
-      return store(python.state_key, uint32_t{key} + 1);
+      return store(python.state_key, key + 1);
     }
     const uintptr_t cframe =
         python.layout->state_cframe == 0 ? 0 : find_cframe(python, state, sp, cfa);

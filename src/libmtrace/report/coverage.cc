@@ -1,6 +1,5 @@
 #include "report/coverage.h"
 
-#include <dlfcn.h>
 #include <link.h>
 
 #include <cstring>
@@ -19,10 +18,10 @@ namespace {
 Entrances g_entrances = {};
 
 const char* object_of(const void* address, bool* is_program) {
-  dl_find_object found;
+  const link_map* const found = unwind::object_of(address);
   *is_program = false;
-  if (_dl_find_object(const_cast<void*>(address), &found) != 0) return "?";
-  const char* name = found.dlfo_link_map->l_name;
+  if (found == nullptr) return "?";
+  const char* name = found->l_name;
   *is_program = name[0] == '\0';
   return *is_program ? g_host.program : name;
 }

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/single_threaded.h>
 
 #include <cstring>
 
@@ -142,7 +141,7 @@ void write_report(void* argument) {
   }
   const bool any = snapshot.size() != 0 || g_names == Names::kTree;
   snapshot.remember(ledger::g_ledger);
-  if (__libc_single_threaded && scratch.trigger != Trigger::kExit) {
+  if (single_threaded() && scratch.trigger != Trigger::kExit) {
     ledger::g_ledger.blocks.give_back_zeros();
   }
   drop_notes(occasion.notes);

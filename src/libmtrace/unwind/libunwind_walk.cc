@@ -1,10 +1,10 @@
 #include "unwind/libunwind_walk.h"
 
 #define UNW_LOCAL_ONLY
-#include <dlfcn.h>
 #include <errno.h>
 #include <libunwind.h>
 
+#include "modules/libc.h"
 #include "modules/object.h"
 #include "unwind/rule.h"
 #include "unwind/slow_walk.h"
@@ -31,7 +31,7 @@ thread_local constinit bool walking = false;
 
 template <typename Function>
 bool find(void* library, const char* name, Function* function) {
-  *function = reinterpret_cast<Function>(dlsym(library, name));
+  *function = reinterpret_cast<Function>(libc().symbol(library, name));
   return *function != nullptr;
 }
 
@@ -77,7 +77,8 @@ Walk walk_from(const Registers& from, unw_cursor_t* cursor, WalkState state) {
 }  // namespace
 
 bool open_libunwind() {
-  void* library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+  if (libc().open == nullptr || libc().symbol == nullptr) return false;
+  void* library = libc().open("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return false;
   return find_context(library) &&
          find(library, MTRACE_TEXT(unw_init_local), &functions.init_local) &&

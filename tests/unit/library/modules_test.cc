@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -13,9 +14,11 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "directories.h"
+#include "files.h"
 #include "format/memlog.h"
 #include "modules/object.h"
 #include "taken_walk.h"
@@ -29,6 +32,16 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string fixture(const std::string& name) { return test::build_dir() + "/tests/unwind/" + name; }
+
+std::vector<std::pair<uintptr_t, uintptr_t>> mappings() {
+  std::vector<std::pair<uintptr_t, uintptr_t>> ranges;
+  for (const std::string& line : test::lines_of(test::read_file("/proc/self/maps"))) {
+    uintptr_t start = 0;
+    uintptr_t end = 0;
+    if (sscanf(line.c_str(), "%lx-%lx", &start, &end) == 2) ranges.emplace_back(start, end);
+  }
+  return ranges;
+}
 
 // One path whose file changes.
 class Modules : public testing::Test {
@@ -114,6 +127,27 @@ TEST_F(Modules, KnowsWhatIsLoaded) {
   uint32_t index = 0;
   find_module(code_, kAlive, &index);
   EXPECT_EQ(module_at(index), module);
+}
+
+// What is read from the loader's list is what libc's function says.
+TEST_F(Modules, AreFoundInTheListAsByLibc) {
+  load("libplug_small.so");
+  unsigned found_here = 0;
+  for (const auto& [start, end] : mappings()) {
+    for (const uintptr_t address : {start, start + 8, start / 2 + end / 2, end - 1, end}) {
+      dl_find_object expected;
+      FoundObject found;
+      const bool is_there = _dl_find_object(reinterpret_cast<void*>(address), &expected) == 0;
+      ASSERT_EQ(find_object_in_list(address, &found), is_there) << std::hex << address;
+      if (!is_there) continue;
+      ++found_here;
+      EXPECT_EQ(found.start, reinterpret_cast<uintptr_t>(expected.dlfo_map_start));
+      EXPECT_EQ(found.end, reinterpret_cast<uintptr_t>(expected.dlfo_map_end));
+      EXPECT_EQ(found.eh_frame_hdr, reinterpret_cast<uintptr_t>(expected.dlfo_eh_frame));
+      EXPECT_EQ(found.map, expected.dlfo_link_map);
+    }
+  }
+  EXPECT_GT(found_here, 50u);
 }
 
 TEST_F(Modules, NamesTheProgramAndTheVdso) {

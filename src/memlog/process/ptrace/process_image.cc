@@ -185,7 +185,7 @@ void refuse_without_libc(const process::ProcessImage& target, const TargetObject
   }
   if (!has_libc) throw AttachError("has not loaded libc.so.6");
   if (target.calls.dlopen == 0)
-    throw AttachError("uses a glibc older than 2.35, which lacks _dl_find_object");
+    throw AttachError("uses a glibc older than 2.34, which has no dlopen: use memlog run");
   if (target.cave.begin == 0) throw AttachError("has no unused room in its code pages");
 }
 

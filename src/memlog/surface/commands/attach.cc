@@ -45,8 +45,8 @@ unless an option here replaces them. Those in the process's environment are igno
 
 memlog does not attach to:
 
-  - programs that are statically linked, linked with musl, or built for
-    another processor
+  - programs that are statically linked, linked with musl, built for
+    another processor or for 32 bits, or run with a glibc before 2.34
   - processes with a system call filter (seccomp) that forbids calls of
     the library; filters of containers mostly allow them. Only root can
     read a filter
