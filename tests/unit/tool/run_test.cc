@@ -1,11 +1,14 @@
 // memlog run: that a program cannot tell it from being run directly, and what is said at its end.
+#include <elf.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <regex>
+#include <utility>
 
 #include "model/profile/reader.h"
 #include "process/inspect/process.h"
@@ -248,6 +251,26 @@ TEST_F(Run, SaysWhatItDoesNotCover) {
   write_file(directory_ / "script", "#!" + (directory_ / "a") + " -x\n");
   EXPECT_EQ(process::uncovered(directory_ / "script").why,
             (directory_ / "a") + " is statically linked");
+  for (const auto& [machine, why] :
+       {std::pair(EM_386,
+                  " is a 32-bit x86 program, which libmtrace.so, made for 64 bits, cannot trace"),
+        std::pair(EM_X86_64,
+                  " is an x32 program with 32-bit pointers, which libmtrace.so, made for 64 bits, "
+                  "cannot trace"),
+        std::pair(EM_ARM, " is built for another processor architecture than libmtrace.so")}) {
+    Elf32_Ehdr header = {};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS32;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    header.e_ident[EI_VERSION] = EV_CURRENT;
+    header.e_type = ET_EXEC;
+    header.e_machine = static_cast<Elf32_Half>(machine);
+    header.e_version = EV_CURRENT;
+    header.e_ehsize = sizeof header;
+    write_file(directory_ / "short",
+               std::string(reinterpret_cast<const char*>(&header), sizeof header));
+    EXPECT_EQ(process::uncovered(directory_ / "short").why, (directory_ / "short") + why);
+  }
   if (::getuid() != 0) GTEST_SKIP() << "not root: no set-uid program can be made";
   std::filesystem::copy_file("/bin/true", directory_ / "other");
   ASSERT_EQ(::chown((directory_ / "other").c_str(), 12345, 12345), 0);

@@ -142,7 +142,13 @@ Obstacle preload_obstacle(const std::string& path) {
           loader.clear();
         }
       }
-      if (header.e_machine != EM_X86_64 || gelf_getclass(elf.get()) != ELFCLASS64) {
+      const bool is_32_bits = gelf_getclass(elf.get()) == ELFCLASS32;
+      if (is_32_bits && (header.e_machine == EM_386 || header.e_machine == EM_X86_64)) {
+        found = {fmt::format("is {}, which libmtrace.so, made for 64 bits, cannot trace",
+                             header.e_machine == EM_386 ? "a 32-bit x86 program"
+                                                        : "an x32 program with 32-bit pointers"),
+                 true};
+      } else if (header.e_machine != EM_X86_64 || gelf_getclass(elf.get()) != ELFCLASS64) {
         found = {"is built for another processor architecture than libmtrace.so", true};
       } else if (loader.empty()) {
         found.why = "is statically linked";
