@@ -2,9 +2,17 @@
 #include <elf.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <regex>
@@ -276,6 +284,34 @@ TEST_F(Run, SaysWhatItDoesNotCover) {
   ASSERT_EQ(::chown((directory_ / "other").c_str(), 12345, 12345), 0);
   ASSERT_EQ(::chmod((directory_ / "other").c_str(), 04755), 0);
   EXPECT_EQ(process::uncovered(directory_ / "other").why, (directory_ / "other") + " is set-uid");
+}
+
+// As on Linux before 5.3.
+TEST(ProcessHandle, NeedsNoPidfd) {
+  const auto child_of_an_old_kernel = [] {
+    sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter = {4, code};
+    ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) return 1;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      for (;;) ::pause();
+    }
+    process::ProcessHandle handle(child);
+    if (!handle.valid() || handle.wait_end(0) || !handle.send(0)) return 2;
+    if (!handle.send(SIGTERM) || !handle.wait_end(-1)) return 3;
+    int status = 0;
+    if (::waitpid(child, &status, 0) != child || WTERMSIG(status) != SIGTERM) return 4;
+    if (handle.send(0) || errno != ESRCH || !handle.wait_end(0)) return 5;
+    const process::ProcessHandle none(child);
+    return none.valid() || errno != ESRCH ? 6 : 0;
+  };
+  EXPECT_EXIT(::_exit(child_of_an_old_kernel()), testing::ExitedWithCode(0), "");
 }
 
 TEST(SignalNumber, IsTheInverseOfTheName) {

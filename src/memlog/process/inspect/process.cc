@@ -1,5 +1,6 @@
 #include "process/inspect/process.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "format/event_log.h"
@@ -215,13 +217,19 @@ bool read_memory(pid_t pid, uint64_t address, void* data, size_t size) {
 }
 
 ProcessHandle::ProcessHandle(pid_t pid)
-    : descriptor_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
+    : descriptor_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {
+  if (descriptor_ >= 0 || errno != ENOSYS) return;
+  pid_ = pid;
+  descriptor_ = ::open(fmt::format("/proc/{}", pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (errno == ENOENT) errno = ESRCH;
+}
 
 ProcessHandle::ProcessHandle(ProcessHandle&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)), pid_(other.pid_) {}
 
 ProcessHandle& ProcessHandle::operator=(ProcessHandle&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
+  std::swap(pid_, other.pid_);
   return *this;
 }
 
@@ -230,10 +238,33 @@ ProcessHandle::~ProcessHandle() {
 }
 
 bool ProcessHandle::send(int signal) const {
-  return ::syscall(SYS_pidfd_send_signal, descriptor_, signal, nullptr, 0) == 0;
+  if (pid_ == 0) return ::syscall(SYS_pidfd_send_signal, descriptor_, signal, nullptr, 0) == 0;
+  if (state() != 0) return ::kill(pid_, signal) == 0;
+  errno = ESRCH;
+  return false;
+}
+
+// The process's state as in /proc/PID/stat; 0: it is gone.
+char ProcessHandle::state() const {
+  char text[512];
+  const int file = ::openat(descriptor_, "stat", O_RDONLY | O_CLOEXEC);
+  const ssize_t size = file < 0 ? 0 : ::read(file, text, sizeof text);
+  if (file >= 0) ::close(file);
+  const std::string_view stat(text, size > 0 ? static_cast<size_t>(size) : 0);
+  const size_t name_end = stat.rfind(") ");
+  return name_end == std::string_view::npos ? '\0' : stat.substr(name_end + 2)[0];
 }
 
 bool ProcessHandle::wait_end(int milliseconds) const {
+  if (pid_ != 0) {
+    constexpr int kPause = 5;
+    for (int waited = 0;; waited += kPause) {
+      const char now = state();
+      if (now == 0 || now == 'Z' || now == 'X') return true;
+      if (milliseconds >= 0 && waited >= milliseconds) return false;
+      ::poll(nullptr, 0, kPause);
+    }
+  }
   pollfd wanted = {descriptor_, POLLIN, 0};
   return ::poll(&wanted, 1, milliseconds) == 1;
 }

@@ -73,7 +73,12 @@ class ProcessHandle {
   bool wait_end(int milliseconds) const;
 
  private:
+  char state() const;
+
   int descriptor_ = -1;
+  // Before Linux 5.3, which has no pidfd_open, the descriptor is of the process's directory in
+  // /proc, and a signal goes to this pid. 0: the descriptor is a pidfd.
+  pid_t pid_ = 0;
 };
 
 // Returns "USR1", "RTMIN+3", or the number.
