@@ -1,16 +1,19 @@
 # What has to be on the machine. Building and testing look whether it is there, and install nothing:
-# that is for `make deps` (to build) and `make deps-test` (to test), as root or with sudo.
+# that is for `make deps` (to build), `make deps-test` (to test) and `make deps-dist` (to package), as root
+# or with sudo.
 
-.PHONY: deps deps-test
+.PHONY: deps deps-test deps-dist
 deps:
 	@tests/install_packages.sh packages.txt
 deps-test: deps
 	@tests/install_packages.sh tests/packages.txt
 	@mkdir -p $(BUILD)
 	@tests/install_npm.sh tests/npm_packages.txt $(BUILD)/npm
+deps-dist: deps
+	@tests/install_packages.sh doc/dist/packages.txt
 
 # `make deps demo` installs first.
-installing := $(filter deps deps-test,$(MAKECMDGOALS))
+installing := $(filter deps deps-test deps-dist,$(MAKECMDGOALS))
 
 # One run of the preprocessor, which leaves the packages whose header it does not find.
 missing_headers = sed -n 's/^\([^ \#]*\) \(.*\)/\#if !__has_include(<\2>)\nmissing: \1\n\#endif/p' \

@@ -10,7 +10,7 @@ first=$directory/first
 second="$directory/the second, elsewhere"
 rm -rf "$first" "$second"
 targets=(all deb)
-products=(libmtrace.so memlog mtrace/memlog-http.so mtrace/memlog-replay mtrace_*.deb)
+products=(libmtrace.so memlog mtrace/memlog-http.so mtrace/memlog-replay '*.deb')
 
 unset MAKEFLAGS MAKELEVEL SOURCE_DATE_EPOCH
 # $1 where $2 umask; then how a command is run

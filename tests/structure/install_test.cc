@@ -158,20 +158,28 @@ TEST_F(InstallTest, OtherPrefixAndFilesOfOthers) {
 }
 
 TEST_F(InstallTest, DebianPackageHasTheSameAndWorks) {
-  const std::string deb = temp_ / "mtrace.deb";
-  good("make -s deb BUILD=\"$BUILD\" DEB_DIR=\"$TMP/deb\" DEB=" + deb);
+  good("make -s deb BUILD=\"$BUILD\" DEB_DIR=\"$TMP/deb\" DEB_OUT=\"$TMP\"");
+  const auto package = [&](const std::string& name) {
+    std::string path = good("echo \"$TMP\"/" + name + "_*.deb");
+    path.pop_back();
+    return path;
+  };
+  const std::string deb = package("mtrace");
+  const std::string library = package("libmtrace");
   const std::string version = good("\"$BUILD/memlog\" --version");
   EXPECT_EQ("memlog " + good("dpkg-deb -f " + deb + " Version"), version);
   EXPECT_EQ(good("dpkg-deb -f " + deb + " Package"), "mtrace\n");
   EXPECT_EQ(good("dpkg-deb -f " + deb + " Architecture"), good("dpkg --print-architecture"));
   const std::string depends = ", " + good("dpkg-deb -f " + deb + " Depends");
-  for (const char* library : {"libc6", "libdw1", "libelf1", "libstdc++6", "zlib1g"}) {
-    EXPECT_NE(depends.find(", " + std::string(library) + " "), std::string::npos) << depends;
+  for (const char* name : {"libmtrace", "libc6", "libdw1", "libelf1", "libstdc++6", "zlib1g"}) {
+    EXPECT_NE(depends.find(", " + std::string(name) + " "), std::string::npos) << depends;
   }
+  EXPECT_TRUE(std::regex_match(good("dpkg-deb -f " + library + " Depends"),
+                               std::regex("libc6 \\(>= 2\\.[0-9]+\\)\n")));
   EXPECT_FALSE(std::regex_search(good("dpkg-deb -f " + deb), std::regex("@[A-Z]+@")));
   EXPECT_EQ(good("dpkg-deb -c " + deb + " | awk '$2 != \"root/root\"'"), "");
 
-  good("dpkg-deb -x " + deb + " \"$ROOT\"");
+  good("dpkg-deb -x " + deb + " \"$ROOT\"; dpkg-deb -x " + library + " \"$ROOT\"");
   for (const auto& [path, mode] : files()) {
     EXPECT_TRUE(path.starts_with("/usr/")) << path;
     const bool is_program =
@@ -182,9 +190,15 @@ TEST_F(InstallTest, DebianPackageHasTheSameAndWorks) {
   EXPECT_EQ(good("zcat " + documents + "changelog.gz | dpkg-parsechangelog -l- -S Version"),
             good("dpkg-deb -f " + deb + " Version"));
   EXPECT_NE(good("cat " + documents + "copyright").find("MIT License"), std::string::npos);
-  EXPECT_EQ(good("dpkg-deb -I " + deb + " triggers"), "activate-noawait ldconfig\n");
-  good("cd \"$ROOT\"; dpkg-deb --ctrl-tarfile " + deb +
-       " | tar -xO ./md5sums | md5sum --check --quiet");
+  EXPECT_EQ(good("dpkg-deb -I " + library + " triggers"), "activate-noawait ldconfig\n");
+  for (const std::string& one : {deb, library}) {
+    good("cd \"$ROOT\"; dpkg-deb --ctrl-tarfile " + one +
+         " | tar -xO ./md5sums | md5sum --check --quiet");
+  }
+  // The debugging information is where its build-id says.
+  good("cd \"$TMP\"; dpkg-deb -x " + package("libmtrace-dbgsym") +
+       " debug; id=$(readelf -n \"$ROOT\"/usr/lib/*/libmtrace.so | sed -n 's/.*Build ID: //p')\n"
+       "readelf -S debug/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug | grep -q debug_line");
   good(
       "cd \"$ROOT/usr\"; test -f lib/*/cmake/mtrace/mtrace-config.cmake\n"
       "test -f share/doc/mtrace/doc/examples/project/CMakeLists.txt");
