@@ -1,15 +1,57 @@
-# What is given to others. make reproducible: two builds of the same sources are equal.
+# What is given to others: an archive for any Linux. make reproducible: two builds of the same sources
+# are equal.
 
 # What a package says of its time: the date of the newest version in CHANGELOG.
 CHANGELOG_DATE := $(shell sed -n 's/^[0-9][0-9.]* (\(.*\))$$/\1/p;T;q' CHANGELOG)
 export SOURCE_DATE_EPOCH ?= $(shell date -u -d '$(CHANGELOG_DATE)' +%s)
+
+# A static memlog, from the objects of memlog: for systems that lack Debian's libraries. It has no
+# HTTP, since Debian has no static library for that. The linker warns of functions of libc that would
+# load libraries; src/static replaces them. Not position-independent: Debian's libunwind.a
+# is not.
+STATIC_LIBS := -lgcc_eh -ldw -lelf -lunwind-x86_64 -lunwind -liberty -lre2 -lz -lzstd -lsqlite3 -ledit -ltinfo \
+               -lbsd -lmd -llzma -lbz2 $(ABSL_LIBS)
+$(DEB_DIR)/preload-static.o: src/memlog/process/run/preload.cc
+$(DEB_DIR)/static_memlog.o: src/static/static_memlog.cc
+$(DEB_DIR)/preload-static.o $(DEB_DIR)/static_memlog.o:
+	$(call say,CXX,$@)
+	$(Q)$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(TOOL_FLAGS)) $(CXXFLAGS) -DMTRACE_STATIC -O2 -c $< -o $@
+$(DEB_DIR)/memlog-static: $(filter-out %/process/run/preload.o,$(TOOL_OBJ)) $(DEB_DIR)/preload-static.o \
+    $(DEB_DIR)/static_memlog.o
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(LDFLAGS) -static -no-pie -o $@ $^ -Wl,--start-group $(STATIC_LIBS) -Wl,--end-group \
+	    2> >(grep -v ' in function \| in statically linked applications ' >&2)
 
 $(BUILD)/.dist-deps: doc/dist/packages.txt | $(BUILD)/.build-deps $(installing)
 	@missing=$$(tests/install_packages.sh --missing doc/dist/packages.txt); [ -z "$$missing" ] || { \
 	  echo "mtrace: packaging needs" $$missing"; make deps-dist installs them" >&2; exit 1; }
 	@touch $@
 
+# $(1) folder $(2) PREFIX $(3) LIBDIR: installs into FOLDER/root with the static memlog, without what
+# only HTTP needs.
+install_static = rm -rf $(1) && mkdir -p $(1)/root && umask 022 && \
+    $(MAKE) --no-print-directory install PREFIX=$(2) LIBDIR=$(3) BINDIR=$(2)/bin DESTDIR='$(abspath $(1)/root)' \
+        DEB_DIR=$(1) SHARE=$(1)/share LIBRARY=$(1)/libmtrace.so TOOL=$(1)/memlog-static && \
+    rm -r $(1)/root$(3)/mtrace/memlog-http.so $(1)/root$(2)/lib/systemd && \
+    strip --strip-unneeded $(1)/root$(2)/bin/memlog $(1)/root$(3)/libmtrace.so $(1)/root$(3)/mtrace/memlog-replay
+
+ARCHITECTURE := $(shell uname -m)
+TARBALL_NAME := mtrace-$(VERSION)-linux-$(ARCHITECTURE)
+TARBALL      ?= $(BUILD)/$(TARBALL_NAME).tar.gz
+TARBALL_DIR  := $(BUILD)/tarball
+.PHONY: tarball tarball-test
+tarball: all $(BUILD)/.dist-deps
+	+$(Q)$(call install_static,$(TARBALL_DIR),/usr/local,/usr/local/lib)
+	$(Q)sed -i -e 's|^prefix=.*|prefix=$${pcfiledir}/../..|' -e 's|/usr/local|$${prefix}|' \
+	    $(TARBALL_DIR)/root/usr/local/lib/pkgconfig/mtrace.pc
+	$(Q)tar -c -C $(TARBALL_DIR)/root/usr/local --sort=name --format=ustar --owner=0 --group=0 --numeric-owner \
+	    --mtime=@$(SOURCE_DATE_EPOCH) --transform='s|^\.|$(TARBALL_NAME)|' . | gzip -9n >$(TARBALL)
+	$(call say,TAR,$(TARBALL))
+# Run in roots of other systems. Needs root, debootstrap and mirrors; five minutes.
+tarball-test: tarball $(BUILD)/tests/programs/foreign_musl
+	@tests/tarball_test.sh $(TARBALL) $(BUILD)/tarball-test $(BUILD)/tests/programs/foreign_musl
+
 # Builds what git has as HEAD twice: some minutes.
 .PHONY: reproducible
-reproducible:
+reproducible: $(BUILD)/.dist-deps
 	@tests/reproducible.sh '$(BUILD)/reproducible' '$(MAKE)'

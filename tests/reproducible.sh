@@ -9,8 +9,8 @@ directory=$(realpath "$1")
 first=$directory/first
 second="$directory/the second, elsewhere"
 rm -rf "$first" "$second"
-targets=(all deb)
-products=(libmtrace.so memlog mtrace/memlog-http.so mtrace/memlog-replay '*.deb')
+targets=(all deb tarball)
+products=(libmtrace.so memlog mtrace/memlog-http.so mtrace/memlog-replay '*.deb' '*.tar.gz')
 
 unset MAKEFLAGS MAKELEVEL SOURCE_DATE_EPOCH
 # $1 where $2 umask; then how a command is run
@@ -26,7 +26,7 @@ build() {
 other_user=()
 [ "$(id -u)" != 0 ] || other_user=(setpriv --reuid=nobody --regid=nogroup --clear-groups)
 build "$first" 022 env TZ=UTC LC_ALL=C
-build "$second" 077 "${other_user[@]}" env TZ=Pacific/Kiritimati LC_ALL=C.UTF-8 HOME=/nonexistent USER=other \
+build "$second" 077 "${other_user[@]}" env TZ=Pacific/Kiritimati LC_ALL=C.UTF-8 HOME="$second" USER=other \
     LOGNAME=other
 
 differ=0

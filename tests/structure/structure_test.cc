@@ -42,6 +42,7 @@ const std::map<std::string, std::set<std::string>> kBelow = {
     {"libmtrace/entry",
      {"life", "record", "next", "report", "events", "ledger", "unwind", "modules", "base"}},
     {"replay", {}},
+    {"static", {}},
     {"memlog", {}},
     {"memlog/util", {}},
     {"memlog/model", {"util"}},

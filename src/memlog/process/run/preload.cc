@@ -90,6 +90,12 @@ std::string more_rights(const std::string& path) {
 }  // namespace
 
 std::string find_installed(const std::string& name) {
+#ifdef MTRACE_STATIC
+  if (name.ends_with("memlog-http.so")) {
+    throw std::runtime_error(
+        "this memlog is static and has no HTTP: install the Debian package, or build mtrace");
+  }
+#endif
   const std::string own = own_directory();
   std::vector<std::string> places = {own + name};
   // Finds PREFIX/lib/MULTIARCH/NAME from PREFIX/bin/memlog, also when the tree was moved.
