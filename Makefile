@@ -18,7 +18,9 @@
 #   make bench      measure the cost of tracing; make performance: for doc/performance.md, too
 #   make install    PREFIX=/usr/local, DESTDIR=; make uninstall takes it away again
 #   make deb        a Debian package: build/mtrace_VERSION_ARCHITECTURE.deb;  make deb-test
+#   make rpm        a package for RPM;  make rpm-test
 #   make tarball    an archive for any Linux, with a static memlog;  make tarball-test
+#   make dist       all of these, with an SBOM, sums and (SIGN=KEYID) signatures, in build/dist
 #   make reproducible  builds twice, elsewhere and otherwise, and compares byte for byte
 #   make coverage   which lines of memlog and of the library's units the tests reach: HTML
 #   make compile_commands.json   for editors and clang tools

@@ -1,5 +1,5 @@
-# What is given to others: an archive for any Linux. make reproducible: two builds of the same sources
-# are equal.
+# What is given to others: an archive for any Linux, a package for RPM, and make dist, which puts
+# these and the Debian package together. make reproducible: two builds of the same sources are equal.
 
 # What a package says of its time: the date of the newest version in CHANGELOG.
 CHANGELOG_DATE := $(shell sed -n 's/^[0-9][0-9.]* (\(.*\))$$/\1/p;T;q' CHANGELOG)
@@ -50,6 +50,42 @@ tarball: all $(BUILD)/.dist-deps
 # Run in roots of other systems. Needs root, debootstrap and mirrors; five minutes.
 tarball-test: tarball $(BUILD)/tests/programs/foreign_musl
 	@tests/tarball_test.sh $(TARBALL) $(BUILD)/tarball-test $(BUILD)/tests/programs/foreign_musl
+
+RPM     ?= $(BUILD)/mtrace-$(VERSION)-1.$(ARCHITECTURE).rpm
+RPM_DIR := $(BUILD)/rpm
+# rpmbuild takes no path with a space.
+.PHONY: rpm rpm-test
+rpm: all $(BUILD)/.dist-deps
+	+$(Q)$(call install_static,$(RPM_DIR),/usr,/usr/lib64)
+	$(Q)find $(RPM_DIR)/root/usr/share/man -type f -exec gzip -9n {} +
+	$(Q)(cd $(RPM_DIR)/root && find usr ! -type d -printf '/%p\n' && \
+	    find usr -type d -path '*mtrace*' -printf '%%dir /%p\n') | LC_ALL=C sort >$(RPM_DIR)/files
+	$(Q)sed -e 's|@VERSION@|$(VERSION)|' \
+	    -e "s|@DATE@|$$(LC_ALL=C date -u -d @$(SOURCE_DATE_EPOCH) '+%a %b %d %Y')|" doc/dist/mtrace.spec.in >$(RPM_DIR)/mtrace.spec
+	$(Q)top=$$(mktemp -d) && trap 'rm -r $$top' EXIT && ln -s '$(abspath $(RPM_DIR))' $$top/rpm && \
+	    sed -i "s|@TOP@|$$top/rpm|" $(RPM_DIR)/mtrace.spec && \
+	    rpmbuild -bb --quiet --define "_topdir $$top/rpm" --define '_buildhost localhost' \
+	    --define 'use_source_date_epoch_as_buildtime 1' --define 'clamp_mtime_to_source_date_epoch 1' \
+	    --define '_build_id_links none' --target $(ARCHITECTURE) $$top/rpm/mtrace.spec
+	$(Q)mv $(RPM_DIR)/RPMS/$(ARCHITECTURE)/mtrace-$(VERSION)-1.$(ARCHITECTURE).rpm $(RPM)
+	$(call say,RPM,$(RPM))
+rpm-test: rpm
+	@tests/rpm_test.sh $(RPM) $(BUILD)/rpm-test
+
+# All of them, for people to fetch. SIGN=KEYID signs the sums.
+DIST := $(BUILD)/dist
+.PHONY: dist
+dist: deb rpm tarball
+	$(Q)rm -rf $(DIST) && mkdir -p $(DIST)
+	$(Q)cp $(DEBS) $(RPM) $(TARBALL) doc/dist/install.sh $(DIST)
+	$(Q)for file in APKBUILD default.nix; do \
+	    sed "s|@SHA512@|$$(sha512sum <$(TARBALL) | cut -d' ' -f1)|; s|@VERSION@|$(VERSION)|" \
+	        doc/dist/$$file.in >$(DIST)/$$file; done
+	$(Q)CXX='$(CXX)' doc/dist/sbom.sh $(VERSION) packages.txt '$(STATIC_LIBS)' >$(DIST)/mtrace-$(VERSION).spdx.json
+	$(Q)cd $(DIST) && LC_ALL=C sha256sum * >SHA256SUMS.new && mv SHA256SUMS.new SHA256SUMS
+	$(Q)$(if $(SIGN),gpg --batch --yes --local-user '$(SIGN)' --armor --detach-sign $(DIST)/SHA256SUMS,\
+	    echo '  not signed: make dist SIGN=KEYID signs SHA256SUMS')
+	$(call say,DIST,$(DIST))
 
 # Builds what git has as HEAD twice: some minutes.
 .PHONY: reproducible

@@ -9,8 +9,8 @@ directory=$(realpath "$1")
 first=$directory/first
 second="$directory/the second, elsewhere"
 rm -rf "$first" "$second"
-targets=(all deb tarball)
-products=(libmtrace.so memlog mtrace/memlog-http.so mtrace/memlog-replay '*.deb' '*.tar.gz')
+targets=(all deb tarball rpm)
+products=(libmtrace.so memlog mtrace/memlog-http.so mtrace/memlog-replay '*.deb' '*.tar.gz' '*.rpm')
 
 unset MAKEFLAGS MAKELEVEL SOURCE_DATE_EPOCH
 # $1 where $2 umask; then how a command is run
