@@ -5,6 +5,7 @@
 
 #include <new>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace mtrace::util {
@@ -75,22 +76,37 @@ size_t Decompressor::read(char* to, size_t size, const Source& source) {
   return out.pos;
 }
 
-void compress(std::string_view text, const std::function<void(std::string_view)>& sink) {
-  const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(),
-                                                                     ZSTD_freeCCtx);
-  if (context == nullptr) throw std::bad_alloc();
-  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, kLevel);
-  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
-  // Readers learn from the size whether to read the text in pieces.
-  ZSTD_CCtx_setPledgedSrcSize(context.get(), text.size());
-  std::vector<char> buffer(ZSTD_CStreamOutSize());
+struct Compressor::State {
+  std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context{ZSTD_createCCtx(), ZSTD_freeCCtx};
+  std::vector<char> buffer = std::vector<char>(ZSTD_CStreamOutSize());
+  Sink sink;
+};
+
+Compressor::Compressor(Sink sink, uint64_t size) : state_(std::make_unique<State>()) {
+  if (state_->context == nullptr) throw std::bad_alloc();
+  state_->sink = std::move(sink);
+  ZSTD_CCtx_setParameter(state_->context.get(), ZSTD_c_compressionLevel, kLevel);
+  ZSTD_CCtx_setParameter(state_->context.get(), ZSTD_c_checksumFlag, 1);
+  if (size != 0) ZSTD_CCtx_setPledgedSrcSize(state_->context.get(), size);
+}
+
+Compressor::~Compressor() = default;
+
+void Compressor::put(std::string_view text, bool last) {
   ZSTD_inBuffer in = {text.data(), text.size(), 0};
-  for (size_t left = 1; left != 0;) {
-    ZSTD_outBuffer out = {buffer.data(), buffer.size(), 0};
-    left = ZSTD_compressStream2(context.get(), &out, &in, ZSTD_e_end);
+  for (size_t left = 1; last ? left != 0 : in.pos < in.size;) {
+    ZSTD_outBuffer out = {state_->buffer.data(), state_->buffer.size(), 0};
+    left =
+        ZSTD_compressStream2(state_->context.get(), &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
     if (ZSTD_isError(left) != 0) throw std::bad_alloc();  // nothing else can fail here
-    sink({buffer.data(), out.pos});
+    state_->sink({state_->buffer.data(), out.pos});
   }
+}
+
+void compress(std::string_view text, const std::function<void(std::string_view)>& sink) {
+  Compressor compressor(sink, text.size());
+  compressor.write(text);
+  compressor.finish();
 }
 
 }  // namespace mtrace::util

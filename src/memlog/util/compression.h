@@ -50,4 +50,26 @@ class Decompressor {
 // whatever `sink` throws.
 void compress(std::string_view text, const std::function<void(std::string_view)>& sink);
 
+// The same for a text that comes in pieces.
+class Compressor {
+ public:
+  using Sink = std::function<void(std::string_view)>;
+
+  // Readers learn from `size`, the bytes of the whole text, whether to read it in pieces; 0: it is
+  // not known.
+  explicit Compressor(Sink sink, uint64_t size = 0);
+  ~Compressor();
+  Compressor(const Compressor&) = delete;
+  Compressor& operator=(const Compressor&) = delete;
+
+  void write(std::string_view text) { put(text, false); }
+  void finish() { put({}, true); }
+
+ private:
+  struct State;
+  void put(std::string_view text, bool last);
+
+  std::unique_ptr<State> state_;
+};
+
 }  // namespace mtrace::util

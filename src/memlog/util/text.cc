@@ -192,7 +192,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 std::string grouped(uint64_t number) {
   std::string text = std::to_string(number);
-  for (size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  for (size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
   return text;
 }
 

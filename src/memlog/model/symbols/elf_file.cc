@@ -98,7 +98,7 @@ std::string build_id_of(Elf* elf) {
 
 std::string build_id_path(const std::string& build_id) {
   const std::string hex = util::hex_bytes(build_id);
-  return "/.build-id/" + hex.substr(0, 2) + "/" + hex.substr(2);
+  return std::string(kBuildIds) + "/" + hex.substr(0, 2) + "/" + hex.substr(2);
 }
 
 std::optional<uint64_t> load_bias(Elf* elf, uint64_t map_address, uint64_t map_offset) {

@@ -47,6 +47,9 @@ inline constexpr char kSystemDebug[] = "/usr/lib/debug";
 // Returns the raw build-id of an open file; empty: none.
 std::string build_id_of(Elf* elf);
 
+// Where files have names by their build-ids.
+inline constexpr char kBuildIds[] = "/.build-id";
+
 // Returns "/.build-id/xx/yyyy" for a raw build-id.
 std::string build_id_path(const std::string& build_id);
 

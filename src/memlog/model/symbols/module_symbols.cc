@@ -1,5 +1,6 @@
 #include "model/symbols/module_symbols.h"
 
+#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "model/symbols/dwarf_index.h"
 #include "model/symbols/elf_file.h"
 #include "model/symbols/symbol_table.h"
+#include "util/file.h"
 
 namespace mtrace::symbols {
 namespace {
@@ -103,12 +105,21 @@ struct ModuleSymbols::State {
   ElfFile find_file(const SearchPath& where, const std::string& path, const std::string& build_id);
   ElfFile fetch(const std::string& build_id);
   void open(ElfFile file, const std::string& path);
+
+  std::string path;
 };
 
 // The module itself if it is still the one that ran, else a debug file of the same build.
 ElfFile ModuleSymbols::State::find_file(const SearchPath& where, const std::string& path,
                                         const std::string& build_id) {
   finding = Finding::kMissing;
+  for (const std::string& directory : where.symbols) {
+    if (!build_id.empty()) break;
+    ElfFile packed = ElfFile::open(directory + path);
+    if (!packed.valid() || !packed.build_id().empty()) continue;
+    finding = Finding::kFound;
+    return packed;
+  }
   if (where.by_build_id && build_id.empty()) return {};
   ElfFile file = path == format::kVdsoPath ? ElfFile::vdso() : ElfFile::open(where.sysroot + path);
   if (file.valid()) {
@@ -120,7 +131,7 @@ ElfFile ModuleSymbols::State::find_file(const SearchPath& where, const std::stri
   }
   if (build_id.empty()) return {};
   for (const std::string& directory : debug_directories(where)) {
-    for (const char* suffix : {".debug", ""}) {
+    for (const char* suffix : {"", ".debug"}) {
       file = ElfFile::open(directory + build_id_path(build_id) + suffix);
       if (file.valid() && file.build_id() == build_id) {
         finding = Finding::kFound;
@@ -178,6 +189,7 @@ void ModuleSymbols::State::open(ElfFile file, const std::string& path) {
 ModuleSymbols::ModuleSymbols(const SearchPath& where, const std::string& path,
                              const std::string& build_id)
     : state_(std::make_unique<State>()) {
+  state_->path = path;
   state_->directories = debug_directories(where);
   state_->debuginfo_path = debuginfo_path(state_->directories);
   state_->debuginfo_path_pointer = state_->debuginfo_path.data();
@@ -209,6 +221,34 @@ std::vector<uint64_t> ModuleSymbols::addresses(const std::string& symbol) {
   std::vector<uint64_t> found = state_->symbols->addresses(symbol);
   for (uint64_t& address : found) address -= state_->symbol_bias;
   return found;
+}
+
+std::vector<ModuleSymbols::File> ModuleSymbols::files() const {
+  std::vector<File> files;
+  if (state_->module == nullptr) return files;
+  const auto add = [&](Elf* elf, const std::string& name, bool whole) {
+    size_t size = 0;
+    const char* bytes = elf != nullptr ? elf_rawfile(elf, &size) : nullptr;
+    if (bytes != nullptr) files.push_back({name, {bytes, size}, whole});
+  };
+  GElf_Addr bias = 0;
+  Elf* const main = dwfl_module_getelf(state_->module, &bias);
+  const std::string id = build_id_of(main);
+  const std::string name = id.empty() ? state_->path : build_id_path(id);
+  add(main, name, false);
+  Dwarf* const dwarf = dwfl_module_getdwarf(state_->module, &bias);
+  Elf* const debug = dwarf != nullptr ? dwarf_getelf(dwarf) : nullptr;
+  if (debug != nullptr && debug != main) {
+    GElf_Word check = 0;
+    const char* const link = id.empty() ? dwelf_elf_gnu_debuglink(main, &check) : nullptr;
+    const std::string beside = name.substr(0, name.rfind('/') + 1);
+    add(debug, link != nullptr ? beside + util::base_name(link) : name + ".debug", id.empty());
+  }
+  Dwarf* const shared = dwarf != nullptr ? dwarf_getalt(dwarf) : nullptr;
+  Elf* const shared_elf = shared != nullptr ? dwarf_getelf(shared) : nullptr;
+  const std::string shared_id = shared_elf != nullptr ? build_id_of(shared_elf) : "";
+  if (!shared_id.empty()) add(shared_elf, build_id_path(shared_id) + ".debug", false);
+  return files;
 }
 
 }  // namespace mtrace::symbols

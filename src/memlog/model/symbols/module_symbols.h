@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/profile/model.h"
@@ -24,7 +25,7 @@ using SourceFrames = std::vector<SourceFrame>;
 // Where to search for files.
 struct SearchPath {
   std::string sysroot;               // put before the modules' paths; empty: none
-  std::vector<std::string> symbols;  // directories with separate debug files
+  std::vector<std::string> symbols;  // directories with separate debug files, or packed ones
   bool by_build_id = false;  // the report is of another machine: no file is taken by its path alone
 };
 
@@ -50,6 +51,15 @@ class ModuleSymbols {
   SourceFrames frames(uint64_t address);
   // Returns the ELF addresses of the functions with this mangled name, the likeliest first.
   std::vector<uint64_t> addresses(const std::string& symbol);
+
+  // A file that the names come from: the module's, its separate debug file, and what several of
+  // these share. `name`: below a directory of SearchPath::symbols, where it gives the same names.
+  struct File {
+    std::string name;
+    std::string_view content;  // valid as long as the module
+    bool whole = false;        // a debuglink has its checksum
+  };
+  std::vector<File> files() const;
 
  private:
   struct State;

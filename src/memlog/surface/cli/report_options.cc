@@ -2,16 +2,20 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <stdexcept>
 
+#include "model/symbols/elf_file.h"
 #include "surface/cli/filter_options.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "view/analyze/frame_pattern.h"
+#include "view/reports/catalog.h"
 
 namespace mtrace::cli {
 
@@ -86,6 +90,22 @@ void check_directory(const char* option, const std::string& path) {
   }
 }
 
+// Those that memlog unpack made in the directory of a file, or in this one. Anyone can make such a
+// directory in /tmp: it must be this user's, or root's.
+void add_packed_symbols(const std::string& path, std::vector<std::string>& directories) {
+  std::error_code ignored;
+  std::filesystem::path place = path;
+  if (!std::filesystem::is_directory(place, ignored)) place = place.parent_path();
+  const std::string symbols = std::filesystem::absolute(place / kPackedSymbols, ignored);
+  struct stat state = {};
+  if (::stat((symbols + symbols::kBuildIds).c_str(), &state) != 0 || !S_ISDIR(state.st_mode) ||
+      (state.st_uid != ::geteuid() && state.st_uid != 0) || symbols.find(':') != symbols.npos ||
+      std::find(directories.begin(), directories.end(), symbols) != directories.end()) {
+    return;
+  }
+  directories.push_back(symbols);
+}
+
 }  // namespace
 
 symbols::SearchPath search_path(const Arguments& arguments) {
@@ -95,6 +115,9 @@ symbols::SearchPath search_path(const Arguments& arguments) {
   if (arguments.has("--sysroot")) check_directory("--sysroot", arguments.value("--sysroot"));
   where.symbols = arguments.values("--symbols");
   for (const std::string& directory : where.symbols) check_directory("--symbols", directory);
+  std::vector<std::string> data = arguments.operands();
+  data.insert(data.end(), {arguments.value("--from"), reports::report_directory()});
+  for (const std::string& path : data) add_packed_symbols(path, where.symbols);
   return where;
 }
 namespace {

@@ -50,7 +50,11 @@ inline constexpr Option kSymbolsOption = {
     R"(Also look for separate debug files in this directory, by build-id
     (DIR/.build-id/xx/yyyy.debug) or by the name in the module's debuglink. May be repeated.)"};
 
-// From --sysroot and --symbols. Throws UsageError for a directory that is none.
+// Where memlog unpack puts symbols, beside the data.
+inline constexpr char kPackedSymbols[] = "symbols";
+
+// From --sysroot and --symbols, and symbols that were unpacked beside the data. Throws UsageError
+// for a directory that is none.
 symbols::SearchPath search_path(const Arguments& arguments);
 
 // The options that the views of reports share: the sort order and the look of the text.
