@@ -40,8 +40,8 @@ FUZZ_ALL_request := $(FUZZ_ALL_memlog)
 FUZZ_SRC_request := $(addprefix src/memlog/surface/serve/,access.cc expire_watch.cc heap_profile.cc listen_address.cc request.cc) \
                     $(addprefix src/memlog/,surface/cli/arguments.cc surface/fleet/report_key.cc process/inspect/clock.cc view/text/quantity.cc)
 FUZZ_LIBS_request = $(FUZZ_LIBS_memlog)
-FUZZ_LIBS_events := -lfmt -lzstd $(ABSL_LIBS) -labsl_raw_logging_internal
-FUZZ_LIBS_ledger := -lfmt -lzstd $(ABSL_LIBS)
+FUZZ_LIBS_events := -lfmt -lzstd -lre2 $(ABSL_LIBS) -labsl_raw_logging_internal
+FUZZ_LIBS_ledger := -lfmt -lzstd -lre2 $(ABSL_LIBS)
 FUZZ_LIBS_memlog := -lfmt -lzstd -lre2 -lz $(ABSL_LIBS) -labsl_raw_logging_internal
 FUZZ_LIBS_elf    := -ldw -lelf -liberty -lfmt $(ABSL_LIBS)
 FUZZ_LIBS_decode := -ldw -lelf -liberty -lfmt -lzstd -lre2 $(ABSL_LIBS)

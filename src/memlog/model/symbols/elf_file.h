@@ -31,6 +31,7 @@ class ElfFile {
   const std::string& path() const { return path_; }
   // Raw bytes; empty: none.
   const std::string& build_id() const { return build_id_; }
+  int descriptor() const { return descriptor_; }
   // Returns the descriptor, which the caller now owns.
   int release();
 
