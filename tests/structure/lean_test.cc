@@ -439,14 +439,18 @@ TEST(LeanTest, NoIndirectFunctions) {
 
 // Two builds in different places are equal: `make reproducible` compares them whole.
 TEST(LeanTest, NamesNoDirectoryOfItsBuild) {
-  const std::string place = source_dir() + "/";
+  const std::string place = source_dir();
   for (const char* name :
        {"libmtrace.so", "memlog", "mtrace/memlog-http.so", "mtrace/memlog-replay"}) {
     const std::string file = read_file(build_dir() + "/" + name);
     EXPECT_NE(file.find("src/"), std::string::npos) << name;
     for (size_t at = 0; (at = file.find(place, at)) != std::string::npos; ++at) {
-      // Not the end of another path, such as ./src/ where the sources are in /src.
-      EXPECT_TRUE(std::isalnum(file[at - 1]) || std::strchr("./_-", file[at - 1]) != nullptr)
+      // Not a part of another path, such as ./src/ where the sources are in /src.
+      const char before = file[at - 1];
+      const char after = file[at + place.size()];
+      EXPECT_TRUE(std::isalnum(before) ||
+                  (before != '\0' && std::strchr("./_-", before) != nullptr) ||
+                  (after != '/' && after != '\0'))
           << name << ": " << file.substr(at, 100).c_str();
     }
   }
