@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <string.h>
+#include <ucontext.h>
 
+#include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "base/machine.h"
@@ -45,8 +48,12 @@ Row row_of(unsigned base, int64_t cfa, int return_at, int fp_at) {
   Row row = {};
   row.cfa_register = static_cast<uint8_t>(base);
   row.cfa_offset = cfa;
-  if (return_at != 0) row.rules[kReturn] = {SavedBy::kOffset, return_at};
-  if (fp_at != 0) row.rules[kFp] = {SavedBy::kOffset, fp_at};
+  const auto save = [&row](unsigned reg, int at) {
+    row.rules[reg].how = at == 0 ? SavedBy::kUnspecified : SavedBy::kOffset;
+    row.rules[reg].value = at;
+  };
+  save(kReturn, return_at);
+  save(kFp, fp_at);
   return row;
 }
 
