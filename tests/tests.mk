@@ -202,7 +202,7 @@ TEST_EXTRA += $(TEST_BUILD)/clang.ok
 # Another processor's: not those that name registers and instructions of x86_64, that are linked with
 # more than libc, or that have an emulator take part in what they measure.
 NOT_CROSSED := blocking_calls continuations deaths dispatches filters gtest_leaky held_blocks jit_frames misaligned model \
-    partitions plugin_unaligned.so python_embedded sandboxes state unaligned
+    partitions plugin_unaligned.so python_embedded random_frames sandboxes state unaligned
 CROSSED := $(filter-out $(PROGRAMS)/sanitized.% $(PROGRAMS)/foreign_% $(STRIPPED)/%,$(PROGRAM_LIST))
 PROGRAM_LIST := $(if $(CROSS),$(filter-out $(addprefix $(PROGRAMS)/,$(NOT_CROSSED)),$(CROSSED)),$(PROGRAM_LIST))
 programs: $(PROGRAM_LIST)

@@ -71,7 +71,7 @@ TEST(Rules, SayWhereTheFrameHasWhat) {
                 reinterpret_cast<uintptr_t>(above));
       EXPECT_EQ(rule.return_slot(above), above + return_at / 8);
       EXPECT_EQ(rule.saves_fp(), fp_at != 0);
-      if (fp_at != 0) EXPECT_EQ(rule.fp_slot(above), above + fp_at / 8);
+      EXPECT_EQ(rule.fp_slot(above), above + (fp_at != 0 ? fp_at : return_at) / 8);
     }
   }
 }
