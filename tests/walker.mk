@@ -22,7 +22,7 @@ $(foreach compiler,gcc clang,\
 $(UNWIND_BUILD)/frames.o: $(UNWIND_FIXTURES)/frames.S tests/walker.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(CC) -g -c $< -o $@
-UNWIND_OBJ += $(if $(CROSS),,$(UNWIND_BUILD)/frames.o)
+UNWIND_OBJ += $(UNWIND_BUILD)/frames.o
 $(TEST_BUILD)/unit_library: $(UNWIND_OBJ)
 
 # Two libraries of one layout and different code, to be loaded in turn at one address.
