@@ -5,9 +5,9 @@
 //   kUserBits                    user addresses are below 1 << kUserBits
 //   kSlotRelocation, kDataRelocation, kWordRelocation
 //                                a symbol's address in the PLT's table, in the GOT, in data
-//   kCountsFinely, has_invariant_counter(), counter()
-//                                whether there may be a counter so fast that two events that follow
-//                                one another never see the same number; there is; the counter
+//   has_invariant_counter(), counter()
+//                                whether there is a counter so fast that two events that follow one
+//                                another never see the same number; the counter
 //   kRelaxedLoad, kRelaxedStore, kRelaxedExchange
 //                                memory orders that give what x86_64 gives a plain access: loads
 //                                stay in order, and so do stores

@@ -22,7 +22,7 @@ void find_stamps();
 inline bool stamps_are_counted() { return internal::counts_stamps; }
 
 inline uint64_t stamp() {
-  if (!machine::kCountsFinely || !internal::counts_stamps) [[unlikely]]
+  if (!internal::counts_stamps) [[unlikely]]
     return internal::unique_time();
   return machine::counter();
 }

@@ -29,9 +29,8 @@ inline constexpr int kRelaxedStore = __ATOMIC_RELEASE;
 inline constexpr int kRelaxedExchange = __ATOMIC_ACQ_REL;
 
 // The system counter ticks every 1 to 40 ns, and several events may see one tick.
-inline constexpr bool kCountsFinely = false;
 inline bool has_invariant_counter() { return false; }
-inline uint64_t counter() { return 0; }
+inline uint64_t counter() { return 0; }  // never asked
 
 inline long system_call(long number, long a, long b, long c, long d, long e, long f) {
   register long x8 asm("x8") = number;

@@ -28,7 +28,6 @@ inline constexpr int kRelaxedLoad = __ATOMIC_RELAXED;
 inline constexpr int kRelaxedStore = __ATOMIC_RELAXED;
 inline constexpr int kRelaxedExchange = __ATOMIC_RELAXED;
 
-inline constexpr bool kCountsFinely = true;
 // Whether there is rdtscp and a rate that never changes (Intel SDM 17.17, AMD APM 13.2).
 inline bool has_invariant_counter() {
   constexpr unsigned kInvariant = 1u << 8;
