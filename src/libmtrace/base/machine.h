@@ -20,10 +20,16 @@
 //   divide()                     high * 2^64 / divisor, where that fits: high < divisor. (The
 //                                compiler would call its run-time library, which the host has not.)
 //   copy_long(), fill_long()     memcpy and memset for more than 128 bytes
-//   bits_of()                    the highest bit of each byte, of 16
+//   bits_of()                    the highest bit of each of Bytes
 //   ask_valgrind()               a client request (valgrind's manual); 0 without valgrind
 //   MTRACE_REALIGN               for functions whose caller may have left the stack unaligned
 #pragma once
+
+namespace mtrace::machine {
+// 16 at once.
+typedef signed char Bytes __attribute__((vector_size(16), may_alias));
+typedef signed char UnalignedBytes __attribute__((vector_size(16), may_alias, aligned(1)));
+}  // namespace mtrace::machine
 
 #if defined(__x86_64__)
 #include "base/x86_64/machine.h"

@@ -127,9 +127,6 @@ inline void fill_long(unsigned char* to, int value, size_t size) {
   while (size-- != 0) *to++ = static_cast<unsigned char>(value);
 }
 
-// 16 at once.
-typedef signed char Bytes __attribute__((vector_size(16), may_alias));
-typedef signed char UnalignedBytes __attribute__((vector_size(16), may_alias, aligned(1)));
 inline unsigned bits_of(Bytes bytes) {
   const uint8x16_t weights = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
   const uint8x16_t bits = vandq_u8(reinterpret_cast<uint8x16_t>(bytes), weights);

@@ -116,9 +116,6 @@ inline void fill_long(unsigned char* to, int value, size_t size) {
   asm volatile("rep stosb" : "+D"(to), "+c"(size) : "a"(value) : "memory");
 }
 
-// 16 at once.
-typedef signed char Bytes __attribute__((vector_size(16), may_alias));
-typedef signed char UnalignedBytes __attribute__((vector_size(16), may_alias, aligned(1)));
 inline unsigned bits_of(Bytes bytes) {
   typedef char Chars __attribute__((vector_size(16)));  // without <emmintrin.h>, which has malloc
   return static_cast<unsigned>(__builtin_ia32_pmovmskb128(reinterpret_cast<Chars>(bytes)));
