@@ -267,9 +267,16 @@ TEST_F(Anonymise, RecordedData) {
   const std::string raw_id = util::read_bytes(id).value_or("");
   std::vector<std::string> secrets = {"zq", id, raw_id,
                                       strip_end(shell("cat /proc/sys/kernel/random/boot_id"))};
+  // Of paths: every two folders that follow each other, and folders whose names are not words,
+  // which readable names of the distribution have, too: check, build.
   for (const std::string& path : {directory_.path(), source_dir()}) {
+    std::string before;
     for (const std::string_view part : util::split(path, '/')) {
-      if (part.size() > 4) secrets.emplace_back(part);
+      if (!before.empty()) secrets.push_back(fmt::format("{}/{}", before, part));
+      if (part.size() > 4 && std::ranges::any_of(part, [](char c) { return !isalpha(c); })) {
+        secrets.emplace_back(part);
+      }
+      before = part;
     }
   }
   const std::string host = strip_end(shell("uname -n"));
