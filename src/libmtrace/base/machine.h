@@ -22,6 +22,8 @@
 //   copy_long(), fill_long()     memcpy and memset for more than 128 bytes
 //   bits_of()                    the highest bit of each of Bytes
 //   ask_valgrind()               a client request (valgrind's manual); 0 without valgrind
+//   kThreadAlign         the largest alignment that glibc gives thread-local variables of a library
+//                        that is loaded later, with room from the beginning (TCB_ALIGNMENT)
 //   MTRACE_REALIGN               for functions whose caller may have left the stack unaligned
 #pragma once
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/machine.h"
 #include "ledger/counters.h"
 #include "ledger/thread_slots.h"
 #include "unwind/walk_memory.h"
@@ -18,8 +19,8 @@ struct LastBlock {
   ledger::CounterSet* set;  // the thread's own, of the stack that allocated
 };
 
-// The first cache line has what malloc and free use.
-struct alignas(64) ThreadState {
+// The first 64 bytes have what malloc and free use.
+struct alignas(machine::kThreadAlign) ThreadState {
   const void* counted;        // what a hook on this thread counted last: a block, not freed since
   ledger::ThreadSlot* place;  // the slot; nullptr: none
   unwind::WalkMemory* walks;  // of the slot

@@ -19,6 +19,7 @@ inline constexpr unsigned kElfMachine = EM_AARCH64;
 inline constexpr char kName[] = "aarch64";
 // Of a process that does not ask for more (mmap(2) gives higher addresses to a hint beyond).
 inline constexpr unsigned kUserBits = 48;
+inline constexpr unsigned kThreadAlign = 16;
 inline constexpr uint32_t kSlotRelocation = R_AARCH64_JUMP_SLOT;
 inline constexpr uint32_t kDataRelocation = R_AARCH64_GLOB_DAT;
 inline constexpr uint32_t kWordRelocation = R_AARCH64_ABS64;

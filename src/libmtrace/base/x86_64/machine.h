@@ -19,6 +19,7 @@ namespace mtrace::machine {
 
 inline constexpr unsigned kElfMachine = EM_X86_64;
 inline constexpr char kName[] = "x86_64";
+inline constexpr unsigned kThreadAlign = 64;
 inline constexpr unsigned kUserBits = 47;
 inline constexpr uint32_t kSlotRelocation = R_X86_64_JUMP_SLOT;
 inline constexpr uint32_t kDataRelocation = R_X86_64_GLOB_DAT;
