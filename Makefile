@@ -103,7 +103,7 @@ HTTP     ?= $(BUILD)/mtrace/memlog-http.so
 # memlog replay starts it under one allocator after another: libc alone, so that nothing else
 # allocates there.
 REPLAY   ?= $(BUILD)/mtrace/memlog-replay
-TOOL_SRC := $(filter-out $(HTTP_SRC),$(sort $(wildcard src/memlog/*/*.cc src/memlog/*/*/*.cc)))
+TOOL_SRC := $(filter-out $(HTTP_SRC),$(sort $(wildcard src/memlog/*/*.cc src/memlog/*/*/*.cc src/memlog/*/*/$(ARCH)/*.cc)))
 LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/obj/%.o)
 # What can be linked into another program: not what makes the library the host's malloc.
 PARTS_OBJ := $(filter-out $(foreach f,next record life entry,$(BUILD)/obj/libmtrace/$(f)/%),$(LIB_OBJ))
@@ -127,7 +127,7 @@ empty :=
 unity_chunks  = $(if $(2),$(1)/unity/$(notdir $(firstword $(2))):$(subst $(empty) ,:,$(wordlist 1,$(3),$(2))) \
                   $(call unity_chunks,$(1),$(wordlist $(words $(wordlist 1,$(3),$(2)) +),1000,$(2)),$(3)))
 unity_files   = $(foreach chunk,$(1),$(firstword $(subst :, ,$(chunk))))
-TOOL_CHUNKS  := $(if $(filter-out 0,$(UNITY)),$(foreach folder,$(sort $(patsubst src/memlog/%/,%,$(dir $(TOOL_SRC)))),\
+TOOL_CHUNKS  := $(if $(filter-out 0,$(UNITY)),$(foreach folder,$(filter-out %/$(ARCH),$(sort $(patsubst src/memlog/%/,%,$(dir $(TOOL_SRC))))),\
                   $(call unity_chunks,$(BUILD)/obj/memlog/$(folder),\
                     $(filter src/memlog/$(folder)/%,$(filter-out $(ALONE_SRC),$(TOOL_SRC))),$(or $(UNITY_$(notdir $(folder))),$(UNITY)))))
 UNITY_CHUNKS := $(TOOL_CHUNKS)
@@ -153,7 +153,8 @@ $(BUILD)/obj/libmtrace/life/string_functions.o: LIB_FLAGS += -fno-builtin \
 # The headers of libraries that most of memlog includes, compiled once: a third of the time. Every
 # file still includes what it uses; make lint compiles without.
 HEADERS := $(BUILD)/obj/memlog/headers.h
-include_headers = -include $(HEADERS)
+# gcc 12 fails on aarch64 where the headers are compiled for another optimisation.
+include_headers = $(if $(filter aarch64,$(ARCH)),,-include $(HEADERS))
 COLD_OPT := $(if $(filter -O2,$(OPT)),-Og)
 $(foreach folder,$(HOT),$(BUILD)/obj/memlog/$(folder)/%.o): COLD_OPT :=
 # g++ looks for garbage again and again: a twelfth of the time, for a tenth of the memory.

@@ -1,8 +1,6 @@
 // Reads the rings of a traced process (format/event_ring.h). Trusts nothing in them.
 #pragma once
 
-#include <x86intrin.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <ctime>
@@ -10,6 +8,7 @@
 
 #include "format/event_log.h"
 #include "format/event_ring.h"
+#include "util/machine.h"
 
 namespace mtrace::events {
 
@@ -142,8 +141,7 @@ class StampClock {
   // A stamp of this moment.
   uint64_t stamp() const {
     if (!counter_) return now_of(CLOCK_MONOTONIC);
-    unsigned processor = 0;
-    return __rdtscp(&processor);
+    return util::machine::counter();
   }
   void look() {
     if (!counter_) return;

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "model/symbols/elf_file.h"
+#include "util/machine.h"
 
 namespace mtrace::symbols {
 namespace {
@@ -34,9 +35,15 @@ class Notes {
     if (name == "CORE" && type == NT_PRSTATUS) return take_thread(bytes);
     if (name == "CORE" && type == NT_PRPSINFO) return take_process(bytes);
     if (name == "CORE" && type == NT_FILE) return take_files(bytes);
-    const bool vectors =
-        (name == "CORE" && type == NT_FPREGSET) || (name == "LINUX" && type == NT_X86_XSTATE);
-    if (vectors && !core_.threads.empty()) append_words(bytes, core_.threads.back().words);
+    if (core_.threads.empty()) return;
+    ThreadRegisters& thread = core_.threads.back();
+    const bool vectors = (name == "CORE" && type == NT_FPREGSET) ||
+                         (name == "LINUX" && type == util::machine::kVectorSet);
+    if (vectors) append_words(bytes, thread.words);
+    if (name == "LINUX" && type == util::machine::kThreadPointerSet &&
+        bytes.size() >= sizeof thread.thread_pointer) {
+      std::memcpy(&thread.thread_pointer, bytes.data(), sizeof thread.thread_pointer);
+    }
   }
 
  private:
@@ -49,8 +56,8 @@ class Notes {
     std::memcpy(&registers, &status.pr_reg, sizeof registers);
     ThreadRegisters thread;
     thread.tid = status.pr_pid;
-    thread.stack_pointer = registers.rsp;
-    thread.thread_pointer = registers.fs_base;
+    thread.stack_pointer = util::machine::stack_pointer(registers);
+    thread.thread_pointer = util::machine::thread_pointer(registers);
     append_words(bytes.substr(offsetof(elf_prstatus, pr_reg), sizeof status.pr_reg), thread.words);
     core_.threads.push_back(std::move(thread));
   }
@@ -135,8 +142,8 @@ CoreContents read_core(int descriptor, const std::string& name) {
   if (elf == nullptr || gelf_getehdr(elf.get(), &header) == nullptr || header.e_type != ET_CORE) {
     throw CoreError(name + ": not a core file");
   }
-  if (header.e_machine != EM_X86_64) {
-    throw CoreError(name + ": a core file of another processor architecture than x86-64");
+  if (header.e_machine != util::machine::kElfMachine) {
+    throw CoreError(name + ": a core file of another processor architecture than this machine's");
   }
   size_t count = 0;
   if (elf_getphdrnum(elf.get(), &count) != 0) count = 0;

@@ -9,6 +9,7 @@
 #include "model/symbols/demangle.h"
 #include "model/symbols/elf_file.h"
 #include "model/symbols/worker.h"
+#include "util/machine.h"
 
 namespace mtrace::symbols {
 namespace {
@@ -46,9 +47,7 @@ std::string data_symbol_of(int descriptor, uint64_t map_address, const DataPlace
 }
 namespace {
 
-// As glibc lays it out: the segment ends at the thread pointer, but for what its alignment asks for
-// ("ELF Handling For Thread-Local Storage", variant II).
-std::optional<uint64_t> offset_in_storage(Elf* elf, uint64_t below_pointer) {
+std::optional<uint64_t> offset_in_storage(Elf* elf, const DataPlace& place) {
   size_t count = 0;
   if (elf_getphdrnum(elf, &count) != 0) return std::nullopt;
   for (size_t i = 0; i < count; ++i) {
@@ -57,9 +56,9 @@ std::optional<uint64_t> offset_in_storage(Elf* elf, uint64_t below_pointer) {
     if (segment.p_type != PT_TLS) continue;
     const uint64_t align = segment.p_align > 1 ? segment.p_align : 1;
     const uint64_t first = (0 - segment.p_vaddr) & (align - 1);
-    const uint64_t size = (segment.p_memsz - first + align - 1) / align * align + first;
-    if (below_pointer == 0 || below_pointer > size) return std::nullopt;
-    return size - below_pointer;
+    const uint64_t offset = place.address - util::machine::tls_storage(place.thread_pointer, align,
+                                                                       first, segment.p_memsz);
+    return offset < segment.p_memsz ? std::optional<uint64_t>(offset) : std::nullopt;
   }
   return std::nullopt;
 }
@@ -67,7 +66,7 @@ std::optional<uint64_t> offset_in_storage(Elf* elf, uint64_t below_pointer) {
 }  // namespace
 
 std::optional<uint64_t> value_in_file(Elf* elf, uint64_t map_address, const DataPlace& place) {
-  if (place.in_thread()) return offset_in_storage(elf, place.thread_pointer - place.address);
+  if (place.in_thread()) return offset_in_storage(elf, place);
   const auto bias = load_bias(elf, map_address, 0);
   if (!bias) return std::nullopt;
   return place.address - *bias;

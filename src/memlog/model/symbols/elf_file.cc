@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "format/loader_name.h"
+#include "util/machine.h"
 #include "util/text.h"
 
 namespace mtrace::symbols {
@@ -148,7 +149,8 @@ Obstacle preload_obstacle(const std::string& path) {
                              header.e_machine == EM_386 ? "a 32-bit x86 program"
                                                         : "an x32 program with 32-bit pointers"),
                  true};
-      } else if (header.e_machine != EM_X86_64 || gelf_getclass(elf.get()) != ELFCLASS64) {
+      } else if (header.e_machine != util::machine::kElfMachine ||
+                 gelf_getclass(elf.get()) != ELFCLASS64) {
         found = {"is built for another processor architecture than libmtrace.so", true};
       } else if (loader.empty()) {
         found.why = "is statically linked";

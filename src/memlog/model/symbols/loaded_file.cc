@@ -11,6 +11,7 @@
 
 #include "model/symbols/elf_file.h"
 #include "model/symbols/worker.h"
+#include "util/machine.h"
 
 namespace mtrace::symbols {
 namespace {
@@ -55,8 +56,9 @@ std::optional<LoadedFile> read_file(int descriptor, BiasOf&& bias_of) {
   GElf_Ehdr header;
   size_t segments = 0;
   if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF ||
-      gelf_getehdr(elf.get(), &header) == nullptr || header.e_machine != EM_X86_64 ||
-      gelf_getclass(elf.get()) != ELFCLASS64 || elf_getphdrnum(elf.get(), &segments) != 0) {
+      gelf_getehdr(elf.get(), &header) == nullptr ||
+      header.e_machine != util::machine::kElfMachine || gelf_getclass(elf.get()) != ELFCLASS64 ||
+      elf_getphdrnum(elf.get(), &segments) != 0) {
     return std::nullopt;
   }
   const std::optional<uint64_t> bias = bias_of(elf.get());

@@ -13,6 +13,7 @@
 #include "process/inspect/proc_files.h"
 #include "process/inspect/process.h"
 #include "process/inspect/resident_pages.h"
+#include "util/machine.h"
 #include "util/text.h"
 
 namespace mtrace::process {
@@ -143,6 +144,7 @@ bool is_malloc_heap(const Mapping& region, const std::vector<Mapping>& map,
 // address (sysdeps/x86_64/nptl/tls.h, tcbhead_t), and behind them are the beginning and the size of
 // the stack, as neighbours. The first thread's, which is elsewhere, has not these two.
 uint64_t control_block_at_end(const Mapping& region, const ReadMemory& read) {
+  if (!util::machine::kBlockNamesItself) return 0;
   constexpr size_t kWords = 1024;
   constexpr size_t kPieceBytes = 4096;
   uint64_t words[kWords] = {};

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -18,6 +20,7 @@
 #include "process/inspect/error.h"
 #include "process/inspect/system_calls.h"
 #include "process/ptrace/held_process.h"
+#include "util/machine.h"
 
 namespace mtrace::process {
 namespace {
@@ -179,13 +182,10 @@ class Session {
         continue;
       }
       // Those of the borrowed thread's vectors are saved in memory that is copied.
-      SnapshotThread thread = {tid, registers.rsp, registers.fs_base, Tasks::vector_registers(tid)};
-      for (const uint64_t word :
-           {registers.rax, registers.rbx, registers.rcx, registers.rdx, registers.rsi,
-            registers.rdi, registers.rbp, registers.r8, registers.r9, registers.r10, registers.r11,
-            registers.r12, registers.r13, registers.r14, registers.r15}) {
-        thread.words.push_back(word);
-      }
+      SnapshotThread thread = {tid, util::machine::stack_pointer(registers),
+                               Tasks::thread_pointer(tid, registers), Tasks::vector_registers(tid)};
+      const auto general = std::bit_cast<std::array<uint64_t, sizeof registers / 8>>(registers);
+      thread.words.insert(thread.words.end(), general.begin(), general.end());
       found.push_back(std::move(thread));
     }
     return found;

@@ -10,22 +10,10 @@
 #include "process/inspect/error.h"
 #include "process/ptrace/interruption.h"
 #include "process/ptrace/stub.h"
+#include "util/machine.h"
 
 namespace mtrace::process {
-namespace {
-
-// Whether rax holds a value with which the kernel restarts an interrupted system call.
-bool begins_again(long long result) {
-  constexpr long long kRestart[] = {-512, -513, -514, -516};
-  for (const long long code : kRestart) {
-    if (result == code) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-uint64_t BorrowedThread::code_size() { return stub_code(0, 0).size(); }
+uint64_t BorrowedThread::code_size() { return stub_size(); }
 
 BorrowedThread::BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Range cave,
                                std::string cave_bytes, Clock::time_point deadline)
@@ -40,17 +28,11 @@ BorrowedThread::BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Ra
   if (!Tasks::registers(tid, &before_) || !Tasks::signal_mask(tid, &mask_)) {
     throw AttachError("has ended");
   }
-  user_regs_struct start = before_;
-  // If memlog is killed, the system call must start again with all its arguments.
-  if (static_cast<long long>(start.orig_rax) >= 0 &&
-      begins_again(static_cast<long long>(start.rax))) {
-    start.rip -= 2;
-    start.rax = start.orig_rax;
-  }
-  write_code(start.rip);
-  start.rip = cave.begin;
-  start.orig_rax = ~uint64_t{0};
-  held_ = Tasks::set_registers(tid, start);
+  check_cave();
+  show_restart(tasks, memory, tid, &before_, deadline);
+  start_ = stub_start(tid, before_, mask_, cave.begin);
+  write_start();
+  held_ = Tasks::set_registers(tid, start_.registers);
   // A handler that ran now would leave a call like sigsuspend waiting for the signal that it has
   // already had. A blocked signal ends the call when the thread is back in it.
   held_ = held_ && Tasks::set_signal_mask(tid, ~uint64_t{0});
@@ -59,7 +41,7 @@ BorrowedThread::BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Ra
   park();
   user_regs_struct now = {};
   Tasks::registers(tid, &now);
-  scratch_ = now.r12;
+  scratch_ = stub_scratch(now);
   if (static_cast<int64_t>(scratch_) < 0) {
     const auto error = static_cast<int>(-static_cast<int64_t>(scratch_));
     scratch_ = 0;
@@ -69,15 +51,18 @@ BorrowedThread::BorrowedThread(Tasks& tasks, TargetMemory& memory, pid_t tid, Ra
 }
 
 // Expects the file's content in the cave, or the code of a killed memlog, and overwrites it.
-void BorrowedThread::write_code(uint64_t resume) {
+void BorrowedThread::check_cave() const {
   std::string now(cave_bytes_.size(), '\0');
   if (!memory_.read(cave_.begin, now.data(), now.size())) throw AttachError("cannot be read");
   if (now != cave_bytes_ && !is_stub_code(now)) {
     throw AttachError(fmt::format(
         "has data at 0x{:x}, in the rest of a page of code that should be unused", cave_.begin));
   }
-  const std::string code = stub_code(resume, mask_);
-  if (!memory_.write(cave_.begin, code.data(), code.size())) {
+}
+
+void BorrowedThread::write_start() {
+  if (!memory_.write(cave_.begin, start_.code.data(), start_.code.size()) ||
+      !memory_.write(start_.frame_at, start_.frame.data(), start_.frame.size())) {
     throw AttachError(fmt::format("cannot be written to: {}", std::strerror(errno)));
   }
 }
@@ -99,7 +84,7 @@ void BorrowedThread::run_to(uint64_t place) {
     }
     user_regs_struct now;
     if (!Tasks::registers(tid_, &now)) throw AttachError("has ended");
-    if (now.rip == cave_.begin + place && static_cast<long long>(now.rax) == -ENOSYS) return;
+    if (util::machine::program_counter(now) == cave_.begin + place && enters_call(now)) return;
   }
 }
 
@@ -110,7 +95,9 @@ void BorrowedThread::park() {
     held_ = false;
     throw AttachError("has ended");
   }
-  if (now.rip >= cave_.begin && now.rip < cave_.begin + code_size()) return;
+  if (util::machine::program_counter(now) >= cave_.begin &&
+      util::machine::program_counter(now) < cave_.begin + code_size())
+    return;
   held_ = false;
   throw AttachError("resumed before memlog could make the call");
 }
@@ -129,8 +116,7 @@ void BorrowedThread::go_on() {
     throw AttachError("has executed another program (exec)");
   }
   if (!Tasks::registers(tid_, &now)) throw AttachError("has ended");
-  now.rip = cave_.begin + stub_places().command;
-  now.orig_rax = ~uint64_t{0};
+  go_to(cave_.begin + stub_places().command, &now);
   Tasks::set_registers(tid_, now);
 }
 
@@ -183,6 +169,7 @@ void BorrowedThread::give_back() {
   if (!tasks_.interrupt(tid_, deadline_)) throw AttachError("does not stop again");
   if (!is_same_program()) return;
   Tasks::set_signal_mask(tid_, mask_);
+  Tasks::set_vectors(tid_, start_.vector_set, start_.vectors);
   Tasks::set_registers(tid_, before_);
   memory_.write(cave_.begin, cave_bytes_.data(), cave_bytes_.size());
   uninterrupted_.reset();

@@ -12,6 +12,7 @@
 #include "process/inspect/target_memory.h"
 #include "process/inspect/target_objects.h"
 #include "process/ptrace/interruption.h"
+#include "process/ptrace/stub.h"
 #include "process/ptrace/tasks.h"
 
 namespace mtrace::process {
@@ -44,7 +45,8 @@ class BorrowedThread {
   static uint64_t code_size();
 
  private:
-  void write_code(uint64_t resume);
+  void check_cave() const;
+  void write_start();
   void run_to(uint64_t place);
   void park();
   void go_on();
@@ -57,6 +59,7 @@ class BorrowedThread {
   Range cave_;
   Clock::time_point deadline_;
   user_regs_struct before_ = {};
+  StubStart start_ = {};
   uint64_t mask_ = 0;
   std::string cave_bytes_;
   uint64_t scratch_ = 0;

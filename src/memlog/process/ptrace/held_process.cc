@@ -9,6 +9,8 @@
 #include "process/inspect/error.h"
 #include "process/inspect/proc_files.h"
 #include "process/ptrace/interruption.h"
+#include "process/ptrace/stub.h"
+#include "util/machine.h"
 #include "util/text.h"
 
 namespace mtrace::process {
@@ -83,16 +85,16 @@ void HeldProcess::stop(Clock::time_point deadline, pid_t borrowed) {
 }
 
 pid_t HeldProcess::lender(bool calm) {
-  constexpr uint64_t kRoom = 1024;
   using Calm = SafePoints::Calm;
   pid_t best = 0;
   auto best_calm = Calm::kUnknown;
   points_.forget_stacks();
   for (const pid_t tid : tasks_.stopped()) {
     user_regs_struct registers;
-    char bytes[kRoom];
+    char bytes[kStubRoom];
     if (!Tasks::registers(tid, &registers)) continue;
-    if (!memory_.read(registers.rsp - kRoom, bytes, sizeof bytes)) continue;
+    if (!memory_.read(util::machine::stack_pointer(registers) - kStubRoom, bytes, sizeof bytes))
+      continue;
     const Calm one = points_.calm(tid);
     if (best == 0 || one < best_calm) {
       best = tid;

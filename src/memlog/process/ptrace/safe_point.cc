@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <stdexcept>
 
+#include "process/ptrace/registers.h"
 #include "process/ptrace/tasks.h"
 
 // libunwind's function for other processes, which none of its headers declares.
@@ -24,13 +24,13 @@ namespace {
 constexpr unsigned kMostFrames = 512;
 
 // System calls that wait, and that no allocator makes.
-constexpr int64_t kWaiting[] = {
-    SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2,    SYS_poll,    SYS_ppoll,
-    SYS_select,     SYS_pselect6,    SYS_rt_sigtimedwait, SYS_pause,   SYS_rt_sigsuspend,
-    SYS_wait4,      SYS_waitid,      SYS_io_getevents,    SYS_read,    SYS_readv,
-    SYS_recvfrom,   SYS_recvmsg,     SYS_recvmmsg,        SYS_accept,  SYS_accept4,
-    SYS_write,      SYS_writev,      SYS_sendto,          SYS_sendmsg, SYS_connect,
-    SYS_msgrcv,     SYS_semop,       SYS_semtimedop,      SYS_flock,   SYS_io_uring_enter};
+constexpr int64_t kWaiting[] = {SYS_epoll_pwait,     SYS_epoll_pwait2,  SYS_ppoll,  SYS_pselect6,
+                                SYS_rt_sigtimedwait, SYS_rt_sigsuspend, SYS_wait4,  SYS_waitid,
+                                SYS_io_getevents,    SYS_read,          SYS_readv,  SYS_recvfrom,
+                                SYS_recvmsg,         SYS_recvmmsg,      SYS_accept, SYS_accept4,
+                                SYS_write,           SYS_writev,        SYS_sendto, SYS_sendmsg,
+                                SYS_connect,         SYS_msgrcv,        SYS_semop,  SYS_semtimedop,
+                                SYS_flock,           SYS_io_uring_enter};
 
 }  // namespace
 
@@ -127,39 +127,17 @@ int SafePoints::Walker::find_table(unw_addr_space_t space, unw_word_t ip, unw_pr
 
 int SafePoints::Walker::access_register(unw_addr_space_t, unw_regnum_t number, unw_word_t* value,
                                         int write, void* argument) {
-  const user_regs_struct& registers = of(argument).registers;
   if (write != 0) return -UNW_EREADONLYREG;
-  switch (number) {
-#define MTRACE_REGISTER(unwind, member) \
-  case UNW_X86_64_##unwind:             \
-    *value = registers.member;          \
-    return 0;
-    MTRACE_REGISTER(RAX, rax)
-    MTRACE_REGISTER(RDX, rdx)
-    MTRACE_REGISTER(RCX, rcx)
-    MTRACE_REGISTER(RBX, rbx)
-    MTRACE_REGISTER(RSI, rsi)
-    MTRACE_REGISTER(RDI, rdi)
-    MTRACE_REGISTER(RBP, rbp)
-    MTRACE_REGISTER(RSP, rsp)
-    MTRACE_REGISTER(R8, r8)
-    MTRACE_REGISTER(R9, r9)
-    MTRACE_REGISTER(R10, r10)
-    MTRACE_REGISTER(R11, r11)
-    MTRACE_REGISTER(R12, r12)
-    MTRACE_REGISTER(R13, r13)
-    MTRACE_REGISTER(R14, r14)
-    MTRACE_REGISTER(R15, r15)
-    MTRACE_REGISTER(RIP, rip)
-#undef MTRACE_REGISTER
-    default:
-      return -UNW_EBADREG;
-  }
+  const unsigned long long* found = walked_register(of(argument).registers, number);
+  if (found == nullptr) return -UNW_EBADREG;
+  *value = *found;
+  return 0;
 }
 
 SafePoints::SafePoints(const TargetMemory& memory, std::vector<Object> objects,
                        const Restarts& restarts)
-    : objects_(std::move(objects)),
+    : memory_(memory),
+      objects_(std::move(objects)),
       restarts_(restarts),
       walker_(std::make_unique<Walker>(memory, objects_)) {}
 SafePoints::~SafePoints() = default;
@@ -209,9 +187,9 @@ std::optional<std::string> SafePoints::inside(pid_t tid) {
 
 SafePoints::Calm SafePoints::calm(pid_t tid) {
   if (!Tasks::registers(tid, &walker_->registers)) return Calm::kUnknown;
-  const auto number = static_cast<int64_t>(walker_->registers.orig_rax);
+  const int64_t number = current_call(walker_->registers, memory_);
   if (number < 0) return Calm::kUnknown;
-  if (std::find(std::begin(kWaiting), std::end(kWaiting), number) != std::end(kWaiting)) {
+  if (std::ranges::count(kWaiting, number) + std::ranges::count(kOwnWaitingCalls, number) > 0) {
     return Calm::kWaits;
   }
   if (number == SYS_nanosleep || number == SYS_clock_nanosleep) return Calm::kSleeps;

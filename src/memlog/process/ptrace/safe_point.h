@@ -44,6 +44,7 @@ class SafePoints {
   // until it returns true. Returns false when the stack cannot be walked at all.
   template <typename Visit>
   bool walk(const Visit& visit);
+  const TargetMemory& memory_;
   std::vector<Object> objects_;
   const Restarts& restarts_;
   std::unique_ptr<Walker> walker_;

@@ -23,6 +23,7 @@
 #include "process/inspect/permission.h"
 #include "process/inspect/process.h"
 #include "process/ptrace/interruption.h"
+#include "util/machine.h"
 
 namespace mtrace::process {
 namespace {
@@ -264,11 +265,22 @@ bool Tasks::any_running() const {
 }
 
 bool Tasks::registers(pid_t tid, user_regs_struct* registers) {
-  return ::ptrace(PTRACE_GETREGS, tid, nullptr, registers) == 0;
+  iovec room = {registers, sizeof *registers};
+  return ::ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &room) == 0;
 }
 
 bool Tasks::set_registers(pid_t tid, const user_regs_struct& registers) {
-  return ::ptrace(PTRACE_SETREGS, tid, nullptr, &registers) == 0;
+  iovec from = {const_cast<user_regs_struct*>(&registers), sizeof registers};
+  return ::ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &from) == 0;
+}
+
+uint64_t Tasks::thread_pointer(pid_t tid, const user_regs_struct& registers) {
+  uint64_t pointer = util::machine::thread_pointer(registers);
+  iovec room = {&pointer, sizeof pointer};
+  if (util::machine::kThreadPointerSet != 0) {
+    ::ptrace(PTRACE_GETREGSET, tid, util::machine::kThreadPointerSet, &room);
+  }
+  return pointer;
 }
 
 bool Tasks::signal_mask(pid_t tid, uint64_t* mask) {
@@ -309,9 +321,17 @@ std::vector<uint64_t> Tasks::vector_registers(pid_t tid) {
   constexpr size_t kRoom = 16384;  // bytes; AVX-512 takes 2.7 KB, AMX 8 KB more
   std::vector<uint64_t> words(kRoom / sizeof(uint64_t));
   iovec room = {words.data(), kRoom};
-  if (::ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &room) != 0) room.iov_len = 0;
+  if (::ptrace(PTRACE_GETREGSET, tid, util::machine::kVectorSet, &room) != 0 &&
+      ::ptrace(PTRACE_GETREGSET, tid, NT_FPREGSET, &room) != 0) {
+    room.iov_len = 0;
+  }
   words.resize(room.iov_len / sizeof(uint64_t));
   return words;
+}
+
+bool Tasks::set_vectors(pid_t tid, uint32_t set, const std::string& content) {
+  iovec from = {const_cast<char*>(content.data()), content.size()};
+  return content.empty() || ::ptrace(PTRACE_SETREGSET, tid, set, &from) == 0;
 }
 
 bool Tasks::run_to_system_call(pid_t tid, Clock::time_point deadline) {

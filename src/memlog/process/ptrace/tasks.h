@@ -52,6 +52,8 @@ class Tasks {
 
   static bool registers(pid_t tid, user_regs_struct* registers);
   static bool set_registers(pid_t tid, const user_regs_struct& registers);
+  // 0: unknown.
+  static uint64_t thread_pointer(pid_t tid, const user_regs_struct& registers);
   // Of a stopped thread; bit n - 1: signal n is blocked. In a call with a mask of its own
   // (sigsuspend, ppoll), the mask that the thread has outside of it.
   static bool signal_mask(pid_t tid, uint64_t* mask);
@@ -63,6 +65,7 @@ class Tasks {
   pid_t cloned() const { return cloned_; }
   // All words of a stopped thread's vector and floating-point registers.
   static std::vector<uint64_t> vector_registers(pid_t tid);
+  static bool set_vectors(pid_t tid, uint32_t set, const std::string& content);
 
   // Runs a stopped thread until it enters or leaves a system call. Returns false when it has ended.
   // Throws AttachError at the deadline.

@@ -15,6 +15,7 @@
 #include "process/inspect/process.h"
 #include "process/ptrace/interruption.h"
 #include "util/file.h"
+#include "util/machine.h"
 #include "util/text.h"
 
 namespace mtrace::cli {
@@ -303,14 +304,12 @@ void HeapScan::search(const process::Snapshot& snapshot, const process::MemoryVi
   roots.allocator = pieces_of(memory.libc_variables());
   for (const HeapBlock& block : others) roots.memory.push_back({block.address, block.size});
   roots.whole = registered_roots(memory);
-  constexpr uint64_t kDtv =
-      8;  // in the thread control block: the vector of its thread-local storage
   for (const process::SnapshotThread& thread : snapshot.threads) {
     roots.words.insert(roots.words.end(), thread.words.begin(), thread.words.end());
     // Blocks that are stacks. The vector's address is that of its second element, 16 bytes in.
     roots.held.push_back(thread.stack_pointer);
     uint64_t vector = 0;
-    const uint64_t place = thread.thread_pointer + kDtv;
+    const uint64_t place = thread.thread_pointer + util::machine::kDtv;
     memory.read({{place, place + sizeof vector}}, reinterpret_cast<char*>(&vector));
     roots.held.push_back(vector - 16);
   }
@@ -403,9 +402,9 @@ bool HeapScan::name_data(RetainerPath& path, const std::string& file, const symb
 
 // Whether the root is a thread-local variable of the program's own file.
 bool HeapScan::name_thread_local(RetainerPath& path, uint64_t via, size_t block) const {
-  constexpr uint64_t kMost = 1 << 20;  // bytes of such variables
+  constexpr uint64_t kMost = 1 << 20;  // bytes from the thread pointer, to either side
   for (const process::SnapshotThread& thread : threads_) {
-    if (via >= thread.thread_pointer || thread.thread_pointer - via > kMost) continue;
+    if (via - thread.thread_pointer + kMost > 2 * kMost) continue;
     const std::string program = util::array_text(ledger_.header().program);
     if (!name_data(path, program, {via, thread.thread_pointer}, block)) continue;
     path.root += fmt::format(" of thread {}", thread.tid);

@@ -1,5 +1,6 @@
 #include "process/ptrace/stub.h"
 
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 
@@ -145,6 +146,15 @@ static_assert(Scratch::kSize == 0x80000);
 static_assert(offsetof(Scratch, arguments) == 8 && offsetof(Scratch, result) == 32 &&
               offsetof(Scratch, returned) == 40);
 
+// Whether rax holds a value with which the kernel restarts an interrupted system call.
+bool begins_again(long long result) {
+  constexpr long long kRestart[] = {-512, -513, -514, -516};
+  for (const long long code : kRestart) {
+    if (result == code) return true;
+  }
+  return false;
+}
+
 uint64_t stub_offset(const char* place) { return static_cast<uint64_t>(place - mtrace_stub_begin); }
 
 }  // namespace
@@ -154,17 +164,42 @@ const StubPlaces& stub_places() {
   return places;
 }
 
-std::string stub_code(uint64_t resume, uint64_t mask) {
-  std::string code(mtrace_stub_begin, mtrace_stub_last);
-  std::memcpy(code.data() + stub_offset(mtrace_stub_resume), &resume, sizeof resume);
-  std::memcpy(code.data() + stub_offset(mtrace_stub_mask), &mask, sizeof mask);
-  return code;
+const uint64_t kStubRoom = 1024;
+
+size_t stub_size() { return stub_offset(mtrace_stub_last); }
+
+StubStart stub_start(pid_t, const user_regs_struct& before, uint64_t mask, uint64_t code) {
+  StubStart start = {before, std::string(mtrace_stub_begin, mtrace_stub_last)};
+  // If memlog is killed, the system call must start again with all its arguments.
+  const bool again = static_cast<long long>(before.orig_rax) >= 0 &&
+                     begins_again(static_cast<long long>(before.rax));
+  constexpr uint64_t kSyscallSize = 2;
+  const uint64_t resume = again ? before.rip - kSyscallSize : before.rip;
+  if (again) start.registers.rax = before.orig_rax;
+  std::memcpy(start.code.data() + stub_offset(mtrace_stub_resume), &resume, sizeof resume);
+  std::memcpy(start.code.data() + stub_offset(mtrace_stub_mask), &mask, sizeof mask);
+  go_to(code, &start.registers);
+  return start;
 }
 
 bool is_stub_code(const std::string& bytes) {
-  const std::string code = stub_code(0, 0);
-  return bytes.size() == code.size() && bytes.compare(0, stub_offset(mtrace_stub_resume), code, 0,
-                                                      stub_offset(mtrace_stub_resume)) == 0;
+  return bytes.size() == stub_size() &&
+         bytes.compare(0, stub_offset(mtrace_stub_resume), mtrace_stub_begin,
+                       stub_offset(mtrace_stub_resume)) == 0;
 }
+
+uint64_t stub_scratch(const user_regs_struct& registers) { return registers.r12; }
+
+bool enters_call(const user_regs_struct& registers) {
+  return static_cast<long long>(registers.rax) == -ENOSYS;
+}
+
+void go_to(uint64_t address, user_regs_struct* registers) {
+  registers->rip = address;
+  registers->orig_rax = ~uint64_t{0};
+}
+
+// The registers show it: kRestartBlock in rax.
+void show_restart(Tasks&, const TargetMemory&, pid_t, user_regs_struct*, Clock::time_point) {}
 
 }  // namespace mtrace::process

@@ -1,4 +1,4 @@
-#include "process/ptrace/waiting_call.h"
+#include "process/ptrace/x86_64/waiting_call.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
