@@ -6,7 +6,7 @@
 #   make fuzz-short            what make check runs: the seeds and a few thousand executions
 
 FUZZ_BUILD   ?= $(BUILD)/fuzz
-FUZZ_TARGETS := cfi memlog elf options decode ledger events request
+FUZZ_TARGETS := archive cfi memlog elf options decode ledger events request
 FUZZ         ?= $(FUZZ_TARGETS)
 SECONDS      ?= 600
 
@@ -23,6 +23,8 @@ FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc file.c
                    writer.cc)
 # The parts that each target is about: sources, and whole folders of memlog, compiled some sources at
 # a time as memlog's are.
+FUZZ_SRC_archive := $(addprefix src/memlog/util/,tar.cc text.cc)
+FUZZ_LIBS_archive := -lfmt
 FUZZ_SRC_cfi     := $(addprefix src/libmtrace/unwind/,cfi.cc $(ARCH)/compile.cc eh_frame.cc expression.cc frame_registers.cc \
                       stack_memory.cc) $(FUZZ_KERNEL)
 FUZZ_ALL_memlog  := util model/profile model/ledger model/events view/analyze view/heap view/json view/export
