@@ -7,7 +7,8 @@
 #   make demo       find a planted leak in a small service
 #   make check      every test; ends with "N passed, N failed"
 #   make check-quick  unit and structure tests without the longest, in half a minute
-#   make check-aarch64  what of them runs under an emulator of arm64
+#   make check-aarch64  what of them runs under an emulator of arm64; make deps-aarch64 installs
+#                   the emulator, the cross compiler and two libraries
 #   make soak       random programs and storms of reports for SOAK_SECONDS (1800); SEED=N
 #   make attach-soak  1,000 times attached to and detached from servers under load
 #   make unreachable-soak  memlog unreachable, 1,000 times on servers under load

@@ -1,7 +1,7 @@
 #!/bin/bash
 # install_packages.sh [--missing] FILE: installs those of the Debian packages listed in FILE that are
 # missing; with --missing names them, and nothing where there is no dpkg. The first word of a line
-# counts.
+# counts; NAME:ARCHITECTURE is of another architecture, which dpkg is told of.
 # With sudo when not root; when neither is possible, one line that names the packages, and exit 1.
 # Services that a package would start are kept from starting.
 set -u
@@ -46,6 +46,9 @@ if [ ! -e "$policy" ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
+for package in "${missing[@]}"; do
+  [[ $package == *:* ]] && "${as_root[@]}" dpkg --add-architecture "${package#*:}"
+done
 "${as_root[@]}" apt-get update >"$log" 2>&1
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1

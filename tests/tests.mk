@@ -208,11 +208,10 @@ PROGRAM_LIST := $(if $(CROSS),$(filter-out $(addprefix $(PROGRAMS)/,$(NOT_CROSSE
 programs: $(PROGRAM_LIST)
 tests: $(TEST_BINARIES) programs $(TEST_EXTRA)
 
-# libmtrace.so and programs of aarch64 under an emulator, with this machine's memlog: qemu-user,
-# g++-aarch64-linux-gnu, libgtest-dev:arm64 and libunwind-dev:arm64. What runs there is in
+# libmtrace.so and programs of aarch64 under an emulator, with this machine's memlog. What runs there is in
 # doc/internals/processors.md.
 EMULATOR ?= /usr/bin/qemu-aarch64 -L /usr/aarch64-linux-gnu
-check-aarch64: all $(TEST_BUILD)/host_tests
+check-aarch64: $(BUILD)/.aarch64-deps all $(TEST_BUILD)/host_tests
 	@$(MAKE) --no-print-directory ARCH=aarch64 BUILD=$(BUILD)-aarch64 emulated
 	@$(EMULATOR) $(BUILD)-aarch64/tests/emulated_units --gtest_brief=1
 	@MTRACE_TARGET_DIR='$(abspath $(BUILD)-aarch64)' MTRACE_EMULATOR='$(EMULATOR)' \
