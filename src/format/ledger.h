@@ -22,8 +22,6 @@ namespace mtrace::format {
 inline constexpr uint64_t kLedgerMagic = 0x315245474445'4c4du;  // "MLEDGER1"
 inline constexpr uint32_t kLedgerVersion = 7;                   // of everything in this file
 inline constexpr char kLedgerSuffix[] = ".ledger";
-inline constexpr uint64_t kLedgerPage = 4096;  // extents begin and end at multiples of this, in
-                                               // bytes
 
 // `size` bytes at `address` of the process are at `offset` of the file.
 struct LedgerExtent {

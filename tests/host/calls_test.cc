@@ -88,21 +88,24 @@ TEST_F(CallsTest, OfSamples) {
   }
 }
 
-// As the ledger of a process that is killed has them.
+// As the ledger of a process that is killed has them, whatever the size of its pages.
 TEST_F(CallsTest, Recovered) {
-  Command command = named({program("call_forms"), "pause"});
-  command.env["MTRACE_LEDGER"] = temp();
-  Process process(command);
-  process.read_until("ready");
-  process.send(SIGKILL);
-  process.wait();
-  ASSERT_TRUE(
-      memlog({"recover", temp() + "/call_forms-" + std::to_string(process.pid()) + ".ledger", "-o",
-              temp() + "/recovered.memlog"})
-          .exited(0));
-  const Memlog log = read_memlog(temp() + "/recovered.memlog");
-  EXPECT_EQ(calls_of(log), kForms);
-  EXPECT_TRUE(log.has("usable"));
+  const std::vector<std::string> emulated = {"4096", "16384", "65536"};
+  for (const std::string& page : emulator().empty() ? std::vector<std::string>{""} : emulated) {
+    SCOPED_TRACE(page);
+    Command command = named({program("call_forms"), "pause"});
+    command.env["MTRACE_LEDGER"] = temp();
+    if (!page.empty()) command.env["QEMU_PAGESIZE"] = page;
+    Process process(command);
+    process.read_until("ready");
+    process.send(SIGKILL);
+    process.wait();
+    const std::string ledger = temp() + "/call_forms-" + std::to_string(process.pid()) + ".ledger";
+    ASSERT_TRUE(memlog({"recover", ledger, "-o", temp() + "/recovered.memlog"}).exited(0));
+    const Memlog log = read_memlog(temp() + "/recovered.memlog");
+    EXPECT_EQ(calls_of(log), kForms);
+    EXPECT_TRUE(log.has("usable"));
+  }
 }
 
 TEST_F(CallsTest, ShownAndChosen) {

@@ -10,6 +10,7 @@
 
 #include "base/lines.h"
 #include "base/own_ranges.h"
+#include "base/pages.h"
 #include "base/syscall.h"
 #include "format/ledger.h"
 
@@ -23,8 +24,6 @@ bool g_keeps_unlocked = false;
 
 namespace {
 
-constexpr uintptr_t kPage = 4096;
-
 struct Part {
   uintptr_t start;
   uintptr_t end;
@@ -32,8 +31,8 @@ struct Part {
 };
 
 Part image() {
-  const auto begin = reinterpret_cast<uintptr_t>(&__ehdr_start) & ~(kPage - 1);
-  const auto end = (reinterpret_cast<uintptr_t>(&_end) + kPage - 1) & ~(kPage - 1);
+  const auto begin = page_start(reinterpret_cast<uintptr_t>(&__ehdr_start));
+  const auto end = whole_pages(reinterpret_cast<uintptr_t>(&_end));
   return {begin, end, true};
 }
 
@@ -98,13 +97,14 @@ void keep_unlocked() { __atomic_store_n(&g_keeps_unlocked, true, __ATOMIC_RELAXE
 // that of new ones (mm/mremap.c), and only locked memory counts.
 long map_unlocked(void* address, size_t bytes, int protection, int flags, int fd, long offset) {
   if ((flags & MAP_FIXED_NOREPLACE) == 0) {
-    const long page = call(SYS_mmap, nullptr, kPage, protection, flags & ~MAP_FIXED, fd, offset);
+    const size_t one = machine::page_bytes();
+    const long page = call(SYS_mmap, nullptr, one, protection, flags & ~MAP_FIXED, fd, offset);
     if (failed(page)) return page;
-    call(SYS_munlock, page, kPage);
+    call(SYS_munlock, page, one);
     const int fixed = (flags & MAP_FIXED) != 0 ? MREMAP_FIXED : 0;
-    const long whole = call(SYS_mremap, page, kPage, bytes, MREMAP_MAYMOVE | fixed, address);
+    const long whole = call(SYS_mremap, page, one, bytes, MREMAP_MAYMOVE | fixed, address);
     if (!failed(whole)) return whole;
-    call(SYS_munmap, page, kPage);
+    call(SYS_munmap, page, one);
   }
   const long whole = call(SYS_mmap, address, bytes, protection, flags, fd, offset);
   if (!failed(whole)) call(SYS_munlock, whole, bytes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/pages.h"
 #include "format/ledger.h"
 
 namespace mtrace::sys {
@@ -10,7 +11,7 @@ namespace {
 
 constexpr uint32_t kMost = format::kLedgerOwnRanges;
 constexpr size_t kLeast = size_t{64} << 10;
-constexpr unsigned kPageBits = 12;
+constexpr unsigned kPageBits = 12;  // of the unit, whatever the kernel's pages are
 constexpr unsigned kCountBits = format::kLedgerOwnRangeBits;  // 1 TiB
 
 // A range in one word: the number of its first page above the count of its pages; 0: free.
@@ -18,7 +19,8 @@ std::atomic<uint64_t> ranges[kMost];
 std::atomic<uint32_t> used{0};  // places up to this one have been used
 
 uint64_t packed(uintptr_t start, size_t bytes) {
-  const uint64_t pages = std::min<uint64_t>((bytes + 4095) >> kPageBits, (1u << kCountBits) - 1);
+  const uint64_t pages =
+      std::min<uint64_t>(whole_pages(bytes) >> kPageBits, (1u << kCountBits) - 1);
   return uint64_t{start >> kPageBits} << kCountBits | pages;
 }
 

@@ -6,8 +6,10 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <atomic>
 
+#include "base/pages.h"
 #include "base/syscall.h"
 #include "base/user_dispatch.h"
 #include "base/valgrind.h"
@@ -15,7 +17,6 @@
 namespace mtrace::sys {
 namespace {
 
-constexpr uintptr_t kPage = 4096;
 constexpr uintptr_t kUserEnd = uintptr_t{1} << machine::kUserBits;
 
 std::atomic<bool> vm_readv_forbidden{false};
@@ -45,28 +46,30 @@ bool readable(uintptr_t start, size_t bytes) {
   if (start >= kUserEnd || bytes > kUserEnd - start || is_dispatched()) return false;
   // An aligned word stands for its page; not the page's first, because to the kernel a set at
   // address 0 is no set.
-  for (uintptr_t page = start & ~(kPage - 1); page < start + bytes; page += kPage) {
+  for (uintptr_t page = page_start(start); page < start + bytes; page += machine::page_bytes()) {
     if (!word_readable(page + sizeof(uintptr_t))) return false;
   }
   return true;
 }
 
 bool mapped(uintptr_t start, size_t bytes) {
+  const uintptr_t first = page_start(start);
   // Since Linux 2.6.19 MS_ASYNC does nothing but check the range.
-  return call(SYS_msync, start & ~(kPage - 1), bytes + start % kPage, MS_ASYNC) != -ENOMEM;
+  return call(SYS_msync, first, bytes + (start - first), MS_ASYNC) != -ENOMEM;
 }
 
 size_t resident_bytes(uintptr_t start, size_t bytes) {
   if (may_be_filtered()) return bytes;
   unsigned char pages[512];
+  const size_t page = machine::page_bytes();
   size_t sum = 0;
-  for (size_t at = 0; at < bytes; at += sizeof pages * kPage) {
-    const size_t part = bytes - at < sizeof pages * kPage ? bytes - at : sizeof pages * kPage;
+  for (size_t at = 0; at < bytes; at += sizeof pages * page) {
+    const size_t part = std::min(bytes - at, sizeof pages * page);
     if (call(SYS_mincore, start + at, part, pages) != 0) {
       sum += part;
       continue;
     }
-    for (size_t i = 0; i < (part + kPage - 1) / kPage; ++i) sum += (pages[i] & 1) * kPage;
+    for (size_t i = 0; i < whole_pages(part) / page; ++i) sum += (pages[i] & 1) * page;
   }
   return sum;
 }
@@ -95,8 +98,8 @@ bool read_memory(uintptr_t from, void* to, size_t bytes) {
 }
 
 bool read_resident(uintptr_t from, void* to, size_t bytes) {
-  const uintptr_t start = from & ~(kPage - 1);
-  const size_t pages = (from + bytes - start + kPage - 1) & ~(kPage - 1);
+  const uintptr_t start = page_start(from);
+  const size_t pages = whole_pages(from + bytes - start);
   return mapped(start, pages) && resident_bytes(start, pages) >= pages &&
          read_memory(from, to, bytes);
 }
@@ -105,8 +108,8 @@ bool read_string(uintptr_t from, char* to, size_t size) {
   size_t done = 0;
   while (done < size) {
     // Never across a page: the string may end just before an unmapped one.
-    size_t part = kPage - ((from + done) & (kPage - 1));
-    if (part > size - done) part = size - done;
+    const size_t part =
+        std::min(page_start(from + done) + machine::page_bytes() - (from + done), size - done);
     if (!read_memory(from + done, to + done, part)) return false;
     if (memchr(to + done, '\0', part) != nullptr) return true;
     done += part;

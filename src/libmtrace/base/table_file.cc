@@ -12,6 +12,7 @@
 #include "base/atomic.h"
 #include "base/file.h"
 #include "base/locked_memory.h"
+#include "base/machine.h"
 #include "base/probe.h"
 #include "base/process.h"
 #include "base/spawn.h"
@@ -24,6 +25,8 @@ format::LedgerHeader* g_table_header = nullptr;
 
 namespace {
 
+// Bytes. Extents begin and end at multiples of this.
+constexpr size_t kUnit = machine::kMostPage;
 constexpr size_t kLittleChunk = 64 * 1024;
 constexpr uint64_t kLongestWait = 1'000'000'000u;  // nanoseconds
 
@@ -34,9 +37,9 @@ FileIdentity g_identity;
 struct Range {
   uintptr_t address;
   uint64_t offset;
-  uint32_t pages;
+  uint32_t units;
   bool leads_on;  // may hold addresses of other parts
-  size_t size() const { return size_t{pages} * format::kLedgerPage; }
+  size_t size() const { return size_t{units} * kUnit; }
 };
 Range g_ranges[format::kMostLedgerExtents];
 uint32_t g_range_count = 0;
@@ -47,13 +50,9 @@ uintptr_t g_parts = 0;
 size_t g_parts_left = 0;
 size_t g_parts_made = 0;
 
-constexpr size_t whole_pages(size_t bytes) {
-  return (bytes + format::kLedgerPage - 1) & ~(format::kLedgerPage - 1);
-}
+constexpr size_t whole_units(size_t bytes) { return (bytes + kUnit - 1) & ~(kUnit - 1); }
 
-constexpr uint32_t pages_of(size_t bytes) {
-  return static_cast<uint32_t>(bytes / format::kLedgerPage);
-}
+constexpr uint32_t units_of(size_t bytes) { return static_cast<uint32_t>(bytes / kUnit); }
 
 // Opens the file to read and write. A negative errno, -ESTALE if the path leads to another file.
 long open_again() {
@@ -104,7 +103,7 @@ long map_shared(void* address, size_t bytes, int fd, uint64_t offset) {
 
 void add_extent(format::LedgerHeader& header, uintptr_t address, uint64_t offset, size_t bytes,
                 bool leads_on) {
-  g_ranges[g_range_count] = {address, offset, pages_of(bytes), leads_on};
+  g_ranges[g_range_count] = {address, offset, units_of(bytes), leads_on};
   header.extents[g_range_count] = {address, offset, bytes};
   store(g_range_count, g_range_count + 1);
   store_release(header.extents_used, g_range_count);
@@ -178,8 +177,8 @@ bool map_private(const Range& range, int fd, int placed) {
 
 // Writes to each page, which makes it private: until then it is the file's, and changes with it.
 void make_own(const Range& range) {
-  for (uintptr_t page = range.address; page < range.address + range.size();
-       page += format::kLedgerPage) {
+  const uintptr_t end = range.address + range.size();
+  for (uintptr_t page = range.address; page < end; page += machine::page_bytes()) {
     fetch_add<uint64_t>(*reinterpret_cast<uint64_t*>(page), 0);
   }
 }
@@ -191,7 +190,7 @@ bool map_later_extents(int fd) {
   const uint32_t used = load_acquire(header.extents_used);
   for (uint32_t i = g_range_count; i < used && i < format::kMostLedgerExtents; ++i) {
     const format::LedgerExtent& extent = header.extents[i];
-    const Range range = {extent.address, extent.offset, pages_of(extent.size), true};
+    const Range range = {extent.address, extent.offset, units_of(extent.size), true};
     if (!map_private(range, fd, MAP_FIXED_NOREPLACE)) return false;
     g_ranges[g_range_count++] = range;
   }
@@ -310,7 +309,7 @@ TableTurn::~TableTurn() {
 void* TableTurn::grow(size_t bytes, bool leads_on) {
   format::LedgerHeader* header = g_table_header;
   if (header == nullptr) return nullptr;
-  bytes = whole_pages(bytes);
+  bytes = whole_units(bytes);
   const long result = held_ ? grow_file(bytes, header->size) : -EBUSY;
   if (failed(result)) {
     store(header->missing_error, static_cast<int32_t>(-result));
@@ -326,7 +325,7 @@ void* TableTurn::grow(size_t bytes, bool leads_on) {
 void* TableTurn::grow_part(size_t bytes) {
   if (!held_) return grow(bytes, false);
   if (g_parts_left < bytes) {
-    const size_t more = whole_pages(bytes + g_parts_made / 8);
+    const size_t more = whole_units(bytes + g_parts_made / 8);
     void* parts = grow(more, false);
     if (parts == nullptr) return nullptr;
     g_parts = reinterpret_cast<uintptr_t>(parts);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/pages.h"
 #include "base/program_break.h"
 #include "base/syscall.h"
 #include "events/logging.h"
@@ -23,8 +24,6 @@ namespace {
 
 using MmapFunction = void* (*)(void*, size_t, int, int, int, off_t);
 
-// Rounds as the kernel does, wrap included.
-size_t whole_pages(size_t bytes) { return (bytes + 4095) & ~size_t{4095}; }
 uintptr_t address_of(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
 // Turns the kernel's result into that of libc's functions, with errno.
@@ -66,19 +65,19 @@ void end_regions(RegionsEnd& end, bool good, uint8_t call, const unwind::Registe
   // MAP_FIXED_NOREPLACE replaces nothing, also together with MAP_FIXED.
   const bool replaces = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED;
   if (watching_regions() && replaces) {
-    covered.begin(address_of(address), whole_pages(length));
+    covered.begin(address_of(address), sys::whole_pages(length));
   }
   void* result = real_mmap(real, address, length, protection, flags, fd, offset);
   end_regions(covered, result != MAP_FAILED, format::kMmap, caller);
   if (result != MAP_FAILED && replaces && events::logs()) {
-    log_unmapping(address_of(result), whole_pages(length), format::kMmap, caller);
+    log_unmapping(address_of(result), sys::whole_pages(length), format::kMmap, caller);
   }
   if (result != MAP_FAILED && recording()) {
     if (watching_regions()) {
-      record_region(address_of(result), whole_pages(length), format::kMmap,
+      record_region(address_of(result), sys::whole_pages(length), format::kMmap,
                     format::mapping_form(protection, flags), caller);
     }
-    if (events::logs()) log_mapping(address_of(result), whole_pages(length), caller);
+    if (events::logs()) log_mapping(address_of(result), sys::whole_pages(length), caller);
   }
   return result;
 }
@@ -93,23 +92,23 @@ void end_regions(RegionsEnd& end, bool good, uint8_t call, const unwind::Registe
   // An old length of 0 maps shared memory once more; MREMAP_DONTUNMAP leaves an empty mapping.
   const bool regions = watching_regions();
   const bool moves = (flags & MREMAP_DONTUNMAP) == 0;
-  if (regions && moves) old.begin(address_of(address), whole_pages(old_length));
+  if (regions && moves) old.begin(address_of(address), sys::whole_pages(old_length));
   if (regions && (flags & MREMAP_FIXED) != 0) {
-    covered.begin(address_of(new_address), whole_pages(length));
+    covered.begin(address_of(new_address), sys::whole_pages(length));
   }
   void* result = real_mremap(address, old_length, length, flags, new_address);
   end_regions(old, result != MAP_FAILED, format::kMremap, caller);
   end_regions(covered, result != MAP_FAILED, format::kMremap, caller);
   if (result != MAP_FAILED && recording()) {
     if (regions) {
-      record_region(address_of(result), whole_pages(length), format::kMremap, 0, caller);
+      record_region(address_of(result), sys::whole_pages(length), format::kMremap, 0, caller);
     }
     if (events::logs()) {
       if ((flags & MREMAP_FIXED) != 0) {
-        log_unmapping(address_of(result), whole_pages(length), format::kMremap, caller);
+        log_unmapping(address_of(result), sys::whole_pages(length), format::kMremap, caller);
       }
-      log_remapping(address_of(address), moves ? whole_pages(old_length) : 0, address_of(result),
-                    whole_pages(length), caller);
+      log_remapping(address_of(address), moves ? sys::whole_pages(old_length) : 0,
+                    address_of(result), sys::whole_pages(length), caller);
     }
   }
   return result;
@@ -119,9 +118,9 @@ void end_regions(RegionsEnd& end, bool good, uint8_t call, const unwind::Registe
                                            const unwind::Registers& caller) {
   if (!counting()) return real_munmap(address, length);
   RegionsEnd end;
-  if (watching_regions()) end.begin(address_of(address), whole_pages(length));
+  if (watching_regions()) end.begin(address_of(address), sys::whole_pages(length));
   if (events::logs()) {
-    log_unmapping(address_of(address), whole_pages(length), format::kMunmap, caller);
+    log_unmapping(address_of(address), sys::whole_pages(length), format::kMunmap, caller);
   }
   const int result = real_munmap(address, length);
   end_regions(end, result == 0, format::kMunmap, caller);

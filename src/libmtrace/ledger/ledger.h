@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/growing_array.h"
+#include "base/machine.h"
 #include "format/ledger.h"
 #include "ledger/block_table.h"
 #include "ledger/ignored_objects.h"
@@ -24,7 +25,7 @@ struct ReportedVariance {
   uint64_t ticks;  // of that report
 };
 
-struct alignas(format::kLedgerPage) Ledger {
+struct alignas(machine::kMostPage) Ledger {
   StackTable stacks;
   BlockTable blocks;
   Peak peak;  // shares a page with the end of `blocks` and with the first thread slots

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "base/pages.h"
 #include "base/probe.h"
 #include "modules/libc.h"
 
@@ -124,7 +125,6 @@ bool find_listed(uintptr_t limit, Listed* found) {
 // Whether one of the segments holds the address. As from _dl_find_object, the range is that of all
 // segments or, if these leave holes, of the one.
 bool find_segment(Headers& headers, uintptr_t base, uintptr_t address, FoundObject* found) {
-  constexpr uintptr_t kPage = 4096;
   bool holds = false;
   bool whole = true;
   uintptr_t low = UINTPTR_MAX;
@@ -136,8 +136,8 @@ bool find_segment(Headers& headers, uintptr_t base, uintptr_t address, FoundObje
     const uintptr_t end = start + segment.p_memsz;
     if (segment.p_type == PT_GNU_EH_FRAME) found->eh_frame_hdr = start;
     if (segment.p_type != PT_LOAD) continue;
-    whole &= high == 0 || (start & ~(kPage - 1)) <= ((high + kPage - 1) & ~(kPage - 1));
-    if (start < low) low = start & ~(kPage - 1);
+    whole &= high == 0 || sys::page_start(start) <= sys::whole_pages(high);
+    if (start < low) low = sys::page_start(start);
     high = end;
     if (address < start || address >= end) continue;
     holds = true;

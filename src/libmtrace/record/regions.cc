@@ -1,5 +1,6 @@
 #include "record/regions.h"
 
+#include "base/pages.h"
 #include "base/probe.h"
 #include "events/logging.h"
 #include "ledger/kind_names.h"
@@ -18,8 +19,6 @@ using ledger::g_ledger;
 using ledger::g_regions;
 using ledger::Pieces;
 using ledger::Region;
-
-constexpr uintptr_t kPage = 4096;
 
 unsigned g_kind = 0;
 unsigned g_end_kind = 0;  // 0: ends are not recorded
@@ -41,7 +40,7 @@ void put_back(const Pieces::Piece& piece, bool counted) {
   const bool mapped = sys::mapped(piece.region.start, bytes_of(piece.region));
   const bool back = mapped && g_regions.give_back(piece.region, &change);
   // mremap may have cut the end off before it failed.
-  if (!mapped && sys::mapped(piece.region.start, kPage)) g_regions.count_lost();
+  if (!mapped && sys::mapped(piece.region.start, 1)) g_regions.count_lost();
   ledger::StackRecord& stack = g_ledger.stacks.record(piece.region.stack);
   if (!back && counted) return book_end(piece);
   if (!back) return;
@@ -80,7 +79,7 @@ void log_remapping(uintptr_t old, size_t old_bytes, uintptr_t start, size_t byte
 }
 
 void log_unmapping(uintptr_t start, size_t bytes, uint8_t call, const unwind::Registers& caller) {
-  if (start % kPage != 0 || bytes == 0) return;
+  if (start != sys::page_start(start) || bytes == 0) return;
   const uint32_t slot = this_slot();
   ledger::Operation operation(g_ledger.threads.slot(slot));
   const uint32_t stack = g_free_stacks ? walk_to_stack(caller, slot, form_of(call)) : 0;
@@ -104,7 +103,8 @@ void record_region(uintptr_t start, size_t bytes, uint8_t call, uint32_t form,
 
 void RegionsEnd::begin(uintptr_t start, size_t bytes) {
   constexpr uintptr_t kUserEnd = uintptr_t{1} << 56;  // of the widest paging
-  if (start % kPage != 0 || start >= kUserEnd || bytes == 0 || bytes > kUserEnd - start) return;
+  if (start != sys::page_start(start) || start >= kUserEnd) return;
+  if (bytes == 0 || bytes > kUserEnd - start) return;
   ledger::Operation operation(g_ledger.threads.slot(this_slot()));
   g_regions.take(start, start + bytes, &pieces_);
 }

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/lines.h"
 #include "base/own_ranges.h"
+#include "base/pages.h"
 #include "base/probe.h"
 #include "base/program_break.h"
 #include "base/syscall.h"
@@ -211,9 +212,8 @@ class Regions {
   // Takes the ranges that the program has by sbrk out of malloc's mapping, which is now_.
   void split_heap() {
     sys::each_break_range([&](uintptr_t start, uintptr_t end) {
-      constexpr uintptr_t kPage = 4096;
-      start = (start + kPage - 1) & ~(kPage - 1);
-      end = std::min(end & ~(kPage - 1), now_.end);
+      start = sys::whole_pages(start);
+      end = std::min(sys::page_start(end), now_.end);
       if (start < now_.start || start >= end || count_ + 2 > kMostMappings) return;
       Mapping before = now_;
       Mapping range = now_;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "base/pages.h"
 #include "base/probe.h"
 #include "base/process.h"
 
@@ -17,7 +18,6 @@ thread_local constinit ThreadStack thread_stack = {};
 
 namespace {
 
-constexpr uintptr_t kPage = 4096;
 // Deeper than any real stack grows between two allocations; bounds the time of one extension.
 constexpr uintptr_t kMaxExtension = uintptr_t{1} << 30;
 
@@ -52,11 +52,11 @@ StackRange trust_stack(uintptr_t sp) {
   // would keep the rest of the stack's last 64 KiB from being trusted.
   if (sp == high) return trusted;
   const uintptr_t from = trusted.low != trusted.high ? trusted.low : high;
-  const uintptr_t low = sp & ~(kPage - 1);
+  const uintptr_t low = sys::page_start(sp);
   if (low < from && from - low <= kMaxExtension) {
     // Downwards: the gap above a foreign stack is met at once.
-    uintptr_t page = (from - 1) & ~(kPage - 1);
-    while (page > low && sys::readable(page, 1)) page -= kPage;
+    uintptr_t page = sys::page_start(from - 1);
+    while (page > low && sys::readable(page, 1)) page -= machine::page_bytes();
     if (page == low && sys::readable(page, 1)) {
       stack.high = high;
       stack.low = low;
@@ -66,7 +66,8 @@ StackRange trust_stack(uintptr_t sp) {
     }
     // Recorded, so that it is met once a thread and not at each switch of fibers: a guard page
     // stays. (Below the main thread's stack are only pages that it has not grown to yet.)
-    if (high != reinterpret_cast<uintptr_t>(__libc_stack_end)) stack.gap = page + kPage;
+    const bool is_main = high == reinterpret_cast<uintptr_t>(__libc_stack_end);
+    if (!is_main) stack.gap = page + machine::page_bytes();
   }
   stack.foreign = sp >> 16;
   return trusted;
@@ -87,9 +88,9 @@ bool StackMemory::extend_other(uintptr_t address, unsigned size) {
     return false;
   }
   while (other_.high < end) {
-    const uintptr_t page = other_.high & ~(kPage - 1);
+    const uintptr_t page = sys::page_start(other_.high);
     if (!sys::readable(page, 1)) return false;
-    other_.high = page + kPage;
+    other_.high = page + machine::page_bytes();
   }
   return true;
 }

@@ -5,13 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "directories.h"
 
 namespace mtrace::test {
 namespace {
 
-constexpr size_t kWindow = 4 * format::kLedgerPage;
-alignas(format::kLedgerPage) uint64_t g_window[kWindow / sizeof(uint64_t)];
+constexpr size_t kWindow = 4 * machine::kMostPage;
+alignas(machine::kMostPage) uint64_t g_window[kWindow / sizeof(uint64_t)];
 
 class Turns {
  public:
@@ -34,7 +35,7 @@ class Turns {
 // A part with a value, to which the window leads.
 uint64_t* add_part(uint64_t value) {
   sys::TableTurn turn;
-  auto* part = static_cast<uint64_t*>(turn.grow(2 * format::kLedgerPage));
+  auto* part = static_cast<uint64_t*>(turn.grow(2 * machine::kMostPage));
   if (part == nullptr) ::_exit(92);
   *part = value;
   g_window[0] = reinterpret_cast<uint64_t>(part);

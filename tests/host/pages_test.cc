@@ -1,0 +1,49 @@
+// Kernels of arm64 have pages of 4, 16 or 64 KiB, and refuse addresses that are not on a boundary.
+// qemu-user gives the program pages of any size and shows the calls, but takes what such a kernel
+// refuses.
+#include <regex>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class PagesTest : public HostTest, public ::testing::WithParamInterface<uint64_t> {};
+
+TEST_P(PagesTest, CallsAreOnBoundaries) {
+  Command command = traced({program("truth_c.gcc.O2.pie.fp"), "signals"});
+  command.env["QEMU_PAGESIZE"] = std::to_string(GetParam());
+  command.env["QEMU_STRACE"] = "1";
+  command.env["MTRACE_LEDGER"] = temp();
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how();
+  static const std::regex kCall(
+      R"((msync|mincore|madvise|munmap|mremap|mmap)\((NULL|0x[0-9a-f]+|[0-9]+),([^\n)]*))");
+  std::map<std::string, int> calls;
+  const auto look = [&](const std::string& call, const std::string& number) {
+    ++calls[call];
+    const uint64_t place = number == "NULL" ? 0 : std::stoull(number, nullptr, 0);
+    EXPECT_EQ(place % GetParam(), 0u) << call << ' ' << number;
+  };
+  std::sregex_iterator call(result.err.begin(), result.err.end(), kCall);
+  for (; call != std::sregex_iterator(); ++call) {
+    look(call->str(1), call->str(2));
+    const std::string last = call->str(3).substr(call->str(3).rfind(',') + 1);
+    if (call->str(1) == "mmap" && last.starts_with("0x")) look("offset", last);
+  }
+  for (const char* made : {"msync", "mincore", "madvise", "munmap", "mremap", "mmap", "offset"}) {
+    EXPECT_NE(calls[made], 0) << made;
+  }
+  EXPECT_EQ(logs_of(result.pid).size(), 5u);
+}
+
+std::vector<uint64_t> sizes() {
+  if (emulator().empty()) return {};
+  return {4096, 16384, 65536};
+}
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PagesTest);  // without an emulator
+INSTANTIATE_TEST_SUITE_P(Bytes, PagesTest, ::testing::ValuesIn(sizes()),
+                         ::testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace mtrace::test
