@@ -4,6 +4,7 @@
 //   kElfMachine, kName           in ELF files; in reports, as uname(1) has it
 //   kUserBits                    user addresses are below 1 << kUserBits
 //   page_bytes(), kMostPage      the kernel's pages; the largest that a kernel may have
+//   kLibcsActionFlags            that libc adds to every action of a signal
 //   kSlotRelocation, kDataRelocation, kWordRelocation
 //                                a symbol's address in the PLT's table, in the GOT, in data
 //   has_invariant_counter(), counter()

@@ -8,6 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/early_signal.h"
+#include "base/machine.h"
 #include "base/probe.h"
 #include "base/process.h"
 #include "life/fatal_signals.h"
@@ -21,8 +22,6 @@ namespace mtrace::hook {
 namespace {
 
 using format::Handler;
-
-constexpr int kRestorer = 0x04000000;  // set by libc in every action it hands to the kernel
 
 bool g_active = false;
 // Whether handlers can return, under the program's filters of system calls.
@@ -147,7 +146,7 @@ int change_action(int number, const struct sigaction* action, struct sigaction* 
   if (result != 0) return result;
   if (set == &wanted) {
     trigger->default_seen = *action;
-    trigger->default_seen.sa_flags |= kRestorer;
+    trigger->default_seen.sa_flags |= machine::kLibcsActionFlags;
   }
   if (old != nullptr) {
     *old = stands_for_default(*trigger, previous.sa_handler) ? seen : previous;
@@ -171,7 +170,7 @@ SignalHandler change_handler(SetHandler set, int number, SignalHandler handler, 
     if (g_next.sigaction(number, &action, &previous) != 0) return SIG_ERR;
     old = previous.sa_handler;
     trigger->default_seen = {};
-    trigger->default_seen.sa_flags = flags | kRestorer;
+    trigger->default_seen.sa_flags = flags | machine::kLibcsActionFlags;
   } else {
     old = set(number, handler);
   }

@@ -21,6 +21,7 @@ inline constexpr char kName[] = "aarch64";
 // Of a process that does not ask for more (mmap(2) gives higher addresses to a hint beyond).
 inline constexpr unsigned kUserBits = 48;
 inline constexpr unsigned kThreadAlign = 16;
+inline constexpr int kLibcsActionFlags = 0;
 inline constexpr uintptr_t kMostPage = 65536;
 inline uintptr_t page_bytes() { return getauxval(AT_PAGESZ); }  // 4, 16 or 64 KiB
 inline constexpr uint32_t kSlotRelocation = R_AARCH64_JUMP_SLOT;

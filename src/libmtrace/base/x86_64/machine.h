@@ -21,6 +21,7 @@ inline constexpr unsigned kElfMachine = EM_X86_64;
 inline constexpr char kName[] = "x86_64";
 inline constexpr unsigned kThreadAlign = 64;
 inline constexpr unsigned kUserBits = 47;
+inline constexpr int kLibcsActionFlags = 0x04000000;  // SA_RESTORER
 inline constexpr uintptr_t kMostPage = 4096;
 constexpr uintptr_t page_bytes() { return kMostPage; }
 inline constexpr uint32_t kSlotRelocation = R_X86_64_JUMP_SLOT;
