@@ -55,8 +55,12 @@ void fork_child_handler() {
   sys::processes_can_start();
   g_forker = g_forked;
   g_forked = sys::process_id();
-  g_fork_words[0] = 0;
-  if (g_fork_page != nullptr) g_fork_page[1] = g_forked;
+  if (g_fork_page != nullptr) {
+    // qemu-user up to 7.2 says that it wipes the page, and does not.
+    const bool wiped = load(*g_fork_page) == kUnsettled;
+    if (!wiped && report::g_host.pid != g_forked) store(*g_fork_page, uint64_t{kUnsettled});
+    g_fork_page[1] = g_forked;
+  }
   leave_parents_tables();
 }
 
