@@ -26,7 +26,8 @@ class HostTest : public ::testing::Test {
   Command plain(std::vector<std::string> argv) const;
   // With the library, reports in out(), without names (MTRACE_RESOLVER=none).
   Command traced(std::vector<std::string> argv) const;
-  // The same with names filled in by the resolver.
+  // The same with names filled in by the resolver; where the library cannot start it, all_logs()
+  // fills them in.
   Command named(std::vector<std::string> argv) const;
   // memlog itself, in out(), for reports without names; and its run to the end.
   Command tool(std::vector<std::string> arguments) const;
@@ -47,6 +48,7 @@ class HostTest : public ::testing::Test {
  private:
   TemporaryDirectory temp_;
   std::string out_;
+  mutable bool unnamed_ = false;
 };
 
 // Sums of the changes of each `site_...` function over memlogs, innermost site frame first. Names
