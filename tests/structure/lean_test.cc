@@ -467,6 +467,23 @@ TEST(LeanTest, RunsWithGlibc228) {
   }
 }
 
+// A reference to what only glibc has is weak: musl's loader refuses any other.
+TEST(LeanTest, RunsWithMusl) {
+  std::set<std::string> of_musl;
+  for (const std::string& line : lines_of(
+           output_of({"/usr/bin/nm", "--dynamic", "--defined-only", "/lib/ld-musl-x86_64.so.1"}))) {
+    of_musl.insert(line.substr(line.rfind(' ') + 1));
+  }
+  size_t needed = 0;
+  for (const std::string& line :
+       lines_of(output_of({"/usr/bin/nm", "--dynamic", "--undefined-only", library()}))) {
+    if (line.find(" U ") == std::string::npos) continue;
+    ++needed;
+    EXPECT_TRUE(of_musl.contains(base_name(line.substr(line.rfind(' ') + 1)))) << line;
+  }
+  EXPECT_GT(needed, 3u);
+}
+
 TEST(LeanTest, ToolCarriesTheMarkAgainstBeingTraced) {
   EXPECT_NE(output_of({"/usr/bin/nm", "--dynamic", "--defined-only", memlog_tool()})
                 .find("mtrace_host_opt_out"),

@@ -17,7 +17,8 @@
 #include "record/regions.h"
 #include "record/tracker.h"
 
-extern "C" void* __sbrk(intptr_t increment) noexcept;  // libc's, under its other name
+// glibc's, under its other name; no code of a program with musl runs before g_next is known.
+extern "C" [[gnu::weak]] void* __sbrk(intptr_t increment) noexcept;
 
 namespace mtrace::hook {
 namespace {

@@ -9,10 +9,7 @@
 #include "base/process.h"
 #include "base/writer.h"
 #include "format/attach_protocol.h"
-
-extern "C" {
-extern void* __libc_stack_end;  // of the loader: where the kernel put argc
-}
+#include "modules/c_library.h"
 
 namespace mtrace::hook {
 namespace {
@@ -75,13 +72,9 @@ bool is_own_token(const char* token, size_t length, const char* own_path) {
 }
 
 Arguments initial_arguments() {
-  auto* words = static_cast<char**>(__libc_stack_end);
-  const auto count = reinterpret_cast<uintptr_t>(words[0]);
-  // The kernel's layout: argc, argv, a null, envp, a null.
-  if (count > 0 && count < 1u << 22 && words[1 + count] == nullptr) {
-    return {words + 1, words + 2 + count};
-  }
-  return {nullptr, environ};
+  char** const words = unwind::initial_words();
+  if (words == nullptr) return {nullptr, environ};
+  return {words + 1, words + 2 + reinterpret_cast<uintptr_t>(words[0])};
 }
 
 Arguments late_arguments(const char* options) {

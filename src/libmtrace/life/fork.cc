@@ -18,6 +18,7 @@
 #include "life/options.h"
 #include "life/reporting.h"
 #include "life/reset.h"
+#include "modules/c_library.h"
 #include "next/export.h"
 #include "next/interfaces.h"
 #include "next/next_functions.h"
@@ -28,8 +29,6 @@
 #include "report/mapped_ledger.h"
 #include "report/notes.h"
 #include "report/status.h"
-
-extern "C" int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
 
 namespace mtrace::hook {
 namespace {
@@ -235,9 +234,7 @@ void leave_parents_tables() {
   }
 }
 
-void watch_forks() {
-  __register_atfork(prepare_fork, sys::processes_can_start, fork_child_handler, nullptr);
-}
+void watch_forks() { unwind::at_fork(prepare_fork, sys::processes_can_start, fork_child_handler); }
 
 MTRACE_REALIGN bool counting_slowly() {
   if (g_counting != g_fork_page || g_fork_page == nullptr) return false;

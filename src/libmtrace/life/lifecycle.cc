@@ -30,6 +30,7 @@
 #include "life/reporting.h"
 #include "life/reset.h"
 #include "life/triggers.h"
+#include "modules/c_library.h"
 #include "modules/linkage.h"
 #include "next/export.h"
 #include "next/interfaces.h"
@@ -48,11 +49,6 @@
 #include "report/output.h"
 #include "report/resolver_process.h"
 #include "report/status.h"
-
-extern "C" {
-int __cxa_atexit(void (*)(void*), void*, void*);
-int __cxa_at_quick_exit(void (*)(void*), void*);
-}
 
 namespace mtrace::hook {
 namespace {
@@ -178,6 +174,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   report::status_mode(Mode::kActive, "");
   look_at_program();
   choose_mode();
+  if (unwind::at_fork_allocates()) watch_forks();  // what it allocates is not counted yet
   begin_counting(g_options.start);
   if (!is_late() && g_interfaces_found) lead_interfaces_here();
   show_ledger();
@@ -203,11 +200,10 @@ void say_when_quiet() {
   sys::write_all(STDERR_FILENO, line, out.size());
 }
 
-void exit_handler(void*) { report_exit(); }
 // For an attached library: runs after all exit handlers, including destructors of static objects.
-// In a preloaded library the handler above runs later still.
+// In a library preloaded into a program with glibc the handler of at_last_exit runs later still.
 [[gnu::destructor]] void finish() {
-  if (!is_late()) return;
+  if (!is_late()) return unwind::end_last();
   report_exit();
   report::end_detached_ledger();
 }
@@ -232,11 +228,9 @@ void exit_handler(void*) { report_exit(); }
         "mtrace: MTRACE_UNWINDER=libunwind: libunwind.so.8 cannot be loaded; using cfi\n";
     sys::write_all(STDERR_FILENO, kLine, sizeof kLine - 1);
   }
-  // A destructor of a preloaded library runs before those of the libraries that the program
-  // links; a handler registered before theirs, with no object to belong to, runs after them all.
-  __cxa_atexit(exit_handler, nullptr, nullptr);
-  __cxa_at_quick_exit(exit_handler, nullptr);
-  watch_forks();
+  unwind::at_last_exit(report_exit);
+  unwind::at_last_quick_exit(report_exit);
+  if (!unwind::at_fork_allocates()) watch_forks();
 }
 
 }  // namespace
@@ -283,7 +277,7 @@ const char* start_late(const char* options) {
   install_triggers(g_options.signal, g_options.toggle_signal, true, g_options.report_on_fatal);
   begin_reporting();
   if (again) return nullptr;
-  __cxa_at_quick_exit(exit_handler, nullptr);
+  unwind::at_last_quick_exit(report_exit);
   watch_forks();
   return nullptr;
 }

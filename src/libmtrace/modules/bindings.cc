@@ -10,6 +10,7 @@
 #include "base/machine.h"
 #include "base/probe.h"
 #include "base/syscall.h"
+#include "modules/c_library.h"
 
 namespace mtrace::unwind {
 namespace {
@@ -226,7 +227,7 @@ unsigned visit_list(Search& search, uintptr_t at, unsigned most) {
 void each_binding(const char* const* symbols, unsigned count,
                   bool (*visit)(const Binding& binding, void* context), void* context) {
   Search search = {symbols, std::min(count, kMostSymbols), visit, context};
-  auto list = reinterpret_cast<uintptr_t>(&_r_debug);
+  auto list = reinterpret_cast<uintptr_t>(&loader_state());
   unsigned objects = 0;
   for (unsigned i = 0; list != 0 && i < kMostNamespaces; ++i) {
     r_debug_extended of_namespace = {};

@@ -1,7 +1,9 @@
 #include "modules/libc.h"
 
 #include "base/atomic.h"
+#include "modules/c_library.h"
 #include "modules/linkage.h"
+#include "modules/object.h"
 
 namespace mtrace::unwind {
 
@@ -24,6 +26,15 @@ void find(Function& function, const char* name) {
   find(g_libc.error, "dlerror");
   find(g_libc.address, "dladdr1");
   find(g_libc.thread_value, "pthread_getspecific");
+  if (!is_glibc()) {
+    find(g_libc.stack_of, "pthread_attr_getstack");
+    find(g_libc.this_thread, "pthread_self");
+    find(g_libc.thread_attributes, "pthread_getattr_np");
+    FoundObject libc;
+    if (find_object_in_list(reinterpret_cast<uintptr_t>(g_libc.this_thread), &libc)) {
+      g_bare_libc = {libc.start, libc.end - libc.start};
+    }
+  }
   const void* const single = first_definition("__libc_single_threaded");
   if (single != nullptr) store(g_single_threaded, static_cast<const char*>(single));
   store_release(g_known, 1u);

@@ -1,8 +1,10 @@
-// Functions of libc that not every glibc from 2.28 on has, or has in libc itself. They are found by
-// name, because the loader refuses a library that refers to one and does not find it.
+// Functions of libc that not every glibc from 2.28 on has, or has in libc itself, or that musl
+// lacks. They are found by name, because the loader refuses a library that refers to one and does
+// not find it.
 #pragma once
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 namespace mtrace::unwind {
 
@@ -15,6 +17,10 @@ struct LibcFunctions {
   decltype(&::dlerror) error;
   decltype(&::dladdr1) address;
   void* (*thread_value)(unsigned key);  // pthread_getspecific
+  // With musl only: glibc's takes a lock and allocates.
+  decltype(&::pthread_getattr_np) thread_attributes;
+  decltype(&::pthread_attr_getstack) stack_of;
+  decltype(&::pthread_self) this_thread;
 };
 [[gnu::visibility("hidden")]] extern LibcFunctions g_libc;
 

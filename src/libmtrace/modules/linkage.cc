@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/machine.h"
+#include "modules/c_library.h"
 #include "modules/object.h"
 
 namespace mtrace::unwind {
@@ -105,14 +106,16 @@ const Elf64_Sym* find_symbol(const Tables& tables, const char* name, Fits fits) 
 
 }  // namespace
 
-const link_map* first_object() { return _r_debug.r_map; }
+const link_map* first_object() { return loader_state().r_map; }
 
 const link_map* object_of(const void* address) {
   FoundObject found;
   return find_object(reinterpret_cast<uintptr_t>(address), &found) ? found.map : nullptr;
 }
 
-bool is_loader(const link_map& object) { return object.l_addr == _r_debug.r_ldbase; }
+bool is_loader(const link_map& object) { return object.l_addr == loader_state().r_ldbase; }
+
+bool is_program(const link_map& object) { return &object == first_object(); }
 
 // In its list the loader comes after the objects that were loaded before main.
 bool is_loaded_late(const link_map& object) {

@@ -15,6 +15,7 @@ const link_map* first_object();
 // The object that an address lies in, nullptr: none.
 const link_map* object_of(const void* address);
 bool is_loader(const link_map& object);
+bool is_program(const link_map& object);
 // Whether `object` was loaded into the running program, not with it.
 bool is_loaded_late(const link_map& object);
 

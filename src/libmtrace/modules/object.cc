@@ -7,6 +7,7 @@
 
 #include "base/pages.h"
 #include "base/probe.h"
+#include "modules/c_library.h"
 #include "modules/libc.h"
 
 namespace mtrace::unwind {
@@ -113,7 +114,7 @@ bool find_listed(uintptr_t limit, Listed* found) {
   uintptr_t words[4];  // l_addr, l_name, l_ld, l_next
   static_assert(offsetof(link_map, l_next) == 3 * sizeof *words);
   found->map = 0;
-  auto at = reinterpret_cast<uintptr_t>(_r_debug.r_map);
+  auto at = reinterpret_cast<uintptr_t>(loader_state().r_map);
   for (unsigned i = 0; at != 0 && i < kMost; ++i, at = words[3]) {
     if (!sys::read_memory(at, words, sizeof words)) return false;
     if (words[0] > limit || (found->map != 0 && words[0] < found->base)) continue;
@@ -162,7 +163,7 @@ bool find_object_in_list(uintptr_t address, FoundObject* found) {
     Headers headers;
     found->map = reinterpret_cast<const link_map*>(listed.map);
     if (!elf_header_at(listed.base, &headers)) {
-      headers.table = found->map == _r_debug.r_map ? getauxval(AT_PHDR) : 0;
+      headers.table = found->map == loader_state().r_map ? getauxval(AT_PHDR) : 0;
       headers.count = headers.table != 0 ? static_cast<unsigned>(getauxval(AT_PHNUM)) : 0;
       if (headers.count > kMaxHeaders) headers.count = kMaxHeaders;
     }

@@ -1,14 +1,15 @@
 #include "next/next_functions.h"
 
-#include <gnu/libc-version.h>
 #include <link.h>
 
 #include "base/atomic.h"
 #include "base/hot.h"
 #include "base/valgrind.h"
+#include "modules/c_library.h"
 #include "modules/libc.h"
 #include "modules/linkage.h"
 #include "next/bootstrap.h"
+#include "next/direct_functions.h"
 #include "next/mode.h"
 
 // This library's malloc_usable_size under another name, in malloc_hooks.cc.
@@ -77,18 +78,18 @@ void take_over(NextFunctions& found) {
   internal::operators_apart = found.new_one != nullptr && object_of(address_of(found.new_one)) ==
                                                               object_of(address_of(found.malloc));
   g_is_libc = true;
-  const link_map* const libc = object_of(address_of(gnu_get_libc_version));
   const void* const allocate[] = {address_of(found.malloc),         address_of(found.calloc),
                                   address_of(found.realloc),        address_of(found.memalign),
                                   address_of(found.posix_memalign), address_of(found.aligned_alloc),
                                   address_of(found.valloc),         address_of(found.pvalloc)};
   for (const void* function : allocate) {
-    g_is_libc &= function == nullptr || object_of(function) == libc;
+    g_is_libc &= function == nullptr || unwind::is_in_glibc(function);
   }
   if (found.malloc_usable_size != nullptr &&
       object_of(address_of(found.malloc_usable_size)) == object_of(address_of(found.malloc))) {
     found.usable_size = found.malloc_usable_size;
   }
+  if (!unwind::is_glibc()) lead_past_hooks(found);
   g_next = found;
   mtrace_next_system_call = found.system_call;
   g_mode = HookMode::kEvery;
@@ -130,7 +131,7 @@ Allocators allocators() {
 
 const char* allocator_path() {
   const link_map* object = object_of(address_of(g_next.malloc));
-  return object != nullptr ? object->l_name : "";
+  return object != nullptr && !unwind::is_program(*object) ? object->l_name : "";
 }
 
 bool malloc_is_replaced() { return g_replaced; }

@@ -2,6 +2,7 @@
 
 #include <link.h>
 
+#include "modules/c_library.h"
 #include "modules/modules.h"
 #include "modules/object.h"
 #include "record/tracker.h"
@@ -37,8 +38,9 @@ bool modules_came_back(const ledger::StackRecord& stack) {
 }
 
 void find_loader() {
+  if (!unwind::is_glibc()) return;  // musl's dlclose unloads nothing
   unwind::Object loader;
-  if (!unwind::locate_object(_r_debug.r_ldbase, &loader)) return;
+  if (!unwind::locate_object(unwind::loader_state().r_ldbase, &loader)) return;
   g_loader_begin = loader.start;
   g_loader_size = loader.end - loader.start;
 }

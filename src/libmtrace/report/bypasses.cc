@@ -67,7 +67,7 @@ bool note_bypass(const unwind::Binding& binding, void*) {
   // Not bound yet: it leads to the object's own PLT. An entry in the program's PLT may stand for
   // the function itself where the program takes its address.
   if (found->l_addr == binding.object) return false;
-  if (found->l_name[0] == '\0') return true;
+  if (unwind::is_program(*found)) return true;
   // An object that calls its own allocator, as libc does, is no bypass.
   if (strcmp(found->l_name, binding.name) == 0) return true;
   remember(binding, found->l_name);

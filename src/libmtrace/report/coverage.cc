@@ -21,9 +21,8 @@ const char* object_of(const void* address, bool* is_program) {
   const link_map* const found = unwind::object_of(address);
   *is_program = false;
   if (found == nullptr) return "?";
-  const char* name = found->l_name;
-  *is_program = name[0] == '\0';
-  return *is_program ? g_host.program : name;
+  *is_program = unwind::is_program(*found);
+  return *is_program ? g_host.program : found->l_name;
 }
 
 Writer& begin_note(Writer& out) { return out.text("# ").text(format::kKeyNote).text(": "); }

@@ -7,9 +7,7 @@
 #include "base/pages.h"
 #include "base/probe.h"
 #include "base/process.h"
-
-// The stack pointer at the entry of the program, set by the loader (GLIBC_2.2.5).
-extern "C" void* __libc_stack_end;
+#include "modules/c_library.h"
 
 namespace mtrace::unwind {
 namespace internal {
@@ -35,8 +33,7 @@ uintptr_t upper_end(uintptr_t sp) {
     main = control_block;
     main_control_block.store(main, std::memory_order_relaxed);
   }
-  const uintptr_t end =
-      control_block == main ? reinterpret_cast<uintptr_t>(__libc_stack_end) : control_block;
+  const uintptr_t end = control_block == main ? main_stack_end() : thread_stack_end();
   return sp <= end ? end : 0;
 }
 
@@ -66,8 +63,7 @@ StackRange trust_stack(uintptr_t sp) {
     }
     // Recorded, so that it is met once a thread and not at each switch of fibers: a guard page
     // stays. (Below the main thread's stack are only pages that it has not grown to yet.)
-    const bool is_main = high == reinterpret_cast<uintptr_t>(__libc_stack_end);
-    if (!is_main) stack.gap = page + machine::page_bytes();
+    if (high != main_stack_end()) stack.gap = page + machine::page_bytes();
   }
   stack.foreign = sp >> 16;
   return trusted;

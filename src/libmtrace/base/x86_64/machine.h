@@ -101,7 +101,7 @@ inline void call_onto(void* stack_top, void (*function)(void*), void* argument) 
 
 inline uintptr_t thread_control_block() {
   uintptr_t control_block;
-  asm("movq %%fs:0x10, %0" : "=r"(control_block));
+  asm("movq %%fs:0, %0" : "=r"(control_block));
   return control_block;
 }
 
