@@ -3,8 +3,10 @@
 #include <atomic>
 
 #include "base/probe.h"
+#include "modules/c_library.h"
 #include "modules/executable.h"
 #include "modules/object.h"
+#include "unwind/bare_frame.h"
 #include "unwind/call_instruction.h"
 #include "unwind/rule_cache.h"
 
@@ -18,17 +20,6 @@ constexpr uintptr_t kKnownCalls = 256;                // a power of two
 // wrong: then a wrong guess passes for plausible.
 std::atomic<uintptr_t> known_calls[kKnownCalls];
 
-bool follows_call(uintptr_t address) {
-  std::atomic<uintptr_t>& place = known_calls[address % kKnownCalls];
-  if (place.load(std::memory_order_relaxed) == address) return true;
-  unsigned char code[kLongestCall];
-  if (!sys::read_memory(address - sizeof code, code, sizeof code) || !ends_with_call(code)) {
-    return false;
-  }
-  place.store(address, std::memory_order_relaxed);
-  return true;
-}
-
 bool is_plausible_return(uintptr_t address) {
   if (address < kLongestCall || address >= kKeyEnd) return false;
   Object object;
@@ -41,7 +32,19 @@ bool is_plausible_return(uintptr_t address) {
 
 }  // namespace
 
+bool follows_call(uintptr_t address) {
+  std::atomic<uintptr_t>& place = known_calls[address % kKnownCalls];
+  if (place.load(std::memory_order_relaxed) == address) return true;
+  unsigned char code[kLongestCall];
+  if (!sys::read_memory(address - sizeof code, code, sizeof code) || !ends_with_call(code)) {
+    return false;
+  }
+  place.store(address, std::memory_order_relaxed);
+  return true;
+}
+
 bool guess_caller(StackMemory* memory, const Registers& from, Registers* caller) {
+  if (is_in_bare_libc(from.pc - 1)) return find_caller_of_bare(memory, from, caller);
   const uintptr_t fp = from.fp;
   if (fp % sizeof fp != 0 || fp < from.sp || fp - from.sp > kMostFrame) return false;
   if (!memory->read_above(from.sp, fp, &caller->fp) ||

@@ -20,6 +20,10 @@ namespace mtrace::unwind {
 // - a call stands in front of it, if a loaded object holds it. (Java's interpreter pushes return
 //   addresses of its own making; so this is not tested where no object holds the code.)
 // Async-signal-safe; never faults. `memory`: has moved to from.sp.
+// Code of a libc without call-frame information keeps no frame pointer: see bare_frame.h.
 bool guess_caller(StackMemory* memory, const Registers& from, Registers* caller);
+
+// Whether a call stands in front of the address. Never faults.
+bool follows_call(uintptr_t address);
 
 }  // namespace mtrace::unwind

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/bit_set.h"
+#include "modules/c_library.h"
 #include "modules/jit_names.h"
 #include "modules/modules.h"
 #include "modules/object.h"
@@ -64,7 +65,7 @@ bool is_python(const Object& object, uintptr_t address) {
   if (!find_fde(*object, key - 1, &fde)) {
     if (is_signal_return(key)) {
       rule = Rule(RuleKind::kSignal);
-    } else if (is_loader(*object)) {
+    } else if (is_loader(*object) && !is_in_bare_libc(key - 1)) {
       rule = Rule(RuleKind::kBottom);
     }
   } else if (find_row(*object, fde, key - 1, &row)) {
@@ -82,6 +83,11 @@ bool is_python(const Object& object, uintptr_t address) {
   exchange(place, word);
   if (unload_epoch() != epoch) compare_exchange(place, word, uint64_t{0});
   return rule;
+}
+
+void learn_bottom(uintptr_t key) {
+  g_touched.set(Rule::place_of(key) / kPart);
+  store(internal::rule_table[Rule::place_of(key)], Rule(RuleKind::kBottom).tagged(key).bits());
 }
 
 void forget_rules(uintptr_t start, uintptr_t end) {

@@ -31,6 +31,9 @@ inline Rule rule_for(uintptr_t key) {
   return compile_rule(key);
 }
 
+// Caches that the frames of `key`, of which no call-frame information is known, have no caller.
+void learn_bottom(uintptr_t key);
+
 // Removes the rules for addresses in [start, end) from the cache, and ends an epoch, so that no
 // rule compiled before stays.
 void forget_rules(uintptr_t start, uintptr_t end);

@@ -1,5 +1,6 @@
 #include "unwind/slow_walk.h"
 
+#include "modules/c_library.h"
 #include "modules/jit_names.h"
 #include "python/frames.h"
 #include "unwind/capture.h"
@@ -116,7 +117,7 @@ Step step_by_interpreter(FrameRegisters* machine, bool* exact, StackMemory* memo
   } else if (is_signal_return(pc + 1)) {
     step = step_by_kernel_frame(machine, memory);
     *exact = true;
-  } else if (object != nullptr && is_loader(*object)) {
+  } else if (object != nullptr && is_loader(*object) && !is_in_bare_libc(pc)) {
     return Step::kBottom;
   } else {
     step = step_by_guess(machine, memory);

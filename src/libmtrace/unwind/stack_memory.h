@@ -66,6 +66,10 @@ class StackMemory {
   // Reads a word at or above `sp`, where the walk is, in the same stack. False also for one more
   // than 64 KiB above the place where the walk came to a stack other than the thread's own.
   bool read_above(uintptr_t sp, uintptr_t address, uintptr_t* value);
+  // Whether a word at `address` would no longer be in the thread's own stack, but the one below is.
+  bool is_own_end(uintptr_t address) const {
+    return covers(trusted_, address - 1) && trusted_.high - address < sizeof address;
+  }
   // `size` of 1, 2, 4 or 8 bytes, zero-extended.
   bool read_sized(uintptr_t address, unsigned size, uintptr_t* value);
 

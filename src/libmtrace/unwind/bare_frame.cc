@@ -1,0 +1,124 @@
+#include "unwind/bare_frame.h"
+
+#include <algorithm>
+
+#include "modules/c_library.h"
+#include "modules/object.h"
+#include "unwind/epilogue.h"
+#include "unwind/frame_pointer.h"
+#include "unwind/rule_cache.h"
+#include "unwind/slow_walk.h"
+
+namespace mtrace::unwind {
+namespace {
+
+constexpr uintptr_t kWord = sizeof(uintptr_t);
+constexpr uintptr_t kMostStack = 16 * 1024;           // bytes, of frames of libc that are searched
+constexpr uintptr_t kMostFrame = uintptr_t{1} << 20;  // bytes
+constexpr uintptr_t kMostCode = 2048;                 // bytes behind the pc that are searched
+constexpr uintptr_t kOutermost = 128;  // bytes, of libc's frames around main or a thread's function
+
+// What hooks and walks of this library have left on the stack is none.
+bool may_be_return(uintptr_t address, uintptr_t sp) {
+  if (address < kMostStack || address >= kKeyEnd || is_own(address)) return false;
+  if (address >= sp && address - sp < kMostFrame) return false;  // of the stack
+  return follows_call(address);
+}
+
+// Whether the rule leads from `at` to another return address.
+bool leads_on(StackMemory* memory, Rule rule, const Registers& at) {
+  if (rule.is_marked()) rule = rule.without_mark();
+  const bool by_fp = rule.kind() == RuleKind::kFp;
+  if (!by_fp && rule.kind() != RuleKind::kSp) return true;
+  if (by_fp && (at.fp % kWord != 0 || at.fp < at.sp || at.fp - at.sp > kMostFrame)) return false;
+  const uintptr_t cfa = (by_fp ? at.fp : at.sp) + rule.offset();
+  const auto* const slot = Rule::return_slot(reinterpret_cast<const uintptr_t*>(cfa));
+  uintptr_t next;
+  if (!memory->read_above(at.sp, reinterpret_cast<uintptr_t>(slot), &next)) return false;
+  next = machine::code_address(next);
+  return next == 0 || (next < kKeyEnd && follows_call(next));
+}
+
+enum class Code { kNone, kBare, kDescribed };
+
+// What `word` returns to, if it is a return address.
+Code returns_to(uintptr_t word, uintptr_t sp) {
+  if (!may_be_return(word, sp)) return Code::kNone;
+  if (is_in_bare_libc(word - 1)) return Code::kBare;
+  return rule_for(word).kind() != RuleKind::kLost ? Code::kDescribed : Code::kNone;
+}
+
+// Above what calls main, or a thread's function, is one return address at most.
+bool is_outermost(StackMemory* memory, uintptr_t sp) {
+  unsigned calls = 0;
+  for (uintptr_t at = sp; at - sp <= kOutermost && calls <= 1; at += kWord) {
+    uintptr_t word;
+    if (!memory->read_above(sp, at, &word)) return memory->is_own_end(at);
+    calls += may_be_return(machine::code_address(word), sp) ? 1 : 0;
+  }
+  return false;
+}
+
+bool leave_by(const Epilogue& epilogue, StackMemory* memory, const Registers& from,
+              Registers* caller) {
+  const uintptr_t base = epilogue.by_fp ? from.fp : from.sp;
+  const uintptr_t slot = base + static_cast<uintptr_t>(int64_t{epilogue.pc});
+  if (slot % kWord != 0 || !memory->read_above(from.sp, slot, &caller->pc)) return false;
+  caller->pc = machine::code_address(caller->pc);
+  caller->sp = slot + kWord;
+  caller->fp = from.fp;
+  if (epilogue.fp != Epilogue::kUnchanged &&
+      !memory->read_above(from.sp, base + static_cast<uintptr_t>(int64_t{epilogue.fp}),
+                          &caller->fp)) {
+    return false;
+  }
+  const Code code = returns_to(caller->pc, from.sp);
+  return code == Code::kBare ||
+         (code == Code::kDescribed && leads_on(memory, rule_for(caller->pc), *caller));
+}
+
+bool leave_by_code(StackMemory* memory, const Registers& from, Registers* caller) {
+  const uintptr_t limit = std::min(from.pc + kMostCode, g_bare_libc.start + g_bare_libc.size);
+  const auto* const end = reinterpret_cast<const unsigned char*>(limit);
+  for (const auto* at = reinterpret_cast<const unsigned char*>(from.pc); at < end; ++at) {
+    Epilogue epilogue;
+    if (read_epilogue(at, end, &epilogue) && leave_by(epilogue, memory, from, caller)) return true;
+  }
+  return false;
+}
+
+// The caller's frame pointer is still in its register, or libc has saved it in [low, high).
+bool find_frame_pointer(StackMemory* memory, uintptr_t low, uintptr_t high, Registers* caller) {
+  const Rule rule = rule_for(caller->pc);
+  if (leads_on(memory, rule, *caller)) return true;
+  for (uintptr_t at = high; at > low && rule.kind() == RuleKind::kFp; at -= kWord) {
+    if (memory->read_above(low, at - kWord, &caller->fp) && leads_on(memory, rule, *caller))
+      return true;
+  }
+  return false;
+}
+
+bool search_stack(StackMemory* memory, const Registers& from, Registers* caller) {
+  for (uintptr_t at = from.sp; at - from.sp < kMostStack; at += kWord) {
+    uintptr_t word;
+    if (!memory->read_above(from.sp, at, &word)) break;
+    word = machine::code_address(word);
+    if (returns_to(word, from.sp) != Code::kDescribed) continue;
+    *caller = {word, at + kWord, from.fp};
+    if (find_frame_pointer(memory, from.sp, at, caller)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool find_caller_of_bare(StackMemory* memory, const Registers& from, Registers* caller) {
+  if (is_outermost(memory, from.sp)) {
+    learn_bottom(from.pc);
+    *caller = {0, from.sp, from.fp};
+    return true;
+  }
+  return leave_by_code(memory, from, caller) || search_stack(memory, from, caller);
+}
+
+}  // namespace mtrace::unwind

@@ -1,0 +1,25 @@
+// The end of a function, read from its code: read_epilogue(), whether the bytes [code, end) begin
+// with instructions that give the function's frame back and leave it.
+#pragma once
+
+#include <cstdint>
+
+namespace mtrace::unwind {
+
+// Where a function that is about to return has its return address, and its caller's frame pointer:
+// distances in bytes.
+struct Epilogue {
+  static constexpr int32_t kUnchanged = INT32_MIN;
+
+  bool by_fp;  // from the frame pointer, not from the stack pointer
+  int32_t fp;  // to the saved frame pointer; kUnchanged: not saved
+  int32_t pc;  // to the return address
+};
+
+}  // namespace mtrace::unwind
+
+#ifdef __x86_64__
+#include "unwind/x86_64/epilogue.h"
+#else
+#include "unwind/aarch64/epilogue.h"
+#endif

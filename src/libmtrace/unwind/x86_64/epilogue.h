@@ -1,0 +1,44 @@
+// See unwind/epilogue.h.
+#pragma once
+
+#include <cstring>
+
+#include "unwind/epilogue.h"
+
+namespace mtrace::unwind {
+
+// As compilers write it: `add $N,%rsp`, `lea N(%rbp),%rsp` or `leave`; pops; `ret`, or a jump to
+// what the function ends by calling. One of the first two may be missing.
+inline bool read_epilogue(const unsigned char* code, const unsigned char* end, Epilogue* epilogue) {
+  constexpr unsigned kRsp = 4;
+  constexpr unsigned kRbp = 5;
+  const auto begins_with = [&](unsigned a, unsigned b, unsigned c, unsigned size) {
+    return end - code >= size && code[0] == a && code[1] == b && code[2] == c;
+  };
+  *epilogue = {false, Epilogue::kUnchanged, 0};
+  const unsigned char* const begin = code;
+  if (begins_with(0x48, 0x83, 0xc4, 4)) {
+    epilogue->pc = static_cast<signed char>(code[3]);
+    code += 4;
+  } else if (begins_with(0x48, 0x81, 0xc4, 7)) {
+    memcpy(&epilogue->pc, code + 3, sizeof epilogue->pc);
+    code += 7;
+  } else if (begins_with(0x48, 0x8d, 0x65, 4)) {
+    *epilogue = {true, Epilogue::kUnchanged, static_cast<signed char>(code[3])};
+    code += 4;
+  } else if (code < end && code[0] == 0xc9) {
+    *epilogue = {true, 0, 8};
+    ++code;
+  }
+  for (; code < end; ++code, epilogue->pc += 8) {
+    const bool is_high = code[0] == 0x41 && end - code > 1;  // r8 to r15
+    const unsigned number = code[is_high ? 1 : 0] - 0x58u;
+    if (number > 7 || (!is_high && number == kRsp)) break;
+    if (!is_high && number == kRbp) epilogue->fp = epilogue->pc;
+    code += is_high ? 1 : 0;
+  }
+  return code != begin && code < end && (code[0] == 0xc3 || code[0] == 0xe9 || code[0] == 0xeb) &&
+         (epilogue->by_fp || epilogue->pc > 0);
+}
+
+}  // namespace mtrace::unwind
