@@ -59,9 +59,9 @@ cp -L /lib/ld-musl-*.so.1 "$musl/lib"
 cp "$musl_program" "$musl/program"
 enter "$musl" "musl alone"
 with_proc "$musl"
-says=$(inside "$musl" memlog run -o /tmp -- /program 2>&1) || true
+says=$(inside "$musl" memlog run -o /tmp -- /program 2>&1) && wrong "musl: status of /program"
 without_proc
-[[ $says == *"is linked with musl, not with glibc: it runs without libmtrace.so, untraced"* ]] || wrong "musl: $says"
+[[ $says == *"/program ("*") ended with status 3"*"live at exit"* ]] || wrong "musl: $says"
 
 # $1 release $2 mirror
 try_release() {

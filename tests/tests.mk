@@ -168,12 +168,36 @@ $(PROGRAMS)/foreign_musl: tests/programs/foreign/musl.c tests/tests.mk | $(BUILD
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
 	$(Q)musl-gcc -O1 -o $@ $<
+# Its loader is musl's under a name that nobody knows.
+$(PROGRAMS)/foreign_loader: tests/programs/foreign/musl.c tests/tests.mk | $(BUILD)/.test-deps
+	@mkdir -p $(@D)
+	$(call say,MAKE,$@)
+	$(Q)cp -L /lib/ld-musl-$(MACHINE).so.1 $(@D)/unknown-loader.so
+	$(Q)musl-gcc -O1 -Wl,--dynamic-linker='$(abspath $(@D))/unknown-loader.so' -o $@ $<
 $(PROGRAMS)/foreign_i386: tests/programs/foreign/i386.c tests/tests.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
 	$(Q)gcc -m32 -O1 -fpie -pie -fno-stack-protector -nostdlib -ffreestanding \
 	    -Wl,--dynamic-linker=/lib/ld-linux.so.2 -o $@ $<
-PROGRAM_LIST += $(PROGRAMS)/foreign_musl $(PROGRAMS)/foreign_i386
+PROGRAM_LIST += $(PROGRAMS)/foreign_musl $(PROGRAMS)/foreign_loader $(PROGRAMS)/foreign_i386
+
+# With musl: truth_c, and what is special there. Debian's musl-gcc leaves the table of call-frame
+# information out, which compilers of systems with musl make.
+MUSL_FLAGS := $(PROGRAM_FLAGS) -std=gnu11 -Dpvalloc=valloc -Wl,--eh-frame-hdr -Wl,--build-id
+MUSL_TRUTH := $(foreach level,O0 O2,$(foreach pie,pie nopie,$(PROGRAMS)/musl/truth_c.$(level).$(pie)))
+$(MUSL_TRUTH): tests/programs/truth_c.c tests/programs/truth.h tests/tests.mk | $(BUILD)/.test-deps
+	@mkdir -p $(@D)
+	$(call say,MAKE,$@)
+	$(Q)musl-gcc $(MUSL_FLAGS) -$(word 2,$(subst ., ,$(@F))) $(truth_$(word 3,$(subst ., ,$(@F)))) -o $@ $<
+$(PROGRAMS)/musl/%: tests/programs/foreign/musl_%.c include/mtrace.h tests/tests.mk | $(BUILD)/.test-deps
+	@mkdir -p $(@D)
+	$(call say,MAKE,$@)
+	$(Q)musl-gcc $(MUSL_FLAGS) -O2 -o $@ $<
+$(PROGRAMS)/musl/%.so: tests/programs/foreign/musl_%.c tests/tests.mk | $(BUILD)/.test-deps
+	@mkdir -p $(@D)
+	$(call say,MAKE,$@)
+	$(Q)musl-gcc $(MUSL_FLAGS) -O2 -shared -fPIC -o $@ $<
+PROGRAM_LIST += $(MUSL_TRUTH) $(PROGRAMS)/musl/ways $(PROGRAMS)/musl/plugin.so
 
 # Stripped, with the debug information in a file beside it (debuglink) or by build-id elsewhere.
 STRIPPED := $(PROGRAMS)/stripped

@@ -55,7 +55,9 @@ Kind kind_of_program(int fd, const Elf64_Ehdr& header) {
     const long got = sys::read_at(fd, loader, size, segment.p_offset);
     if (got <= 0) return Kind::kTakes;
     const std::string_view path(loader, strnlen(loader, static_cast<size_t>(got)));
-    return format::is_glibc_loader(path) || is_own_loader(path) ? Kind::kTakes : Kind::kForeign;
+    const bool takes =
+        format::is_glibc_loader(path) || format::is_musl_loader(path) || is_own_loader(path);
+    return takes ? Kind::kTakes : Kind::kForeign;
   }
   return Kind::kTakes;
 }

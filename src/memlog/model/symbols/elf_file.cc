@@ -155,9 +155,9 @@ Obstacle preload_obstacle(const std::string& path) {
       } else if (loader.empty()) {
         found.why = "is statically linked";
       } else if (format::is_musl_loader(loader)) {
-        found = {"is linked with musl, not with glibc", true};
+        found.is_musl = true;
       } else if (!format::is_glibc_loader(loader)) {
-        found = {fmt::format("asks for the loader {}, which is not glibc's",
+        found = {fmt::format("asks for the loader {}, which is neither glibc's nor musl's",
                              util::escaped(loader.c_str(), "")),
                  true};
       }

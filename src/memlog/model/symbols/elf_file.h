@@ -110,6 +110,7 @@ struct Obstacle {
   std::string why;
   bool foreign = false;  // the program's loader would take the library for its own, and fail or
                          // complain
+  bool is_musl = false;  // nothing prevents it, but the program is linked with musl
 };
 Obstacle preload_obstacle(const std::string& path);
 

@@ -56,7 +56,7 @@ std::string why_not_mapped(pid_t pid, const std::vector<Mapping>& files) {
   if (obstacle.foreign) {
     return fmt::format("is not traced: {} (the program {})", nothing, obstacle.why);
   }
-  if (!loader) {
+  if (!loader && !obstacle.is_musl) {
     return fmt::format(
         "is not traced: {} (the program is linked statically, which LD_PRELOAD "
         "does not reach)",
@@ -66,6 +66,12 @@ std::string why_not_mapped(pid_t pid, const std::vector<Mapping>& files) {
     return fmt::format(
         "is not traced: {}, although LD_PRELOAD names it (a file that was not "
         "found, a set-uid program, another architecture)",
+        nothing);
+  }
+  if (obstacle.is_musl) {
+    return fmt::format(
+        "is not traced: {} (the program is linked with musl, not with glibc: start it "
+        "by memlog run)",
         nothing);
   }
   return fmt::format("is not traced; memlog attach {}", pid);

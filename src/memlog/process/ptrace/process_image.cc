@@ -159,6 +159,7 @@ void learn(process::ProcessImage& target, const TargetObjects& objects, const Ta
 void refuse_other_loaders(pid_t pid) {
   const symbols::Obstacle obstacle = symbols::preload_obstacle(fmt::format("/proc/{}/exe", pid));
   if (obstacle.foreign) throw AttachError(obstacle.why);
+  if (obstacle.is_musl) throw AttachError("is linked with musl, not with glibc");
 }
 
 // A sanitizer's functions are in the program or in its own libraries. Patching calls there would

@@ -39,8 +39,8 @@ memory), memlog first makes a report from its file, PROGRAM-PID-recovered.memlog
 
 memlog looks for the library beside itself, then where it is installed. MTRACE_ variables in the
 environment (memlog help options) apply unless an option here replaces them. Programs that are
-statically linked or set-uid run untraced, and a message says so. So do programs of another libc
-(musl) or word size; memlog runs them without the library in LD_PRELOAD.
+statically linked or set-uid run untraced, and a message says so. So do programs of another word size,
+and of a libc other than glibc and musl; memlog runs them without the library in LD_PRELOAD.
 )";
 
 void make_directory(const std::string& command, const char* option, const std::string& path) {

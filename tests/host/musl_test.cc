@@ -1,0 +1,159 @@
+// Programs linked with musl under the library that programs of glibc have, too: every byte, and
+// stacks through musl's code, which has no call-frame information.
+#include <filesystem>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class MuslTest : public HostTest {
+ protected:
+  const std::string ways_ = program("musl/ways");
+  const std::string plugin_ = program("musl/plugin.so");
+
+  // Functions of the frames, innermost first. Those of musl, of which few have names, are a "-".
+  static std::string stack_of(const Entry& entry) {
+    std::string stack;
+    for (const Frame& frame : entry.frames) {
+      const bool is_musl = frame.module.find("ld-musl") != std::string::npos;
+      if (is_musl && stack.ends_with('-')) continue;
+      stack += (stack.empty() ? "" : " ") + (is_musl ? "-" : frame.function);
+    }
+    return stack;
+  }
+  // The changes of each stack that begins with a function of this call.
+  static std::map<std::string, Amount> stacks(const Memlog& log) {
+    std::map<std::string, Amount> found;
+    for (const Entry& entry : log.entries) {
+      if (entry.kind.empty() && entry.blocks != 0)
+        found[entry.call + " " + stack_of(entry)] += {entry.bytes, entry.blocks};
+    }
+    return found;
+  }
+};
+
+TEST_F(MuslTest, Truth) {
+  for (const std::string variant : {"O0.pie", "O0.nopie", "O2.pie", "O2.nopie"}) {
+    SCOPED_TRACE(variant);
+    const std::string path = program("musl/truth_c." + variant);
+    Command command = traced({path, "signals"});
+    command.env["TRUTH_LENIENT"] = "1";
+    const Result result = run(command);
+    ASSERT_TRUE(result.exited(0)) << result.how() << "\n" << result.out << result.err;
+    EXPECT_EQ(result.err, "");
+    const auto told = told_sites(result.out);
+    ASSERT_EQ(told.size(), 4u);
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    ASSERT_EQ(logs.size(), 5u);
+    std::map<std::string, Amount> before;
+    for (int phase = 1; phase <= 4; ++phase) {
+      const Memlog& log = logs[static_cast<size_t>(phase - 1)];
+      EXPECT_EQ(log.get("trigger"), "signal");
+      EXPECT_EQ(log.get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
+      EXPECT_EQ(describe(changes(before, told.at(phase))), describe(site_sums({log}, path, path)))
+          << log.path;
+      before = told.at(phase);
+    }
+    EXPECT_EQ(logs.back().get("trigger"), "exit");
+  }
+}
+
+TEST_F(MuslTest, StacksThroughMusl) {
+  const Result result = run(named({ways_, "all", plugin_}));
+  ASSERT_TRUE(result.exited(5)) << result.how() << result.err;
+  EXPECT_EQ(result.err, "");
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 3u);
+  EXPECT_EQ(logs[0].get("trigger"), "signal");
+  const std::map<std::string, Amount> expected = {
+      {"malloc main -", {9000, 2}},
+      {"calloc by_calloc main -", {300, 1}},
+      {"posix_memalign by_aligned main -", {200, 1}},
+      {"memalign by_aligned main -", {300, 1}},
+      {"valloc by_aligned main -", {400, 1}},
+      {"realloc by_realloc main -", {900, 1}},
+      {"strdup - by_strdup main -", {12, 1}},
+      {"malloc by_qsort_inner compare - by_qsort main -", {777, 1}},
+      {"malloc plugin_constructor - by_plugin main -", {55, 1}},
+      {"malloc plugin_work by_plugin main -", {66, 1}},
+  };
+  std::map<std::string, Amount> found = stacks(logs[0]);
+  const auto file = found.extract("malloc - by_fopen main -");
+  EXPECT_TRUE(!file.empty() && file.mapped().blocks == 1) << describe(found);
+  EXPECT_EQ(describe(found), describe(expected));
+  for (const Memlog& log : logs)
+    EXPECT_EQ(log.get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
+}
+
+TEST_F(MuslTest, ThreadsAndForkAndApi) {
+  const Result result = run(named({ways_, "all", plugin_}));
+  ASSERT_TRUE(result.exited(5)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 3u);
+  EXPECT_EQ(logs[1].get("label"), "threads");
+  const std::map<std::string, Amount> found = stacks(logs[1]);
+  const auto of_threads = found.find("malloc thread_inner thread_main -");
+  ASSERT_NE(of_threads, found.end()) << describe(found);
+  EXPECT_EQ(of_threads->second, (Amount{9000, 9})) << "one of them on a supplied stack";
+  // Handlers of exit and destructors have run.
+  const std::map<std::string, Amount> at_end = stacks(logs[2]);
+  EXPECT_EQ(describe(at_end), describe({{"malloc main -", {-9000, -2}}}));
+  int children = 0;
+  for (const auto& [process, of_child] : all_logs()) {
+    if (of_child[0].get("pid") == logs[0].get("pid")) continue;
+    ++children;
+    ASSERT_EQ(of_child.size(), 1u) << process;
+    const std::map<std::string, Amount> change = stacks(of_child[0]);
+    EXPECT_EQ(change.count("malloc main -"), 1u) << describe(change);
+  }
+  EXPECT_EQ(children, 1);
+}
+
+TEST_F(MuslTest, QuickExit) {
+  const Result result = run(named({ways_, "quick"}));
+  ASSERT_TRUE(result.exited(3)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_EQ(describe(stacks(logs[0])), describe({{"malloc main -", {40, 1}}}));
+}
+
+// The same library goes on from one libc to the other.
+TEST_F(MuslTest, BecomesAndStartsProgramsOfGlibc) {
+  const std::string one_block = program("one_block");
+  const Result glibc = run(traced({ways_, "exec", one_block}));
+  EXPECT_EQ(glibc.how(), run(plain({one_block})).how()) << glibc.err;
+  EXPECT_EQ(logs_of("one_block").size(), 1u);
+  const Result musl = run(traced({program("starts"), "posix_spawn", ways_, "quick"}));
+  EXPECT_TRUE(musl.exited(3)) << musl.how() << musl.err;
+  EXPECT_EQ(logs_of("ways").size(), 1u);
+}
+
+TEST_F(MuslTest, MemlogRun) {
+  const Result result =
+      run(plain({memlog_tool(), "run", "--output", out(), "--", ways_, "all", plugin_}));
+  EXPECT_TRUE(result.exited(5)) << result.how();
+  EXPECT_NE(result.err.find("%  thread_inner < thread_main\n"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("untraced"), std::string::npos) << result.err;
+}
+
+// In a root with musl, a program and the library alone.
+TEST_F(MuslTest, RootWithMuslAlone) {
+  namespace fs = std::filesystem;
+  if (getuid() != 0) GTEST_SKIP() << "only root may change the root";
+  const std::string root = temp() + "/root";
+  fs::create_directories(root + "/lib");
+  fs::create_directories(root + "/tmp");
+  fs::copy(fs::canonical("/lib/ld-musl-x86_64.so.1"), root + "/lib/ld-musl-x86_64.so.1");
+  for (const std::string& file : {ways_, plugin_, library()}) fs::copy(file, root);
+  Command command = plain({"/usr/sbin/chroot", root, "/lib/ld-musl-x86_64.so.1", "--preload",
+                           "/libmtrace.so", "/ways", "quick"});
+  command.env["MTRACE_OUTPUT"] = "/tmp";
+  const Result result = run(command);
+  EXPECT_TRUE(result.exited(3)) << result.how() << result.err;
+  check_memlogs(root + "/tmp");
+  EXPECT_EQ(std::distance(fs::directory_iterator(root + "/tmp"), fs::directory_iterator()), 1);
+}
+
+}  // namespace
+}  // namespace mtrace::test
