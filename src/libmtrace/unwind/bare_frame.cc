@@ -1,7 +1,6 @@
 #include "unwind/bare_frame.h"
 
-#include <algorithm>
-
+#include "base/atomic.h"
 #include "modules/c_library.h"
 #include "modules/object.h"
 #include "unwind/epilogue.h"
@@ -77,12 +76,34 @@ bool leave_by(const Epilogue& epilogue, StackMemory* memory, const Registers& fr
          (code == Code::kDescribed && leads_on(memory, rule_for(caller->pc), *caller));
 }
 
+// How far behind a return address the end of a function lies by which the last walk left: a word
+// has the address, and that distance below it.
+constexpr unsigned kDistanceBits = 11;
+static_assert(kMostCode == 1u << kDistanceBits);
+uint64_t g_known_ends[256];
+
+bool leave_at(uintptr_t address, StackMemory* memory, const Registers& from, Registers* caller) {
+  Epilogue epilogue;
+  const uintptr_t end = g_bare_libc.start + g_bare_libc.size;
+  return read_epilogue(reinterpret_cast<const unsigned char*>(address),
+                       reinterpret_cast<const unsigned char*>(end), &epilogue) &&
+         leave_by(epilogue, memory, from, caller);
+}
+
+uint64_t& place_of_end(uintptr_t pc) { return g_known_ends[pc % 256]; }
+
+bool leave_by_known_end(StackMemory* memory, const Registers& from, Registers* caller) {
+  const uint64_t known = load(place_of_end(from.pc));
+  return known >> kDistanceBits == from.pc &&
+         leave_at(from.pc + known % kMostCode, memory, from, caller);
+}
+
 bool leave_by_code(StackMemory* memory, const Registers& from, Registers* caller) {
-  const uintptr_t limit = std::min(from.pc + kMostCode, g_bare_libc.start + g_bare_libc.size);
-  const auto* const end = reinterpret_cast<const unsigned char*>(limit);
-  for (const auto* at = reinterpret_cast<const unsigned char*>(from.pc); at < end; ++at) {
-    Epilogue epilogue;
-    if (read_epilogue(at, end, &epilogue) && leave_by(epilogue, memory, from, caller)) return true;
+  const uintptr_t end = g_bare_libc.start + g_bare_libc.size;
+  for (uintptr_t distance = 0; distance < kMostCode && from.pc + distance < end; ++distance) {
+    if (!leave_at(from.pc + distance, memory, from, caller)) continue;
+    store(place_of_end(from.pc), uint64_t{from.pc} << kDistanceBits | distance);
+    return true;
   }
   return false;
 }
@@ -113,6 +134,7 @@ bool search_stack(StackMemory* memory, const Registers& from, Registers* caller)
 }  // namespace
 
 bool find_caller_of_bare(StackMemory* memory, const Registers& from, Registers* caller) {
+  if (leave_by_known_end(memory, from, caller)) return true;
   if (is_outermost(memory, from.sp)) {
     learn_bottom(from.pc);
     *caller = {0, from.sp, from.fp};
