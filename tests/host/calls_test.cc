@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "host_test.h"
 
@@ -105,6 +106,22 @@ TEST_F(CallsTest, Recovered) {
     const Memlog log = read_memlog(temp() + "/recovered.memlog");
     EXPECT_EQ(calls_of(log), kForms);
     EXPECT_TRUE(log.has("usable"));
+    // The same after memlog pack and unpack, and in a format of other tools.
+    const std::string elsewhere = temp() + "/elsewhere" + page;
+    const std::string archive = elsewhere + ".tar";
+    ASSERT_TRUE(memlog({"pack", "-o", archive, ledger}).exited(0));
+    ASSERT_TRUE(memlog({"unpack", "-o", elsewhere, archive}).exited(0));
+    const std::string there = elsewhere + ledger.substr(ledger.rfind('/'));
+    const std::string report = elsewhere + "/recovered.memlog";
+    ASSERT_TRUE(memlog({"recover", there, "-o", report}).exited(0));
+    EXPECT_EQ(calls_of(read_memlog(report)), kForms);
+    const Result folded = memlog({"export", "-f", "folded", report});
+    int64_t bytes = 0;
+    std::istringstream lines(folded.out);
+    for (std::string line; std::getline(lines, line);) {
+      bytes += std::stoll(line.substr(line.rfind(' ')));
+    }
+    EXPECT_EQ(bytes, log.amount("live").bytes) << folded.err;
   }
 }
 
