@@ -153,6 +153,7 @@ inline constexpr char kEventsProcessStarted[] = "process-started";
 inline constexpr char kEventsLibrary[] = "library";
 inline constexpr char kEventsHost[] = "host";
 inline constexpr char kEventsBootId[] = "boot-id";
+inline constexpr char kEventsProcessor[] = "arch";  // absent: x86_64
 inline constexpr char kEventsLeftOut[] = "left-out";  // blocks that are only counted, as a text
 // What was before this file of the log, in numbers: when it began (nanoseconds since 1970), bytes and
 // blocks at the peak and its time, reports, events that were lost, frees of unknown blocks, resident

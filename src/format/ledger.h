@@ -133,7 +133,7 @@ struct LedgerHeader {
   ExitHold check_hold;         // in a leak check that the program asks for; ends as kNone
   uint32_t check_found;        // blocks that the last leak check found definitely lost, at most
                          // kLedgerUnchecked - 1; memlog writes it. kLedgerUnchecked: none was made
-  uint32_t unused;
+  uint32_t machine;       // number of the processor in ELF files; 0: x86_64, of an older library
   uint64_t ignored;       // address of the address of LedgerIgnored[kLedgerIgnored], which is 0
                           // until the program has named one; 0: an older library
   uint64_t lost_ignored;  // entries of `ignored` that found no place

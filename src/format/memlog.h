@@ -24,6 +24,8 @@
 // (format/escape.h), so no name can forge a line.
 #pragma once
 
+#include <elf.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -71,6 +73,11 @@ inline constexpr char kNoteElsewhere[] = "could not write to ";
 inline constexpr char kKeyKind[] = "kind";      // NAME N bytes M blocks: live of that @kind
 inline constexpr char kKeyModule[] = "module";  // PATH[#G] build-id=HEX base=0xHEX
 inline constexpr char kModulePython[] = "language=python";  // in such a line: a source file
+// The processor of the line `host`, as uname(1) has it, by its number in ELF files. 0: of files
+// that are older than the second processor.
+constexpr const char* processor_name(unsigned machine) {
+  return machine == EM_AARCH64 ? "aarch64" : "x86_64";
+}
 inline constexpr char kKeyHost[] = "host";                  // NAME boot-id=UUID arch=x86_64
 inline constexpr char kKeyCalls[] = "calls";                // FUNCTION=N ...: calls since the start
 inline constexpr char kKeyFailed[] = "failed-allocations";  // N calls that returned no memory

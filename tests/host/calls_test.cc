@@ -106,6 +106,9 @@ TEST_F(CallsTest, Recovered) {
     const Memlog log = read_memlog(temp() + "/recovered.memlog");
     EXPECT_EQ(calls_of(log), kForms);
     EXPECT_TRUE(log.has("usable"));
+    const std::string processor =
+        emulator().empty() ? run(plain({"uname", "-m"})).out : std::string("aarch64\n");
+    EXPECT_TRUE((log.get("host") + "\n").ends_with(" arch=" + processor)) << log.get("host");
     // The same after memlog pack and unpack, and in a format of other tools.
     const std::string elsewhere = temp() + "/elsewhere" + page;
     const std::string archive = elsewhere + ".tar";

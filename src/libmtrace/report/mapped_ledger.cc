@@ -6,6 +6,7 @@
 
 #include "base/atomic.h"
 #include "base/file.h"
+#include "base/machine.h"
 #include "base/own_ranges.h"
 #include "base/process.h"
 #include "base/table_file.h"
@@ -137,6 +138,7 @@ void describe_ledger(bool recording) {
   set_text(header->library, library_line());
   set_text(header->node, g_host.node);
   set_text(header->boot_id, g_host.boot_id);
+  header->machine = machine::kElfMachine;
   unwind::show_python_coverage();
   ledger::show_kinds(*header);
   put_command(*header);

@@ -70,6 +70,7 @@ constexpr struct {
      [](EventHeader& to, std::string_view text) { to.parent_log = text; }},
     {format::kEventsLibrary, [](EventHeader& to, std::string_view text) { to.library = text; }},
     {format::kEventsHost, [](EventHeader& to, std::string_view text) { to.host = text; }},
+    {format::kEventsProcessor, [](EventHeader& to, std::string_view text) { to.processor = text; }},
     {format::kEventsBootId, [](EventHeader& to, std::string_view text) { to.boot_id = text; }},
     {format::kEventsLeftOut, add_left_out},
     {format::kEventsBefore, read_before},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "format/event_log.h"
+#include "format/memlog.h"
 #include "model/events/frame_reader.h"
 #include "model/profile/model.h"
 
@@ -142,6 +143,7 @@ struct EventHeader {
   std::string library;   // as in memlogs; so are the next two
   std::string host;
   std::string boot_id;
+  std::string processor = format::processor_name(0);
 };
 
 class EventLog {

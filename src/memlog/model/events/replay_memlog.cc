@@ -351,9 +351,10 @@ class Text : private profile::MemlogText {
            module.base);
     }
     const EventHeader& header = log_.header();
-    line("# {}: {}{}{} arch=x86_64", format::kKeyHost,
+    line("# {}: {}{}{} arch={}", format::kKeyHost,
          util::escaped(header.host.empty() ? "?" : header.host, " "),
-         header.boot_id.empty() ? "" : " boot-id=", util::escaped(header.boot_id, " "));
+         header.boot_id.empty() ? "" : " boot-id=", util::escaped(header.boot_id, " "),
+         util::escaped(header.processor, " "));
     std::string calls;
     for (unsigned call = 0; call < format::kEventCalls; ++call) {
       const uint64_t count = replay_.calls()[call];

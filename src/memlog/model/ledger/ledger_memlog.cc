@@ -281,9 +281,9 @@ class Text : private profile::MemlogText {
     write_modules();
     const std::string node = util::array_text(header_.node);
     const std::string boot = util::array_text(header_.boot_id);
-    line("# {}: {}{}{} arch=x86_64", format::kKeyHost,
-         util::escaped(node.empty() ? "?" : node, " "),
-         boot.empty() ? "" : " boot-id=", util::escaped(boot, " "));
+    line("# {}: {}{}{} arch={}", format::kKeyHost, util::escaped(node.empty() ? "?" : node, " "),
+         boot.empty() ? "" : " boot-id=", util::escaped(boot, " "),
+         format::processor_name(header_.machine));
     write_calls();
     line("# {}: written={} failed={}", format::kKeyReports, header_.seq, header_.failures);
     if (occasion_.rss != 0) {

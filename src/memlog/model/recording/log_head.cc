@@ -6,8 +6,10 @@
 #include <iterator>
 
 #include "format/event_log.h"
+#include "format/memlog.h"
 #include "model/events/column.h"
 #include "model/recording/ring_reader.h"
+#include "util/machine.h"
 #include "util/text.h"
 
 namespace mtrace::events {
@@ -58,6 +60,7 @@ std::string log_head(const EventRingHeader& header) {
   put(format::kEventsLibrary, util::array_text(header.library));
   put(format::kEventsHost, util::array_text(header.node));
   put(format::kEventsBootId, util::array_text(header.boot_id));
+  put(format::kEventsProcessor, format::processor_name(util::machine::kElfMachine));
   if (header.compact != 0) put(format::kEventsForm, format::kEventsCompact);
   put(format::kEventsClock, header.counter != 0 ? "tsc" : "monotonic");
   return std::string(head.bytes());

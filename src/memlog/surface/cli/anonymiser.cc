@@ -145,7 +145,7 @@ class Anonymiser::LogWording : public events::Wording {
          {format::kEventsPid, format::kEventsParent, format::kEventsParentTime,
           format::kEventsParentFork, format::kEventsParentEvents, format::kEventsInherited,
           format::kEventsStarted, format::kEventsProcessStarted, format::kEventsBefore,
-          format::kEventsForm, format::kEventsClock}) {
+          format::kEventsForm, format::kEventsClock, format::kEventsProcessor}) {
       if (key == plain) return std::string(value);
     }
     return "";
