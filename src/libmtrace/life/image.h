@@ -1,6 +1,6 @@
-// Whether a program that exec is about to start can take this library from LD_PRELOAD. The loader
-// of another libc takes the library, finds no glibc and ends the program; the loader of another
-// word size complains on stderr.
+// Whether a program that exec is about to start can take this library from LD_PRELOAD. A loader
+// that is neither glibc's nor musl's may end the program because of it; the loader of another word
+// size complains on stderr.
 //
 // Async-signal-safe, also in a child of vfork; leaves errno alone.
 #pragma once
@@ -9,9 +9,9 @@
 
 namespace mtrace::hook {
 
-// False: the program at `path`, or the interpreter of the script at `path`, is of another libc or
-// word size. True also for files that cannot be read, for static programs, whose children may be
-// dynamic, and once the program may have a filter of system calls.
+// False: the program at `path`, or the interpreter of the script at `path`, has an unknown
+// loader or another word size. True also for files that cannot be read, for static programs, whose
+// children may be dynamic, and once the program may have a filter of system calls.
 bool takes_library(const char* path);
 bool takes_library(int fd);
 bool takes_library_at(int fd, const char* path, int flags);  // as execveat has them
