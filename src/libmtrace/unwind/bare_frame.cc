@@ -1,6 +1,5 @@
 #include "unwind/bare_frame.h"
 
-#include "base/atomic.h"
 #include "modules/c_library.h"
 #include "modules/object.h"
 #include "unwind/epilogue.h"
@@ -76,12 +75,6 @@ bool leave_by(const Epilogue& epilogue, StackMemory* memory, const Registers& fr
          (code == Code::kDescribed && leads_on(memory, rule_for(caller->pc), *caller));
 }
 
-// How far behind a return address the end of a function lies by which the last walk left: a word
-// has the address, and that distance below it.
-constexpr unsigned kDistanceBits = 11;
-static_assert(kMostCode == 1u << kDistanceBits);
-uint64_t g_known_ends[256];
-
 bool leave_at(uintptr_t address, StackMemory* memory, const Registers& from, Registers* caller) {
   Epilogue epilogue;
   const uintptr_t end = g_bare_libc.start + g_bare_libc.size;
@@ -90,19 +83,18 @@ bool leave_at(uintptr_t address, StackMemory* memory, const Registers& from, Reg
          leave_by(epilogue, memory, from, caller);
 }
 
-uint64_t& place_of_end(uintptr_t pc) { return g_known_ends[pc % 256]; }
-
+// The rule of a return address has how far behind it the function's end lies by which the last walk
+// left, in units of 8 as any offset of a rule.
 bool leave_by_known_end(StackMemory* memory, const Registers& from, Registers* caller) {
-  const uint64_t known = load(place_of_end(from.pc));
-  return known >> kDistanceBits == from.pc &&
-         leave_at(from.pc + known % kMostCode, memory, from, caller);
+  const uint64_t known = rule_for(from.pc).offset() / 8;
+  return known != 0 && leave_at(from.pc + known - 1, memory, from, caller);
 }
 
 bool leave_by_code(StackMemory* memory, const Registers& from, Registers* caller) {
   const uintptr_t end = g_bare_libc.start + g_bare_libc.size;
   for (uintptr_t distance = 0; distance < kMostCode && from.pc + distance < end; ++distance) {
     if (!leave_at(from.pc + distance, memory, from, caller)) continue;
-    store(place_of_end(from.pc), uint64_t{from.pc} << kDistanceBits | distance);
+    learn_rule(from.pc, Rule(RuleKind::kLost, (distance + 1) * 8));
     return true;
   }
   return false;
@@ -136,7 +128,7 @@ bool search_stack(StackMemory* memory, const Registers& from, Registers* caller)
 bool find_caller_of_bare(StackMemory* memory, const Registers& from, Registers* caller) {
   if (leave_by_known_end(memory, from, caller)) return true;
   if (is_outermost(memory, from.sp)) {
-    learn_bottom(from.pc);
+    learn_rule(from.pc, Rule(RuleKind::kBottom));
     *caller = {0, from.sp, from.fp};
     return true;
   }

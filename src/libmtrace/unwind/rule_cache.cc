@@ -85,9 +85,9 @@ bool is_python(const Object& object, uintptr_t address) {
   return rule;
 }
 
-void learn_bottom(uintptr_t key) {
+void learn_rule(uintptr_t key, Rule rule) {
   g_touched.set(Rule::place_of(key) / kPart);
-  store(internal::rule_table[Rule::place_of(key)], Rule(RuleKind::kBottom).tagged(key).bits());
+  store(internal::rule_table[Rule::place_of(key)], rule.tagged(key).bits());
 }
 
 void forget_rules(uintptr_t start, uintptr_t end) {

@@ -31,8 +31,9 @@ inline Rule rule_for(uintptr_t key) {
   return compile_rule(key);
 }
 
-// Caches that the frames of `key`, of which no call-frame information is known, have no caller.
-void learn_bottom(uintptr_t key);
+// Caches a rule for frames of which no call-frame information is known: kBottom, or kLost with what
+// the next walk may use.
+void learn_rule(uintptr_t key, Rule rule);
 
 // Removes the rules for addresses in [start, end) from the cache, and ends an epoch, so that no
 // rule compiled before stays.
