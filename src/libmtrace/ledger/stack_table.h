@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/growing_array.h"
+#include "base/machine.h"
 #include "format/calls.h"
 #include "format/ledger.h"
 #include "ledger/counters.h"
@@ -49,10 +50,13 @@ struct alignas(64) StackRecord {
   // Whether frame i is the first that may be wrong.
   bool is_guessed(unsigned i) const { return guessed != 0 && guessed == i; }
   uintptr_t frame(unsigned i) const {
-    constexpr unsigned kUnused = 8 * (sizeof(intptr_t) - kFrameBytes);
-    intptr_t frame;
+    constexpr unsigned kUnused = 8 * (sizeof(uintptr_t) - kFrameBytes);
+    uintptr_t frame;
     __builtin_memcpy(&frame, frames + i * kFrameBytes, sizeof frame);
-    return static_cast<uintptr_t>(static_cast<intptr_t>(uint64_t(frame) << kUnused) >> kUnused);
+    frame <<= kUnused;
+    // The highest bit that is kept is one of a user's address, or says that it is the kernel's.
+    if constexpr (machine::kUserBits == 8 * kFrameBytes) return frame >> kUnused;
+    return static_cast<uintptr_t>(static_cast<intptr_t>(frame) >> kUnused);
   }
   void set_frame(unsigned i, uintptr_t frame) {
     __builtin_memcpy(frames + i * kFrameBytes, &frame, kFrameBytes);

@@ -1,5 +1,7 @@
 #include "model/ledger/ledger_state.h"
 
+#include <elf.h>
+
 #include <algorithm>
 #include <bitset>
 #include <cstring>
@@ -51,6 +53,8 @@ class ArenaCopy {
     if (bytes != nullptr) std::memcpy(&to, bytes, sizeof to);
     return bytes != nullptr;
   }
+
+  uint32_t machine() const { return file_.header().machine; }
 
  private:
   // Only what is asked for is read: most processes use little of their last chunk.
@@ -112,10 +116,11 @@ bool each_set(ArenaCopy& arena, const format::LedgerStack& record, ArenaCopy::Lo
   return whole;
 }
 
-uint64_t frame_at(const char* bytes) {
+uint64_t frame_at(const char* bytes, uint32_t machine) {
   constexpr unsigned kUnused = 8 * (sizeof(int64_t) - format::kLedgerFrameBytes);
   uint64_t frame = 0;
   std::memcpy(&frame, bytes, format::kLedgerFrameBytes);
+  if (machine == EM_AARCH64) return frame;
   return static_cast<uint64_t>(static_cast<int64_t>(frame << kUnused) >> kUnused);
 }
 
@@ -132,7 +137,7 @@ bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
   stack.frames.clear();
   for (const char* frame = bytes + sizeof record; stack.frames.size() < record.depth;
        frame += format::kLedgerFrameBytes) {
-    stack.frames.push_back(frame_at(frame));
+    stack.frames.push_back(frame_at(frame, arena.machine()));
   }
   stack.whole = static_cast<uint8_t>(bytes[sizeof record + frames]);
   stack.kind = record.kind <= format::kLedgerKinds ? record.kind : 0;

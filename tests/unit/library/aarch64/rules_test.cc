@@ -13,6 +13,7 @@
 #include "base/machine.h"
 #include "ledger/block_hash.h"
 #include "ledger/heap_shadow.h"
+#include "ledger/stack_table.h"
 #include "taken_walk.h"
 #include "unwind/call_instruction.h"
 #include "unwind/compile.h"
@@ -147,6 +148,12 @@ TEST(Rules, TheTablesHaveRoomForTheUpperHalf) {
     ASSERT_TRUE(hash->take(address, &block));
     EXPECT_EQ(block.size, 1000u);
     EXPECT_EQ(block.stack, 7u);
+    std::vector<char> room(ledger::StackRecord::bytes(2));
+    auto* record = reinterpret_cast<ledger::StackRecord*>(room.data());
+    record->set_frame(0, address);
+    record->set_frame(1, 0x1234);
+    EXPECT_EQ(record->frame(0), address);
+    EXPECT_EQ(record->frame(1), 0x1234u);
   }
 }
 
