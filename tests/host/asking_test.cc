@@ -305,7 +305,7 @@ TEST_F(AskingTest, ASignalForTheBorrowedThread) {
       });
       int changes = 0;
       run_stepwise(tool({"report", std::to_string(process.pid())}), [&](const ToolCall& made) {
-        if (made.number != SYS_ptrace || made.arguments[0] != PTRACE_SETREGS || made.made) {
+        if (made.number != SYS_ptrace || made.arguments[0] != PTRACE_SETREGSET || made.made) {
           return true;
         }
         if (++changes == moment) process.send(SIGUSR2);
