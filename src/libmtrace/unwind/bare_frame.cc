@@ -30,7 +30,7 @@ bool leads_on(StackMemory* memory, Rule rule, const Registers& at) {
   if (!by_fp && rule.kind() != RuleKind::kSp) return true;
   if (by_fp && (at.fp % kWord != 0 || at.fp < at.sp || at.fp - at.sp > kMostFrame)) return false;
   const uintptr_t cfa = (by_fp ? at.fp : at.sp) + rule.offset();
-  const auto* const slot = Rule::return_slot(reinterpret_cast<const uintptr_t*>(cfa));
+  const auto* const slot = rule.return_slot(reinterpret_cast<const uintptr_t*>(cfa));
   uintptr_t next;
   if (!memory->read_above(at.sp, reinterpret_cast<uintptr_t>(slot), &next)) return false;
   next = machine::code_address(next);

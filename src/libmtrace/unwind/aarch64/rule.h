@@ -28,7 +28,7 @@ class Rule {
   constexpr Rule(RuleKind kind) : bits_(static_cast<uint64_t>(kind) << 32) {}
   // `offset` in bytes, a multiple of 8 up to kMaxOffset; the return address is `slot` words (1 to
   // kMaxSlot) below the CFA.
-  constexpr Rule(RuleKind kind, uint64_t offset, uint64_t slot, bool saves_fp)
+  constexpr Rule(RuleKind kind, uint64_t offset, uint64_t slot = 1, bool saves_fp = false)
       : bits_(offset / 8 << 50 | slot << 37 | uint64_t{saves_fp} << 35 |
               static_cast<uint64_t>(kind) << 32) {
     if ((kind == RuleKind::kSp || kind == RuleKind::kFp) && reach() * 8 <= offset) bits_ |= kPlain;
