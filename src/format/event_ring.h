@@ -9,7 +9,7 @@
 
 namespace mtrace::format {
 
-inline constexpr uint64_t kEventRingMagic = 0x31474e4952'56454du;  // "MEVRING1"
+inline constexpr uint64_t kEventRingMagic = 0x32474e4952'56454du;  // "MEVRING2"
 
 // The unit of memory, 16 bytes. A record has one or more, and may continue at the start of the
 // ring.
@@ -21,12 +21,12 @@ inline constexpr uint64_t kEventUnits = 4096;  // of a ring: 64 KiB
 inline constexpr uint64_t kEventWake = 1024;   // units after which the writer is woken
 
 // Kinds of records. In the first unit, unless noted below, `a` is the stamp and `b` the word: bits
-// 0 to 43 an address divided by 8; 44 to 47 the call (ledger::Call); 48 to 55 the kind; 56 to 63
+// 0 to 44 an address divided by 8; 45 to 48 the call (ledger::Call); 49 to 55 the kind; 56 to 63
 // the lap (event_lap()). The word is written last. `place` stands for a unit with a = requested
 // bytes, b = stack index + (usable - requested) << 32.
 enum class EventRecord : uint8_t {
-  kReserved = 1,    // being written; bits 0 to 43: its units
-  kSkipped = 2,     // bits 0 to 43: its units; no event
+  kReserved = 1,    // being written; bits 0 to 44: its units
+  kSkipped = 2,     // bits 0 to 44: its units; no event
   kAllocation = 3,  // address; place
   kFree = 4,        // address; also for kUnknownFree, kReallocBegin and kReallocFailed
   kUnknownFree = 5,
@@ -38,27 +38,28 @@ enum class EventRecord : uint8_t {
   kMap = 11,     // address; bytes, stack index
   kUnmap = 12,   // address; bytes, stack index or 0
   kRemap = 13,   // address; bytes, stack index; old address, old bytes
-  kThread = 14,  // the ring is this thread's from now on; bits 0 to 43: its id
+  kThread = 14,  // the ring is this thread's from now on; bits 0 to 44: its id
   kStart = 15,
   kStop = 16,
-  kReport = 17,  // bits 0 to 43: its number; length of its label, 0; label
+  kReport = 17,  // bits 0 to 44: its number; length of its label, 0; label
   kNote = 18,    // length, 0; text
-  kStack = 19,   // a: EventStackFacts; bits 0 to 43: index; addresses of frames, innermost first
+  kStack = 19,   // a: EventStackFacts; bits 0 to 44: index; addresses of frames, innermost first
   kModule = 20,  // a: number; base, generation; length of build-id, of path; both as bytes
-  kPython = 21,  // a: frame (format/python.h); bits 0 to 43: number of its source file, a kModule
+  kPython = 21,  // a: frame (format/python.h); bits 0 to 44: number of its source file, a kModule
                  // of generation 0; offset, line; length of the function's name, 0; name.
                  // Or a: address in code made at run time; 0; address, 0; as above
-  kFork = 22,    // bits 0 to 43: the number of the fork in this process, from 1
+  kFork = 22,    // bits 0 to 44: the number of the fork in this process, from 1
   kLast = kFork,
 };
-inline constexpr uint64_t kEventLowBits = (uint64_t{1} << 44) - 1;
-inline constexpr unsigned kEventCallShift = 44;
-inline constexpr unsigned kEventKindShift = 48;
+inline constexpr uint64_t kEventLowBits = (uint64_t{1} << 45) - 1;
+inline constexpr unsigned kEventCallShift = 45;
+inline constexpr unsigned kEventKindShift = 49;
 inline constexpr unsigned kEventLapShift = 56;
+inline constexpr uint64_t kEventKindBits = (1 << (kEventLapShift - kEventKindShift)) - 1;
 
 // `a` of a kStack record, from the lowest bit. A frame has the number of its module + 1 in the
 // highest 16 bits (0: no module), and in the other 48 its ELF address or, without a module, its
-// address or Python frame, extended by the highest of these bits.
+// address or Python frame, of which whole_frame() makes what it was.
 struct EventStackFacts {
   uint8_t depth;
   uint8_t kind;  // index into EventRingHeader::kinds, from 1; 0: heap

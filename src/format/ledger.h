@@ -296,8 +296,8 @@ struct LedgerCounters {
   }
 };
 
-// See ledger/stack_table.h. `depth` addresses of kLedgerFrameBytes follow, innermost first, on
-// x86_64 to be extended by their highest bit; then a byte: how many frames there were where the stack was cut.
+// See ledger/stack_table.h. `depth` addresses of kLedgerFrameBytes follow, innermost first, of
+// which whole_frame() makes what they were; then a byte: how many frames there were where the stack was cut.
 struct LedgerStack {
   LedgerCounterSet own;
   uint64_t hash;

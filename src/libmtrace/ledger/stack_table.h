@@ -16,6 +16,7 @@
 #include "base/machine.h"
 #include "format/calls.h"
 #include "format/ledger.h"
+#include "format/python.h"
 #include "ledger/counters.h"
 
 namespace mtrace::ledger {
@@ -50,13 +51,10 @@ struct alignas(64) StackRecord {
   // Whether frame i is the first that may be wrong.
   bool is_guessed(unsigned i) const { return guessed != 0 && guessed == i; }
   uintptr_t frame(unsigned i) const {
-    constexpr unsigned kUnused = 8 * (sizeof(uintptr_t) - kFrameBytes);
-    uintptr_t frame;
+    constexpr uint64_t kBits = (uint64_t{1} << (8 * kFrameBytes)) - 1;
+    uint64_t frame;
     __builtin_memcpy(&frame, frames + i * kFrameBytes, sizeof frame);
-    frame <<= kUnused;
-    // The highest bit that is kept is one of a user's address, or says that it is the kernel's.
-    if constexpr (machine::kUserBits == 8 * kFrameBytes) return frame >> kUnused;
-    return static_cast<uintptr_t>(static_cast<intptr_t>(frame) >> kUnused);
+    return format::whole_frame(frame & kBits, machine::kElfMachine);
   }
   void set_frame(unsigned i, uintptr_t frame) {
     __builtin_memcpy(frames + i * kFrameBytes, &frame, kFrameBytes);

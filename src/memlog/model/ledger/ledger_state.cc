@@ -1,7 +1,5 @@
 #include "model/ledger/ledger_state.h"
 
-#include <elf.h>
-
 #include <algorithm>
 #include <bitset>
 #include <cstring>
@@ -117,11 +115,9 @@ bool each_set(ArenaCopy& arena, const format::LedgerStack& record, ArenaCopy::Lo
 }
 
 uint64_t frame_at(const char* bytes, uint32_t machine) {
-  constexpr unsigned kUnused = 8 * (sizeof(int64_t) - format::kLedgerFrameBytes);
   uint64_t frame = 0;
   std::memcpy(&frame, bytes, format::kLedgerFrameBytes);
-  if (machine == EM_AARCH64) return frame;
-  return static_cast<uint64_t>(static_cast<int64_t>(frame << kUnused) >> kUnused);
+  return format::whole_frame(frame, machine);
 }
 
 // Reads everything but the allocated totals. Returns false when the record is incomplete.

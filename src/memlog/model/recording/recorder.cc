@@ -33,6 +33,7 @@
 #include "model/recording/ring_reader.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/machine.h"
 #include "util/text.h"
 
 namespace mtrace::events {
@@ -245,8 +246,9 @@ class Recorder {
       const format::EventUnit unit = ring.reader.unit_of(record, static_cast<unsigned>(1 + i / 2));
       const uint64_t word = i % 2 == 0 ? unit.a : unit.b;
       const uint64_t offset = word & ((uint64_t{1} << 48) - 1);
-      const bool extends = word >> 48 == 0 && (offset >> 47) != 0;
-      frames[i] = {word >> 48, extends ? offset | uint64_t{0xffff} << 48 : offset};
+      const bool has_module = word >> 48 != 0;
+      frames[i] = {word >> 48,
+                   has_module ? offset : format::whole_frame(offset, util::machine::kElfMachine)};
     }
     const size_t kinds = std::size(header_.kinds);
     const std::string kind =

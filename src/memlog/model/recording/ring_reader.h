@@ -17,7 +17,7 @@ struct RingRecord {
   format::EventRecord kind;
   uint8_t call;
   uint64_t stamp;
-  uint64_t low;       // the lowest 44 bits of the word
+  uint64_t low;       // the lowest 45 bits of the word
   uint64_t position;  // of its first unit, in the ring
 
   bool defines() const {

@@ -151,9 +151,10 @@ TEST(Rules, TheTablesHaveRoomForTheUpperHalf) {
     std::vector<char> room(ledger::StackRecord::bytes(2));
     auto* record = reinterpret_cast<ledger::StackRecord*>(room.data());
     record->set_frame(0, address);
-    record->set_frame(1, 0x1234);
+    const uintptr_t of_python = format::PythonFrame::pack(format::kMostPythonCode, 77);
+    record->set_frame(1, of_python);
     EXPECT_EQ(record->frame(0), address);
-    EXPECT_EQ(record->frame(1), 0x1234u);
+    EXPECT_EQ(record->frame(1), of_python);
   }
 }
 
