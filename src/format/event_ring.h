@@ -55,7 +55,10 @@ inline constexpr uint64_t kEventLowBits = (uint64_t{1} << 45) - 1;
 inline constexpr unsigned kEventCallShift = 45;
 inline constexpr unsigned kEventKindShift = 49;
 inline constexpr unsigned kEventLapShift = 56;
-inline constexpr uint64_t kEventKindBits = (1 << (kEventLapShift - kEventKindShift)) - 1;
+constexpr EventRecord event_kind(uint64_t word) {
+  constexpr uint64_t kBits = (1 << (kEventLapShift - kEventKindShift)) - 1;
+  return static_cast<EventRecord>(word >> kEventKindShift & kBits);
+}
 
 // `a` of a kStack record, from the lowest bit. A frame has the number of its module + 1 in the
 // highest 16 bits (0: no module), and in the other 48 its ELF address or, without a module, its

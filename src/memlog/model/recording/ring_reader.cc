@@ -24,9 +24,8 @@ unsigned RingReader::complete_units(uint64_t position, uint64_t end, RingRecord*
   const uint64_t word = __atomic_load_n(&first.b, __ATOMIC_ACQUIRE);
   record->kind = EventRecord::kSkipped;
   if (word >> format::kEventLapShift != format::event_lap(position)) return 0;
-  *record = {static_cast<EventRecord>(word >> format::kEventKindShift & format::kEventKindBits),
-             static_cast<uint8_t>(word >> format::kEventCallShift & 0xf), first.a,
-             word & format::kEventLowBits, position};
+  *record = {format::event_kind(word), static_cast<uint8_t>(word >> format::kEventCallShift & 0xf),
+             first.a, word & format::kEventLowBits, position};
   uint64_t units = 1;
   switch (record->kind) {
     case EventRecord::kReserved:
@@ -119,8 +118,7 @@ bool RingReader::give_up(double waited, uint64_t reserved) {
   const EventUnit& first = at(looked_);
   const uint64_t word = __atomic_load_n(&first.b, __ATOMIC_ACQUIRE);
   const bool known = word >> format::kEventLapShift == format::event_lap(looked_) &&
-                     static_cast<EventRecord>(word >> format::kEventKindShift &
-                                              format::kEventKindBits) == EventRecord::kReserved;
+                     format::event_kind(word) == EventRecord::kReserved;
   const uint64_t units = word & format::kEventLowBits;
   blocked_ = false;
   if (!known || units == 0 || units >= reserved - looked_) return false;
