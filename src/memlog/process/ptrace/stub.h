@@ -32,6 +32,10 @@ struct Scratch {
   uint64_t result;
   uint32_t returned;  // 1: the call has returned
 };
+// The code has these numbers.
+static_assert(Scratch::kSize == 0x80000);
+static_assert(offsetof(Scratch, arguments) == 8 && offsetof(Scratch, result) == 32 &&
+              offsetof(Scratch, returned) == 40);
 
 // Offsets into the code: of the instruction after each system call at which memlog finds the
 // thread.

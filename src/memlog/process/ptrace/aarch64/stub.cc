@@ -1,7 +1,6 @@
 #include "process/ptrace/stub.h"
 
 #include <elf.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -97,10 +96,6 @@ mtrace_stub_end:
 mtrace_stub_last:
   .popsection
 )");
-
-static_assert(Scratch::kSize == 0x80000);
-static_assert(offsetof(Scratch, arguments) == 8 && offsetof(Scratch, result) == 32 &&
-              offsetof(Scratch, returned) == 40);
 
 uint64_t stub_offset(const char* place) { return static_cast<uint64_t>(place - mtrace_stub_begin); }
 

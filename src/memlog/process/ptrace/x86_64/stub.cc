@@ -142,10 +142,6 @@ mtrace_stub_last:
   .popsection
 )");
 
-static_assert(Scratch::kSize == 0x80000);
-static_assert(offsetof(Scratch, arguments) == 8 && offsetof(Scratch, result) == 32 &&
-              offsetof(Scratch, returned) == 40);
-
 // Whether rax holds a value with which the kernel restarts an interrupted system call.
 bool begins_again(long long result) {
   constexpr long long kRestart[] = {-512, -513, -514, -516};
