@@ -297,7 +297,8 @@ struct LedgerCounters {
 };
 
 // See ledger/stack_table.h. `depth` addresses of kLedgerFrameBytes follow, innermost first, of
-// which whole_frame() makes what they were; then a byte: how many frames there were where the stack was cut.
+// which whole_frame() makes what they were; then a byte: how many frames there were where the stack
+// was cut.
 struct LedgerStack {
   LedgerCounterSet own;
   uint64_t hash;
