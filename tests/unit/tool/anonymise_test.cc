@@ -237,35 +237,36 @@ constexpr char kSecretProgram[] = R"(
 #include <filesystem>
 #include <vector>
 #include "mtrace.h"
-namespace zqshop {
-struct zqOrder { char text[40]; };
-__attribute__((noinline)) void zqremember(std::vector<zqOrder>& all) { all.push_back(zqOrder()); }
+namespace zqxvkjshop {
+struct zqxvkjOrder { char text[40]; };
+__attribute__((noinline)) void zqxvkjremember(std::vector<zqxvkjOrder>& all) { all.push_back(zqxvkjOrder()); }
 }
 int main() {
-  pthread_setname_np(pthread_self(), "zqthread");
-  static std::vector<zqshop::zqOrder> all;
-  for (int i = 0; i < 100; ++i) zqshop::zqremember(all);
-  mtrace_note("zqnote of the program");
-  mtrace_report_label("zqlabel");
-  std::filesystem::copy_file("data/live", "data/zq.ledger");
+  pthread_setname_np(pthread_self(), "zqxvkjthread");
+  static std::vector<zqxvkjshop::zqxvkjOrder> all;
+  for (int i = 0; i < 100; ++i) zqxvkjshop::zqxvkjremember(all);
+  mtrace_note("zqxvkjnote of the program");
+  mtrace_report_label("zqxvkjlabel");
+  std::filesystem::copy_file("data/live", "data/zqxvkj.ledger");
 }
 )";
 
 // A report, an event log and a ledger, alone and in an archive.
 TEST_F(Anonymise, RecordedData) {
-  const std::string home = directory_ / "zqhome";
+  const std::string home = directory_ / "zqxvkjhome";
   fs::create_directories(home + "/data");
-  write_file(home + "/zqprogram.cc", kSecretProgram);
-  shell("cd {0} && {1} -g -O2 -I{2}/include -o zqprogram zqprogram.cc", home, compiler(),
+  write_file(home + "/zqxvkjprogram.cc", kSecretProgram);
+  shell("cd {0} && {1} -g -O2 -I{2}/include -o zqxvkjprogram zqxvkjprogram.cc", home, compiler(),
         source_dir());
   shell(
       "cd {0} && env LD_PRELOAD={1} MTRACE_OUTPUT={0}/data/ MTRACE_LEDGER={0}/data/live "
       "MTRACE_EVENTS=1 MTRACE_EXIT_REPORT=0 MTRACE_RESOLVER={2} MTRACE_EXIT_WAIT=600 "
-      "./zqprogram zqargument",
+      "./zqxvkjprogram zqxvkjargument",
       home, library(), memlog_tool());
-  const std::string id = build_id_of(home + "/zqprogram");
+  const std::string id = build_id_of(home + "/zqxvkjprogram");
   const std::string raw_id = util::read_bytes(id).value_or("");
-  std::vector<std::string> secrets = {"zq", id, raw_id,
+  // (Two letters would be found by chance in compressed content.)
+  std::vector<std::string> secrets = {"zqxvkj", id, raw_id,
                                       strip_end(shell("cat /proc/sys/kernel/random/boot_id"))};
   // Of paths: every two folders that follow each other, and folders whose names are not words,
   // which readable names of the distribution have, too: check, build.
