@@ -6,13 +6,14 @@ status=0
 while IFS='|' read -r name scenario _; do
   case $name in ''|'#'*) continue ;; esac
   # A bug may also end in a fault.
-  out=$(timeout 120 "$1/bugs/$name/scenarios" --bound 3 --orders 200000 "$scenario" 2>&1)
+  # shellcheck disable=SC2086  # "--arm" and the name
+  out=$(timeout 120 "$1/bugs/$name/scenarios" --bound 3 --orders 200000 $scenario 2>&1)
   result=$?
   if [ $result -eq 0 ] || [ $result -eq 124 ] || [ $result -eq 2 ]; then
     echo "$name: NOT FOUND: $out"
     status=1
   else
-    [ $result -gt 128 ] && out="$scenario: FAILED: a fault"
+    [ $result -gt 128 ] && out="${scenario#--arm }: FAILED: a fault"
     echo "$name: $(grep FAILED <<< "$out")"
   fi
 done < "$here/bugs.txt"

@@ -1,7 +1,8 @@
 // What the tables promise, in every order of a few threads. See scheduler.h.
 //
-//   scenarios [--bound N] [--orders N] [--sample N] [NAME...]
+//   scenarios [--arm] [--bound N] [--orders N] [--sample N] [NAME...]
 //
+// On the memory of x86, or of Arm.
 // Prints for each scenario how many orders there are; ends with status 1 at a counterexample. The
 // tables' sources are part of this file, so that a copy of one with a bug can take its place.
 #include <cstdio>
@@ -22,6 +23,7 @@
 #include "ledger/resource_table.cc"
 #include "ledger/stack_table.cc"
 #include "ledger/thread_slots.cc"
+#include "memory.h"
 #include "notes_and_rules.h"
 #include "scheduler.h"
 
@@ -709,6 +711,8 @@ int main(int argc, char** argv) {
       orders = strtoull(argv[++i], nullptr, 10);
     } else if (strcmp(argv[i], "--sample") == 0 && more) {
       samples = strtoull(argv[++i], nullptr, 10);
+    } else if (strcmp(argv[i], "--arm") == 0) {
+      schedule::memory::g_model = schedule::memory::Model::kArm;
     } else {
       wanted.insert(argv[i]);
     }

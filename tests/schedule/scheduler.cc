@@ -6,31 +6,22 @@
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <deque>
 #include <memory>
 #include <random>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "memory.h"
 #include "stepped_atomic.h"
 
 namespace mtrace::schedule {
 namespace {
 
-constexpr unsigned kMostThreads = 4;
 constexpr size_t kStack = 256 * 1024;
 constexpr uint64_t kMostSteps = 20'000;  // of one order: more is a loop without an end
 
-struct Store {
-  void* address;
-  unsigned size;
-  uint64_t value;
-};
-
 struct Thread {
   ucontext_t context;
-  std::deque<Store> buffer;  // stores that only this thread sees, oldest first
   bool finished;
 };
 
@@ -41,14 +32,13 @@ struct Mapping {
 
 // What may happen next.
 struct Action {
-  enum Kind : uint8_t { kRun, kFlush, kSignal, kKeep } kind;
+  enum Kind : uint8_t { kRun, kFlush, kSignal } kind;
   uint8_t thread;
-  uint8_t cost;
+  unsigned store = 0;
 };
 struct Choice {
   unsigned taken;
-  unsigned count;
-  uint8_t cost[3 * kMostThreads];
+  std::vector<uint8_t> costs;
 };
 
 Thread g_threads[kMostThreads];
@@ -81,54 +71,21 @@ bool g_in_handler = false;
 // The order under way: choices made before and to be made again, then the first of each.
 std::vector<Choice> g_way;
 size_t g_at = 0;
-unsigned g_spent = 0;
 unsigned g_bound = 0;
 std::mt19937_64* g_random = nullptr;
-
-// Sums of costs never make an action impossible that costs nothing.
-unsigned choose(const Action* actions, unsigned count) {
-  if (count == 1) return 0;
-  if (g_random != nullptr) {
-    // Mostly on as before, so that a thread gets somewhere.
-    const unsigned taken = (*g_random)() % 4 != 0 ? 0 : (*g_random)() % count;
-    return taken;
-  }
-  if (g_at == g_way.size()) {
-    Choice choice = {};
-    choice.count = count;
-    for (unsigned i = 0; i < count; ++i) choice.cost[i] = actions[i].cost;
-    g_way.push_back(choice);
-  }
-  const Choice& choice = g_way[g_at++];
-  if (choice.count != count) {
-    fprintf(stderr, "an order is not repeatable\n");
-    abort();
-  }
-  g_spent += choice.cost[choice.taken];
-  return choice.taken;
-}
 
 // The next order: the last choice that has another alternative within the bound. False: none.
 bool next_way() {
   while (!g_way.empty()) {
     unsigned before = 0;
-    for (size_t i = 0; i + 1 < g_way.size(); ++i) before += g_way[i].cost[g_way[i].taken];
+    for (size_t i = 0; i + 1 < g_way.size(); ++i) before += g_way[i].costs[g_way[i].taken];
     Choice& last = g_way.back();
-    while (++last.taken < last.count) {
-      if (before + last.cost[last.taken] <= g_bound) return true;
+    while (++last.taken < last.costs.size()) {
+      if (before + last.costs[last.taken] <= g_bound) return true;
     }
     g_way.pop_back();
   }
   return false;
-}
-
-void to_memory(const Store& store) { memcpy(store.address, &store.value, store.size); }
-void flush_one(Thread& thread) {
-  to_memory(thread.buffer.front());
-  thread.buffer.pop_front();
-}
-void flush_all(Thread& thread) {
-  while (!thread.buffer.empty()) flush_one(thread);
 }
 
 void switch_to(unsigned next) {
@@ -145,27 +102,30 @@ void step(bool signals = true) {
     swapcontext(&g_threads[g_current].context, &g_main);  // never comes back
   }
   for (;;) {
-    Action actions[3 * kMostThreads];
-    unsigned count = 0;
+    static std::vector<Action> actions;  // their memory is kept
+    static std::vector<uint8_t> costs;
+    actions.clear();
+    costs.clear();
+    const auto add = [&](Action action, uint8_t cost) {
+      actions.push_back(action);
+      costs.push_back(cost);
+    };
     const uint8_t self = static_cast<uint8_t>(g_current);
     const bool finished = g_threads[self].finished;
-    if (!finished) actions[count++] = {Action::kRun, self, 0};
+    if (!finished) add({Action::kRun, self}, 0);
     for (uint8_t t = 0; t < g_count; ++t) {
-      if (t != self && !g_threads[t].finished) {
-        actions[count++] = {Action::kRun, t, static_cast<uint8_t>(finished ? 0 : 1)};
-      }
+      if (t != self && !g_threads[t].finished) add({Action::kRun, t}, finished ? 0 : 1);
     }
     for (uint8_t t = 0; t < g_count; ++t) {
       // The thread itself sees its stores anyhow.
-      if (t != self && !g_threads[t].buffer.empty()) actions[count++] = {Action::kFlush, t, 0};
+      if (t == self) continue;
+      memory::for_each_next_store(t, [&](unsigned store) { add({Action::kFlush, t, store}, 0); });
     }
-    if (signals && self == 0 && !finished && g_signal_pending) {
-      actions[count++] = {Action::kSignal, 0, 1};
-    }
-    if (finished && (count == 0 || actions[0].kind != Action::kRun)) return;  // the last one
-    const Action& action = actions[choose(actions, count)];
+    if (signals && self == 0 && !finished && g_signal_pending) add({Action::kSignal, 0}, 1);
+    if (finished && (actions.empty() || actions[0].kind != Action::kRun)) return;  // the last one
+    const Action action = actions[choose(costs)];
     if (action.kind == Action::kFlush) {
-      flush_one(g_threads[action.thread]);
+      memory::flush(action.thread, action.store);
       continue;
     }
     if (action.kind == Action::kSignal) {
@@ -217,42 +177,25 @@ bool access(const void* address, bool writes, bool signals = true) {
   return shared;
 }
 
-const Store* own_store(const void* address, unsigned size) {
-  const std::deque<Store>& buffer = g_threads[g_current].buffer;
-  for (auto store = buffer.rbegin(); store != buffer.rend(); ++store) {
-    if (store->address == address && store->size == size) return &*store;
-  }
-  return nullptr;
+// The second half of an instruction without the lock: no handler comes before it.
+void store_unlocked(void* address, unsigned size, uint64_t value) {
+  const bool shared = access(address, true, false);
+  if (!g_running) return memory::set(address, size, value);
+  memory::write(g_current, {address, size, value, false}, shared);
 }
 
-uint64_t in_memory(const void* address, unsigned size) {
-  uint64_t value = 0;
-  memcpy(&value, address, size);
-  return value;
-}
-
-void put(void* address, unsigned size, uint64_t value, bool shared) {
-  Thread& self = g_threads[g_current];
-  bool keep = !self.buffer.empty();
-  if (!keep && shared) {
-    const Action actions[] = {{Action::kFlush, 0, 0}, {Action::kKeep, 0, 1}};
-    keep = choose(actions, 2) == 1;
-  }
-  if (keep) {
-    self.buffer.push_back({address, size, value});
-  } else {
-    to_memory({address, size, value});
-  }
-}
-
-uint64_t cut(uint64_t value, unsigned size) {
-  return size == 8 ? value : value & ((uint64_t{1} << 8 * size) - 1);
+// Reads and writes at once. Returns the old value.
+uint64_t update(void* address, unsigned size, uint64_t value, Order order, bool adds = false) {
+  if (g_running) memory::before_update(g_current, address, order);
+  const uint64_t seen = memory::now(address, size);
+  memory::set(address, size, adds ? seen + value : value);
+  if (g_running) memory::after_update(g_current, address, order);
+  return seen;
 }
 
 void prepare(unsigned number) {
   Thread& thread = g_threads[number];
   thread.finished = false;
-  thread.buffer.clear();
   getcontext(&thread.context);
   if (g_stacks[number] == nullptr) g_stacks[number] = std::make_unique<char[]>(kStack);
   thread.context.uc_stack.ss_sp = g_stacks[number].get();
@@ -265,17 +208,17 @@ void one_order(const Make& make, Outcome* outcome) {
   g_steps = 0;
   g_failure.clear();
   g_at = 0;
-  g_spent = 0;
   std::unique_ptr<Scenario> scenario(make());
   g_scenario = scenario.get();
   g_count = scenario->threads();
   g_signal_pending = scenario->has_handler();
   for (unsigned t = 0; t < g_count; ++t) prepare(t);
   g_current = 0;
+  memory::reset();
   g_running = true;
   swapcontext(&g_main, &g_threads[0].context);
   g_running = false;
-  for (unsigned t = 0; t < g_count; ++t) flush_all(g_threads[t]);
+  for (unsigned t = 0; t < g_count; ++t) memory::flush_all(t);
   if (g_failure.empty()) scenario->check();
   scenario.reset();
   for (const Mapping& mapping : g_mappings) munmap(mapping.start, mapping.bytes);
@@ -336,76 +279,81 @@ Outcome explore(const Make& make, unsigned bound, uint64_t most_orders) {
   return outcome;
 }
 
-uint64_t read(const void* address, unsigned size) {
-  access(address, false);
-  if (g_running) {
-    if (const Store* own = own_store(address, size)) return own->value;
+// Sums of costs never make an action impossible that costs nothing.
+unsigned choose(const std::vector<uint8_t>& costs) {
+  if (costs.size() == 1) return 0;
+  if (g_random != nullptr) {
+    // Mostly on as before, so that a thread gets somewhere.
+    return (*g_random)() % 4 != 0 ? 0 : static_cast<unsigned>((*g_random)() % costs.size());
   }
-  return in_memory(address, size);
+  if (g_at == g_way.size()) g_way.push_back({0, costs});
+  const Choice& choice = g_way[g_at++];
+  if (choice.costs != costs) {
+    fprintf(stderr, "an order is not repeatable\n");
+    abort();
+  }
+  return choice.taken;
 }
 
-void write(void* address, unsigned size, uint64_t value) {
+uint64_t read(const void* address, unsigned size, Order order) {
+  const bool shared = access(address, false);
+  if (!g_running) return memory::now(address, size);
+  return memory::read(g_current, address, size, order, shared);
+}
+
+void write(void* address, unsigned size, uint64_t value, Order order) {
   const bool shared = access(address, true);
-  if (!g_running) return to_memory({address, size, value});
-  put(address, size, value, shared);
+  if (!g_running) return memory::set(address, size, value);
+  memory::write(g_current, {address, size, value, order == Order::kRelease}, shared);
 }
 
 bool exchange_if(void* address, unsigned size, uint64_t* expected, uint64_t desired) {
-  access(address, true);
-  if (g_running) flush_all(g_threads[g_current]);
-  const uint64_t seen = in_memory(address, size);
-  if (seen == cut(*expected, size)) {
-    to_memory({address, size, desired});
-    return true;
+  const bool shared = access(address, true);
+  const uint64_t wanted = *expected;
+  if (g_running) {
+    *expected = memory::read_to_exchange(g_current, address, size, wanted, shared);
+  } else {
+    *expected = memory::now(address, size);
   }
-  *expected = seen;
-  return false;
+  if (*expected != wanted) return false;
+  update(address, size, desired, Order::kBoth);
+  return true;
 }
 
 uint64_t exchange(void* address, unsigned size, uint64_t value) {
   access(address, true);
-  if (g_running) flush_all(g_threads[g_current]);
-  const uint64_t seen = in_memory(address, size);
-  to_memory({address, size, value});
-  return seen;
+  return update(address, size, value, Order::kBoth);
 }
 
-uint64_t add(void* address, unsigned size, uint64_t value) {
+uint64_t add(void* address, unsigned size, uint64_t value, Order order) {
   access(address, true);
-  if (g_running) flush_all(g_threads[g_current]);
-  const uint64_t seen = in_memory(address, size);
-  to_memory({address, size, seen + value});
-  return seen;
+  return update(address, size, value, order, true);
 }
 
 void fence() {
   step();
-  if (g_running) flush_all(g_threads[g_current]);
+  if (g_running) memory::fence(g_current);
+}
+
+void store_barrier() {
+  if (g_running) memory::store_barrier(g_current);
 }
 
 uint64_t add_unlocked(void* address, unsigned size, uint64_t value) {
-  const uint64_t seen = read(address, size);
-  const bool shared = access(address, true, false);
-  if (!g_running) {
-    to_memory({address, size, seen + value});
-  } else {
-    put(address, size, seen + value, shared);
-  }
+  if (memory::g_model == memory::Model::kArm) return add(address, size, value, Order::kRelaxed);
+  const uint64_t seen = read(address, size, Order::kRelaxed);
+  store_unlocked(address, size, seen + value);
   return seen;
 }
 
 bool exchange_if_unlocked(void* address, unsigned size, uint64_t* expected, uint64_t desired) {
-  const uint64_t seen = read(address, size);
+  if (memory::g_model == memory::Model::kArm) return exchange_if(address, size, expected, desired);
+  const uint64_t seen = read(address, size, Order::kRelaxed);
   if (seen != *expected) {
     *expected = seen;
     return false;
   }
-  const bool shared = access(address, true, false);
-  if (!g_running) {
-    to_memory({address, size, desired});
-  } else {
-    put(address, size, desired, shared);
-  }
+  store_unlocked(address, size, desired);
   return true;
 }
 

@@ -6,8 +6,8 @@
 // The orders are searched depth first, each from the beginning (stateless). What an order costs is
 // bounded (Musuvathi and Qadeer, Iterative Context Bounding for Systematic Testing of Multithreaded
 // Programs, PLDI 2007): a thread that is made to wait though it could go on costs one, a store that
-// is kept from memory costs one, a signal costs one. Store buffers are those of x86-TSO (Sewell and
-// others, x86-TSO: A Rigorous and Usable Programmer's Model for x86 Multiprocessors, CACM 2010).
+// is kept from memory costs one, a load that finds an older value costs one (memory.h), a signal
+// costs one.
 #pragma once
 
 #include <cstdint>

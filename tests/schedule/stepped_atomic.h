@@ -1,6 +1,5 @@
 // base/atomic.h for programs that run the tables step by step: the same functions, each a step of
-// the scheduler (scheduler.h), on the memory of x86: every thread has a store buffer, which locked
-// instructions and fences empty.
+// the scheduler (scheduler.h), on the memory of x86 or of Arm (memory.h).
 #pragma once
 
 #include <cstdint>
@@ -10,16 +9,19 @@ namespace mtrace {
 
 namespace schedule {
 
+enum class Order { kRelaxed, kAcquire, kRelease, kBoth };
+
 // A word of 1, 2, 4 or 8 bytes.
-uint64_t read(const void* address, unsigned size);
-void write(void* address, unsigned size, uint64_t value);
-// Locked instructions. exchange_if: true and `desired` stored if the word was `*expected`.
+uint64_t read(const void* address, unsigned size, Order order);
+void write(void* address, unsigned size, uint64_t value, Order order);
+// Reading and writing at once. exchange_if: true and `desired` stored if the word was `*expected`.
 bool exchange_if(void* address, unsigned size, uint64_t* expected, uint64_t desired);
 uint64_t exchange(void* address, unsigned size, uint64_t value);
-uint64_t add(void* address, unsigned size, uint64_t value);  // the old value
+uint64_t add(void* address, unsigned size, uint64_t value, Order order);  // the old value
 void fence();
-// One instruction without the lock: no signal handler on this thread comes between its reading and
-// its writing, but other threads do. Returns the old value.
+void store_barrier();
+// On x86 one instruction without the lock: no signal handler on this thread comes between its
+// reading and its writing, but other threads do. On Arm like the above. Returns the old value.
 uint64_t add_unlocked(void* address, unsigned size, uint64_t value);
 bool exchange_if_unlocked(void* address, unsigned size, uint64_t* expected, uint64_t desired);
 bool one_thread();  // what __libc_single_threaded would say
@@ -41,27 +43,30 @@ T value_of(uint64_t word) {
 
 template <typename T>
 T load(const T& word) {
-  return schedule::value_of<T>(schedule::read(&word, sizeof word));
+  return schedule::value_of<T>(schedule::read(&word, sizeof word, schedule::Order::kRelaxed));
 }
 template <typename T>
 T load_acquire(const T& word) {
-  return load(word);
+  return schedule::value_of<T>(schedule::read(&word, sizeof word, schedule::Order::kAcquire));
 }
 template <typename T>
 void store(T& word, T value) {
-  schedule::write(&word, sizeof word, schedule::bits(value));
+  schedule::write(&word, sizeof word, schedule::bits(value), schedule::Order::kRelaxed);
 }
 template <typename T>
 void store_release(T& word, T value) {
-  store(word, value);
+  schedule::write(&word, sizeof word, schedule::bits(value), schedule::Order::kRelease);
 }
 template <typename T>
 T fetch_add(T& word, T value) {
-  return schedule::value_of<T>(schedule::add(&word, sizeof word, schedule::bits(value)));
+  return schedule::value_of<T>(
+      schedule::add(&word, sizeof word, schedule::bits(value), schedule::Order::kRelaxed));
 }
 template <typename T>
 T add_fetch_ordered(T& word, T value) {
-  return fetch_add(word, value) + value;
+  const T old = schedule::value_of<T>(
+      schedule::add(&word, sizeof word, schedule::bits(value), schedule::Order::kBoth));
+  return old + value;
 }
 template <typename T>
 bool compare_exchange(T& word, T& expected, T desired) {
@@ -93,6 +98,6 @@ inline void subtract_own(uint64_t& word, uint64_t value) {
 }
 inline void full_fence() { schedule::fence(); }
 inline void compiler_barrier() {}
-inline void store_barrier() {}
+inline void store_barrier() { schedule::store_barrier(); }
 
 }  // namespace mtrace
