@@ -89,8 +89,8 @@ class BlockHash {
   }
 
   struct Slot {
-    uint64_t key;    // address / 8 in 44 bits, above it the low 20 of the birth; 0: free
-    uint64_t value;  // stack in 26 bits, size in 31, the high 7 of the birth; 0: being changed
+    uint64_t key;    // address / 8 in 45 bits, above it the low 19 of the birth; 0: free
+    uint64_t value;  // stack in 26 bits, size in 30, the high 8 of the birth; 0: being changed
   };
 
   // Takes the block out but keeps its slot for restore() or release(). nullptr: not here.

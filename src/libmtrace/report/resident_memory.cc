@@ -62,6 +62,7 @@ struct Scratch {
   Mapping mappings[kMostMappings];
   Kind kinds[kMostKinds];
   char text[16384];
+  uintptr_t words[1024];
 };
 
 // V8's heap consists of chunks of 256 KiB and more, on such boundaries. They begin with their size,
@@ -81,22 +82,25 @@ bool is_v8_chunk(const Mapping& mapping) {
 }
 
 // A stack that glibc has mapped for a thread, which runs or has ended: at its end is the thread's
-// descriptor. Its first and third word are its own address, and it has as neighbours the beginning
-// and the size of the block, with the guard pages in front of the mapping (struct pthread of glibc
-// 2.17 to 2.41). Memory that the program itself gave a thread as its stack, or a stack that the
-// kernel has merged with other memory, is not recognised.
-bool is_thread_stack(const Mapping& mapping) {
-  constexpr size_t kPage = 4096;
-  uintptr_t words[kPage / sizeof(uintptr_t)];
-  const uintptr_t begin = mapping.end - kPage;
-  if (!sys::read_resident(begin, words, kPage)) return false;
-  size_t at = 0;
-  const auto is_own = [&](size_t i) { return words[i] == begin + i * sizeof words[0]; };
-  while (at + 2 < std::size(words) && !(is_own(at) && words[at + 2] == words[at])) ++at;
-  for (size_t i = at + 3; i + 1 < std::size(words); ++i) {
-    // Not 0: a zero word may precede a pointer to the next mapping.
+// descriptor, with the beginning and the size of the block and the size of the guard, which is in
+// front of the mapping, as neighbours (struct pthread of glibc 2.17 to 2.41). Memory that the
+// program itself gave a thread as its stack, or a stack that the kernel has merged with other
+// memory, is not recognised.
+bool is_thread_stack(const Mapping& mapping, Scratch& scratch) {
+  constexpr size_t kPiece = 4096;
+  auto& words = scratch.words;
+  std::fill(std::begin(words), std::end(words), 0);
+  const uintptr_t begin = std::max(mapping.start, mapping.end - sizeof words);
+  // On aarch64 thread-local variables lie behind the descriptor.
+  for (uintptr_t at = begin; at < mapping.end; at += kPiece) {
+    sys::read_resident(at, words + (at - begin) / sizeof words[0], kPiece);
+  }
+  for (size_t i = 0; i + 2 < std::size(words); ++i) {
     const bool begins = words[i] != 0 && words[i] < mapping.start;
-    if (begins && words[i] + words[i + 1] == mapping.end) return true;
+    if (begins && words[i] + words[i + 1] == mapping.end &&
+        words[i] + words[i + 2] == mapping.start) {
+      return true;
+    }
   }
   return false;
 }
@@ -246,7 +250,7 @@ class Regions {
     const bool own =
         sys::own_bytes_in(mapping.start, mapping.end) * 2 > mapping.end - mapping.start;
     if (own) return kind(kOwn);
-    return kind(is_thread_stack(mapping) ? kStacks : format::kUnnamed);
+    return kind(is_thread_stack(mapping, scratch_) ? kStacks : format::kUnnamed);
   }
 
   uint32_t kind(const char* name) {

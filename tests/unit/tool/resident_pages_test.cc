@@ -14,7 +14,7 @@ using process::Mapping;
 using process::PageMap;
 using process::Range;
 
-constexpr uint64_t kPage = process::kPageBytes;
+const uint64_t kPage = process::kPageBytes;
 
 // Pages of this process: 'w' is written, 'r' only read, '.' neither.
 class Pages {

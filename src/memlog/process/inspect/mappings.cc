@@ -140,26 +140,33 @@ bool is_malloc_heap(const Mapping& region, const std::vector<Mapping>& map,
          head[2] != 0 && head[2] <= kArenaHeap;
 }
 
-// glibc puts the thread control block at the end of a stack. Its first and third word are its own
-// address (sysdeps/x86_64/nptl/tls.h, tcbhead_t), and behind them are the beginning and the size of
-// the stack, as neighbours. The first thread's, which is elsewhere, has not these two.
-uint64_t control_block_at_end(const Mapping& region, const ReadMemory& read) {
-  if (!util::machine::kBlockNamesItself) return 0;
+// glibc puts a thread's descriptor at the end of its stack. As neighbours it has the beginning of
+// the stack, its size, and that of the guard in front of it, which may be a mapping of its own
+// (struct pthread of glibc 2.17 to 2.42). On x86_64 the descriptor begins with the control block,
+// whose first and third word are its own address (sysdeps/x86_64/nptl/tls.h, tcbhead_t). The first
+// thread's, which is elsewhere, has not the neighbours.
+uint64_t descriptor_at_end(const Mapping& region, const ReadMemory& read, bool names_itself) {
   constexpr size_t kWords = 1024;
   constexpr size_t kPieceBytes = 4096;
+  constexpr uint64_t kMostBefore = 2048;  // bytes of a descriptor before the neighbours, at most
   uint64_t words[kWords] = {};
   const uint64_t begin = std::max(region.begin, region.end - sizeof words);
   const size_t count = (region.end - begin) / sizeof words[0];
   for (uint64_t at = begin; at < region.end; at += kPieceBytes) {
     read(at, words + (at - begin) / sizeof words[0], kPieceBytes);
   }
-  for (size_t i = 0; i + 2 < count; ++i) {
-    const uint64_t own = begin + i * sizeof words[0];
-    if (words[i] != own || words[i + 2] != own) continue;
-    for (size_t at = i + 3; at + 1 < count; ++at) {
-      // Not 0: that may well stand before a pointer to what is mapped next.
-      const bool begins = words[at] != 0 && words[at] <= own;
-      if (begins && words[at] + words[at + 1] == region.end) return own;
+  const auto address = [&](size_t i) { return begin + i * sizeof words[0]; };
+  for (size_t at = 0; at + 2 < count; ++at) {
+    // Not 0: that may well stand before a pointer to what is mapped next.
+    const uint64_t bottom = words[at];
+    if (bottom == 0 || bottom + words[at + 1] != region.end) continue;
+    if (!names_itself) {
+      if (bottom != region.begin && bottom + words[at + 2] != region.begin) continue;
+      return std::max(region.begin, address(at) - kMostBefore);
+    }
+    for (size_t i = at; i-- > 0;) {
+      const uint64_t own = address(i);
+      if (words[i] == own && words[i + 2] == own && bottom <= own) return own;
     }
   }
   return 0;
@@ -248,7 +255,7 @@ class Kinds {
     if (is_malloc_heap(region, map_, read)) arena_end_ = region.begin + kArenaHeap;
     if (region.end <= arena_end_) return RegionKind::kArena;
     if (path.empty() && region.begin == file_end_) return RegionKind::kData;
-    if (region.writable && control_block_at_end(region, read) != 0) return RegionKind::kStack;
+    if (region.writable && descriptor_at_end(region, read) != 0) return RegionKind::kStack;
     return RegionKind::kAnonymous;
   }
 

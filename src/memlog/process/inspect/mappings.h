@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -11,10 +12,12 @@
 #include <vector>
 
 #include "model/ledger/ledger_file.h"
+#include "util/machine.h"
 
 namespace mtrace::process {
 
-inline constexpr uint64_t kPageBytes = 4096;
+// Of this machine's kernel: arm64 has pages of 4, 16 or 64 KiB.
+inline const uint64_t kPageBytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 
 // A part of the address space with one kind of access.
 struct Mapping {
@@ -65,9 +68,11 @@ using ReadMemory = std::function<bool(uint64_t address, void* to, size_t size)>;
 // Returns whether `region`, one of `map`, is the first heap, or the beginning of another.
 bool is_malloc_heap(const Mapping& region, const std::vector<Mapping>& map, const ReadMemory& read);
 
-// Returns the address of the thread control block at the end of a thread's stack, 0 if `region` is
-// none. glibc keeps stacks of threads that have ended for others.
-uint64_t control_block_at_end(const Mapping& region, const ReadMemory& read);
+// Returns where the thread's descriptor at the end of a thread's stack begins, or somewhat before
+// that; 0 if `region` is no stack. glibc keeps stacks of threads that have ended for others.
+// `names_itself`: as util::machine::kBlockNamesItself.
+uint64_t descriptor_at_end(const Mapping& region, const ReadMemory& read,
+                           bool names_itself = util::machine::kBlockNamesItself);
 
 // The mappings that a process has made itself, with their stacks, as the library keeps them with
 // MTRACE_MMAP=1.

@@ -27,14 +27,14 @@ void cut(Range piece, std::vector<Range>& ranges) {
   }
 }
 
-// The control block of a stack that no thread has any more, otherwise 0. glibc keeps the stack for
-// the next thread, and keeps what the block points to. What lies below it nobody will read.
+// The descriptor on a stack that no thread has any more, otherwise 0. glibc keeps the stack for the
+// next thread, and keeps what the descriptor points to. What lies below it nobody will read.
 uint64_t left_stack(const Mapping& region, const Snapshot& snapshot, const ReadMemory& read) {
   if (!region.path.empty() || !region.writable) return 0;
   for (const SnapshotThread& thread : snapshot.threads) {
     if (thread.thread_pointer >= region.begin && thread.thread_pointer < region.end) return 0;
   }
-  return control_block_at_end(region, read);
+  return descriptor_at_end(region, read);
 }
 
 bool is_library_memory(const Mapping& region) {

@@ -16,8 +16,6 @@
 namespace mtrace::process {
 namespace {
 
-constexpr size_t kObjectPage = 4096;
-
 std::vector<Mapping> mappings_of(pid_t pid) {
   auto mappings = file_mappings(pid);
   if (!mappings) {
@@ -40,7 +38,7 @@ bool is_needed(std::string_view name) {
 // Returns the segment of the file that contains the address.
 const symbols::FilePart* segment_at(const symbols::LoadedFile& file, uint64_t address) {
   for (const symbols::FilePart& segment : file.segments) {
-    const uint64_t end = (segment.memory.end + kObjectPage - 1) & ~uint64_t{kObjectPage - 1};
+    const uint64_t end = (segment.memory.end + kPageBytes - 1) & ~(kPageBytes - 1);
     if (address >= segment.memory.begin && address < end) return &segment;
   }
   return nullptr;

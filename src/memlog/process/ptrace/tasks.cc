@@ -318,15 +318,20 @@ void Tasks::hold_clones(pid_t tid, bool on) {
 }
 
 std::vector<uint64_t> Tasks::vector_registers(pid_t tid) {
-  constexpr size_t kRoom = 16384;  // bytes; AVX-512 takes 2.7 KB, AMX 8 KB more
-  std::vector<uint64_t> words(kRoom / sizeof(uint64_t));
-  iovec room = {words.data(), kRoom};
-  if (::ptrace(PTRACE_GETREGSET, tid, util::machine::kVectorSet, &room) != 0 &&
-      ::ptrace(PTRACE_GETREGSET, tid, NT_FPREGSET, &room) != 0) {
-    room.iov_len = 0;
-  }
-  words.resize(room.iov_len / sizeof(uint64_t));
+  std::string content = register_set(tid, util::machine::kVectorSet);
+  if (content.empty()) content = register_set(tid, NT_FPREGSET);
+  std::vector<uint64_t> words(content.size() / sizeof(uint64_t));
+  std::memcpy(words.data(), content.data(), words.size() * sizeof(uint64_t));
   return words;
+}
+
+std::string Tasks::register_set(pid_t tid, uint32_t set) {
+  constexpr size_t kRoom = 16384;  // bytes; AVX-512 takes 2.7 KB, AMX 8 KB more, SVE 8.7 KB
+  std::string content(kRoom, '\0');
+  iovec room = {content.data(), content.size()};
+  const bool good = ::ptrace(PTRACE_GETREGSET, tid, set, &room) == 0;
+  content.resize(good ? room.iov_len : 0);
+  return content;
 }
 
 bool Tasks::set_vectors(pid_t tid, uint32_t set, const std::string& content) {

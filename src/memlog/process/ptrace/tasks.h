@@ -63,6 +63,8 @@ class Tasks {
   // pid. `on` false: no longer.
   void hold_clones(pid_t tid, bool on);
   pid_t cloned() const { return cloned_; }
+  // A register set of a stopped thread as ptrace(2) gives it; empty: the processor has none such.
+  static std::string register_set(pid_t tid, uint32_t set);
   // All words of a stopped thread's vector and floating-point registers.
   static std::vector<uint64_t> vector_registers(pid_t tid);
   static bool set_vectors(pid_t tid, uint32_t set, const std::string& content);

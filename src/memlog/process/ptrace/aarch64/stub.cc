@@ -16,6 +16,7 @@
 
 #include "process/inspect/error.h"
 #include "process/ptrace/registers.h"
+#include "process/ptrace/tasks.h"
 
 namespace mtrace::process {
 namespace {
@@ -108,15 +109,6 @@ static_assert(sizeof(SignalFrame) == 128 + 464 + 4096);
 
 constexpr uint64_t kRedZone = 128;
 
-std::string register_set(pid_t tid, uint32_t set) {
-  constexpr size_t kRoom = 16384;  // bytes; vectors of 2,048 bits take 8.7 KB
-  std::string content(kRoom, '\0');
-  iovec room = {content.data(), content.size()};
-  const bool good = ::ptrace(PTRACE_GETREGSET, tid, set, &room) == 0;
-  content.resize(good ? room.iov_len : 0);
-  return content;
-}
-
 // Appends records to the frame's context (sigcontext.h of the kernel).
 class Records {
  public:
@@ -182,8 +174,8 @@ size_t stub_size() { return stub_offset(mtrace_stub_last); }
 
 StubStart stub_start(pid_t tid, const user_regs_struct& before, uint64_t mask, uint64_t code) {
   StubStart start = {before, std::string(mtrace_stub_begin, mtrace_stub_last)};
-  const std::string simple = register_set(tid, NT_FPREGSET);
-  start.vectors = register_set(tid, NT_ARM_SVE);
+  const std::string simple = Tasks::register_set(tid, NT_FPREGSET);
+  start.vectors = Tasks::register_set(tid, NT_ARM_SVE);
   start.vector_set = start.vectors.empty() ? NT_FPREGSET : NT_ARM_SVE;
   SignalFrame frame = {};
   mcontext_t& context = frame.context.uc_mcontext;
