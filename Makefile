@@ -19,7 +19,8 @@
 #   make pictures   doc/pictures again, from redis-server at work
 #   make bench      measure the cost of tracing; make performance: for doc/performance.md, too
 #   make install    PREFIX=/usr/local, DESTDIR=; make uninstall takes it away again
-#   make deb        a Debian package: build/mtrace_VERSION_ARCHITECTURE.deb;  make deb-test
+#   make deb        a Debian package: build/mtrace_VERSION_ARCHITECTURE.deb;  make deb-test. With
+#                   ARCH=aarch64 for arm64
 #   make rpm        a package for RPM;  make rpm-test
 #   make tarball    an archive for any Linux, with a static memlog;  make tarball-test
 #   make dist       all of these, with an SBOM, sums and (SIGN=KEYID) signatures, in build/dist
@@ -44,6 +45,9 @@ say = $(if $(V),,@echo "  $(1)  $(2)")
 MACHINE := $(shell uname -m)
 ARCH ?= $(MACHINE)
 CROSS := $(if $(filter-out $(MACHINE),$(ARCH)),$(ARCH)-linux-gnu-)
+# Runs programs of aarch64 elsewhere. Without -L: the loader of libc6:arm64, whose libc it would load anyway. With that
+# of the cross compiler, which may be another version, pthread_create loops for ever.
+EMULATOR ?= /usr/bin/qemu-aarch64
 
 ifeq ($(origin CXX),default)
 CXX := $(CROSS)g++

@@ -5,7 +5,7 @@
 
 DEB_DIR  ?= $(BUILD)/deb
 DEB_OUT  ?= $(BUILD)
-DEB_ARCHITECTURE = $(shell dpkg --print-architecture)
+DEB_ARCHITECTURE = $(patsubst x86_64,amd64,$(patsubst aarch64,arm64,$(ARCH)))
 DEB_NAMES := libmtrace mtrace
 DEBS      = $(foreach name,$(DEB_NAMES),$(addprefix $(DEB_OUT)/$(name),_$(VERSION)_$(DEB_ARCHITECTURE).deb \
                 -dbgsym_$(VERSION)_$(DEB_ARCHITECTURE).deb))
@@ -38,7 +38,7 @@ deb: all
 	    install -D -m 644 doc/deb/$$name.lintian-overrides $(DEB_DIR)/$$name/usr/share/lintian/overrides/$$name || exit 1; done
 	$(Q)echo 'activate-noawait ldconfig' >$(DEB_DIR)/libmtrace/DEBIAN/triggers
 	$(Q)for name in $(DEB_NAMES); do \
-	    doc/deb/package.sh $$name $(DEB_DIR)/$$name $(DEB_OUT) $(VERSION) $(DEB_ARCHITECTURE) || exit 1; done
+	    CROSS=$(CROSS) doc/deb/package.sh $$name $(DEB_DIR)/$$name $(DEB_OUT) $(VERSION) $(DEB_ARCHITECTURE) || exit 1; done
 	$(call say,DEB,$(DEBS))
 
 # Installed in a new Debian of this machine's release, with the packages it asks for and no others,

@@ -46,12 +46,13 @@ fill_in = sed -e 's|@VERSION@|$(VERSION)|g; s|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$
               -e 's|@NAMES@|$(subst $(space),$(comma) ,$(API_FUNCTIONS))|' \
               -e '/^@COMMANDS@$$/{r $(SHARE)/commands.roff' -e 'd}' \
               -e '/^@OPTIONS@$$/{r $(SHARE)/options.roff' -e 'd}'
+help = $(if $(CROSS),$(EMULATOR)) $(BUILD)/memlog help
 $(SHARE)/commands.roff: $(BUILD)/memlog
 	@mkdir -p $(@D)
-	$(Q)$(BUILD)/memlog help --roff >$@
+	$(Q)$(help) --roff >$@
 $(SHARE)/options.roff: $(BUILD)/memlog
 	@mkdir -p $(@D)
-	$(Q)$(BUILD)/memlog help options --roff >$@
+	$(Q)$(help) options --roff >$@
 $(SHARE)/man/%: doc/man/%.in $(SHARE)/commands.roff $(SHARE)/options.roff $(SHARE)/paths \
     include/mtrace.h install.mk
 	@mkdir -p $(@D)
@@ -60,7 +61,7 @@ $(SHARE)/man/%: doc/man/%.in $(SHARE)/commands.roff $(SHARE)/options.roff $(SHAR
 $(SHARE)/completion/memlog.%: $(BUILD)/memlog
 	@mkdir -p $(@D)
 	$(call say,SHELL,$@)
-	$(Q)$(BUILD)/memlog help --completion $* >$@
+	$(Q)$(help) --completion $* >$@
 $(SHARE)/systemd/%: doc/systemd/%.in $(SHARE)/paths install.mk
 	@mkdir -p $(@D)
 	$(call say,UNIT,$@)

@@ -234,9 +234,6 @@ tests: $(TEST_BINARIES) programs $(TEST_EXTRA)
 
 # libmtrace.so and programs of aarch64 under an emulator, with this machine's memlog. What runs there is in
 # doc/internals/processors.md.
-# Without -L: the loader of libc6:arm64, whose libc it would load anyway. With that of the cross compiler,
-# which may be another version, pthread_create loops for ever.
-EMULATOR ?= /usr/bin/qemu-aarch64
 check-aarch64: $(BUILD)/.aarch64-deps all $(TEST_BUILD)/host_tests
 	@$(MAKE) --no-print-directory ARCH=aarch64 BUILD=$(BUILD)-aarch64 emulated
 	@$(EMULATOR) $(BUILD)-aarch64/tests/emulated_units --gtest_brief=1

@@ -1,7 +1,8 @@
 #!/bin/bash
 # package.sh PACKAGE ROOT OUT VERSION ARCHITECTURE: makes OUT/PACKAGE_VERSION_ARCHITECTURE.deb and that of
 # its debugging information, PACKAGE-dbgsym, of the files below ROOT, with fields from PACKAGE.control.in.
-# Equal files give equal packages: all are from SOURCE_DATE_EPOCH.
+# Equal files give equal packages: all are from SOURCE_DATE_EPOCH. CROSS: what the names of another
+# processor's tools begin with.
 set -eu -o pipefail
 umask 022
 package=$1
@@ -30,12 +31,12 @@ binaries=()
 ids=
 rm -rf "$root-dbgsym"
 while IFS= read -r file; do
-  id=$(readelf -n "$file" | sed -n 's/.*Build ID: //p')
+  id=$("${CROSS-}readelf" -n "$file" | sed -n 's/.*Build ID: //p')
   debug=$root-dbgsym/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug
   mkdir -p "$(dirname "$debug")"
-  objcopy --only-keep-debug --compress-debug-sections "$file" "$debug"
-  strip --strip-unneeded --remove-section=.comment --remove-section=.note "$file"
-  objcopy --add-gnu-debuglink="$debug" "$file"
+  "${CROSS-}objcopy" --only-keep-debug --compress-debug-sections "$file" "$debug"
+  "${CROSS-}strip" --strip-unneeded --remove-section=.comment --remove-section=.note "$file"
+  "${CROSS-}objcopy" --add-gnu-debuglink="$debug" "$file"
   case $file in *.so) chmod 644 "$file" ;; esac
   binaries+=("$(realpath "$file")")
   ids+=${ids:+ }$id
@@ -49,7 +50,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/debian"
 printf 'Source: mtrace\n\nPackage: %s\nArchitecture: any\n' "$package" >"$work/debian/control"
-(cd "$work" && dpkg-shlibdeps -Tsubstvars "${binaries[@]}")
+(cd "$work" && DEB_HOST_ARCH=$architecture dpkg-shlibdeps -Tsubstvars "${binaries[@]}")
 depends=$(sed -n 's/^shlibs:Depends=//p' "$work/substvars")
 [ -n "$depends" ]
 pack "$package" "$root" "$here/$package.control.in" -e "s|@DEPENDS@|$depends|"
