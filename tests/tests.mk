@@ -236,16 +236,14 @@ tests: $(TEST_BINARIES) programs $(TEST_EXTRA)
 # doc/internals/processors.md.
 check-aarch64: $(BUILD)/.aarch64-deps all $(TEST_BUILD)/host_tests
 	@$(MAKE) --no-print-directory ARCH=aarch64 BUILD=$(BUILD)-aarch64 emulated
-	@$(EMULATOR) $(BUILD)-aarch64/tests/emulated_units --gtest_brief=1
+	@MTRACE_SOURCE_DIR='$(CURDIR)' MTRACE_BUILD_DIR='$(abspath $(BUILD)-aarch64)' \
+	    $(EMULATOR) $(BUILD)-aarch64/tests/unit_library --gtest_brief=1 \
+	    --gtest_filter="-$$(sed '/^#/d' tests/unit/library/not_emulated.txt | paste -sd:)"
 	@MTRACE_TARGET_DIR='$(abspath $(BUILD)-aarch64)' MTRACE_EMULATOR='$(EMULATOR)' \
 	    GTEST_FILTER="$$(sed '/^#/d' tests/host/emulated.txt | paste -sd: | sed 's/:-/-/')" \
 	    tests/run_tests.sh $(BUILD) $(TEST_BUILD)/host_tests
 .PHONY: check-aarch64 emulated
-emulated: $(BUILD)/libmtrace.so programs $(TEST_BUILD)/emulated_units $(WALKCHECK)
-$(TEST_BUILD)/emulated_units: tests/unit/library/taken_walk.cc $(wildcard tests/unit/library/aarch64/*.cc) $(PARTS_OBJ)
-	$(call say,LINK,$@)
-	$(Q)$(CXX) $(CPPFLAGS) $(filter-out -O% -MMD -MP,$(COMMON)) -O0 -Isrc/libmtrace -Itests/unit/library \
-	    $(LDFLAGS) -o $@ $^ -lgtest -lgtest_main -lpthread
+emulated: $(BUILD)/libmtrace.so programs $(TEST_BUILD)/unit_library $(UNWIND_PLUGS) $(WALKCHECK)
 
 check: all tests
 	@tests/run_tests.sh $(BUILD) $(TEST_BINARIES)

@@ -18,16 +18,16 @@ $(foreach compiler,gcc clang,\
   $(eval $(call chain_rule,$(compiler),nofp,-fomit-frame-pointer))\
   $(eval $(call chain_rule,$(compiler),fp,-fno-omit-frame-pointer)))
 
-# Hand-written frames. Their path has no .cc, so that the wildcard of unit tests leaves them alone.
-$(UNWIND_BUILD)/frames.o: $(UNWIND_FIXTURES)/frames.S tests/walker.mk | $(BUILD)/.test-deps
+# Hand-written frames, for x86_64.
+$(UNWIND_BUILD)/frames.o: $(UNWIND_FIXTURES)/x86_64/frames.S tests/walker.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(CC) -g -c $< -o $@
-UNWIND_OBJ += $(UNWIND_BUILD)/frames.o
+UNWIND_OBJ += $(if $(filter x86_64,$(ARCH)),$(UNWIND_BUILD)/frames.o)
 $(TEST_BUILD)/unit_library: $(UNWIND_OBJ)
 
 # Two libraries of one layout and different code, to be loaded in turn at one address.
 define plug_rule
-$(UNWIND_BUILD)/libplug_$(1).so: $(UNWIND_FIXTURES)/plug.S tests/walker.mk | $$(BUILD)/.test-deps
+$(UNWIND_BUILD)/libplug_$(1).so: $(UNWIND_FIXTURES)/$$(ARCH)/plug.S tests/walker.mk | $$(BUILD)/.test-deps
 	@mkdir -p $$(@D)
 	$$(CC) -shared -nostdlib -Wl,--build-id=sha1 -DPLUG_FRAME=$(2) $$< -o $$@
 UNWIND_PLUGS += $(UNWIND_BUILD)/libplug_$(1).so

@@ -101,21 +101,24 @@ TEST_F(Expression, Branches) {
 }
 
 TEST_F(Expression, RegistersAndMemory) {
-  expect({0x76, 0x18}, 1024);                   // rbp + 24
-  expect({0x92, 6, 0x7f}, 999);                 // bregx rbp - 1
-  expect({0x77, 0, 0x06}, 0x1122334455667788);  // *(rsp)
-  expect({0x77, 0, 0x94, 1}, 0x88);
-  expect({0x77, 0, 0x94, 2}, 0x7788);
-  expect({0x77, 0, 0x94, 4}, 0x55667788);
+  constexpr unsigned kOfFp = 0x70 + kFp;  // DW_OP_breg0 + register
+  constexpr unsigned kOfSp = 0x70 + kSp;
+  expect({kOfFp, 0x18}, 1024);                   // fp + 24
+  expect({0x92, kFp, 0x7f}, 999);                // bregx fp - 1
+  expect({kOfSp, 0, 0x06}, 0x1122334455667788);  // *(sp)
+  expect({kOfSp, 0, 0x94, 1}, 0x88);
+  expect({kOfSp, 0, 0x94, 2}, 0x7788);
+  expect({kOfSp, 0, 0x94, 4}, 0x55667788);
   const uintptr_t cfa = 77;
   const Evaluated pushed = run({0x31, 0x22}, &cfa);
   EXPECT_TRUE(pushed.good);
   EXPECT_EQ(pushed.value, 78u);
 }
 
-// What binutils writes for an entry of the PLT: the frame grows by a word at byte 11 of 16.
+// What binutils writes for an entry of the PLT on x86_64: the frame grows by a word at byte 11
+// of 16.
 TEST_F(Expression, ProcedureLinkageTable) {
-  const Ops plt = {0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22};
+  const Ops plt = {0x70 + kSp, 8, 0x70 + kReturn, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22};
   const auto rsp = reinterpret_cast<uintptr_t>(words_);
   machine_.set(kReturn, 0x40001a);
   expect(plt, rsp + 8);
