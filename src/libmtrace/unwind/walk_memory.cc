@@ -277,10 +277,15 @@ void WalkMemory::write(Area& area, uint64_t hash, const Content& content) {
   record.saved = saved;
   record.stack = content.stack;
   record.counters = content.counters;
-  record.shape = static_cast<uint32_t>(content.beyond) << kBeyondShift |
+  // Where none is needed, the first return address stands for it. (The word below the stack pointer
+  // is a return address only on x86_64.)
+  const uintptr_t beyond = content.beyond != 0 || addresses == 0
+                               ? content.beyond
+                               : draft.words()[content.begin].distance() + 1;
+  record.shape = static_cast<uint32_t>(beyond) << kBeyondShift |
                  content.python_count << kPythonShift |
                  (draft.uses_fp() || saved != 0 ? kUsesRbp : 0) | count;
-  uintptr_t reach = content.beyond;
+  uintptr_t reach = beyond;
   StackWord* to = record.words;
   const auto add = [&](const StackWord& word) {
     reach = std::max(reach, word.distance() + 1);

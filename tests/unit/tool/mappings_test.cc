@@ -27,7 +27,7 @@ TEST(Mappings, StacksOfThreadsThatRunAndThatHaveEnded) {
     unsigned found = 0;
     for (const Mapping& region : process::memory_map(getpid()).value()) {
       if (!region.writable) continue;
-      for (const bool names_itself : {false, true}) {
+      for (const bool names_itself : {false, util::machine::kBlockNamesItself}) {
         const uint64_t at = process::descriptor_at_end(region, read_own, names_itself);
         if (descriptor < region.begin || descriptor >= region.end) continue;
         ++found;
