@@ -19,8 +19,7 @@
 #   make pictures   doc/pictures again, from redis-server at work
 #   make bench      measure the cost of tracing; make performance: for doc/performance.md, too
 #   make install    PREFIX=/usr/local, DESTDIR=; make uninstall takes it away again
-#   make deb        a Debian package: build/mtrace_VERSION_ARCHITECTURE.deb;  make deb-test. With
-#                   ARCH=aarch64 for arm64
+#   make deb        a Debian package: build/mtrace_VERSION_ARCHITECTURE.deb;  make deb-test
 #   make rpm        a package for RPM;  make rpm-test
 #   make tarball    an archive for any Linux, with a static memlog;  make tarball-test
 #   make dist       all of these, with an SBOM, sums and (SIGN=KEYID) signatures, in build/dist

@@ -9,7 +9,7 @@ export SOURCE_DATE_EPOCH ?= $(shell date -u -d '$(CHANGELOG_DATE)' +%s)
 # HTTP, since Debian has no static library for that. The linker warns of functions of libc that would
 # load libraries; src/static replaces them. Not position-independent: Debian's libunwind.a
 # is not.
-STATIC_LIBS := -lgcc_eh -ldw -lelf -lunwind-x86_64 -lunwind -liberty -lre2 -lz -lzstd -lsqlite3 -ledit -ltinfo \
+STATIC_LIBS := -lgcc_eh -ldw -lelf -lunwind-$(ARCH) -lunwind -liberty -lre2 -lz -lzstd -lsqlite3 -ledit -ltinfo \
                -lbsd -lmd -llzma -lbz2 $(ABSL_LIBS)
 $(DEB_DIR)/preload-static.o: src/memlog/process/run/preload.cc
 $(DEB_DIR)/static_memlog.o: src/static/static_memlog.cc
@@ -33,10 +33,9 @@ install_static = rm -rf $(1) && mkdir -p $(1)/root && umask 022 && \
     $(MAKE) --no-print-directory install PREFIX=$(2) LIBDIR=$(3) BINDIR=$(2)/bin DESTDIR='$(abspath $(1)/root)' \
         DEB_DIR=$(1) SHARE=$(1)/share LIBRARY=$(1)/libmtrace.so TOOL=$(1)/memlog-static && \
     rm -r $(1)/root$(3)/mtrace/memlog-http.so $(1)/root$(2)/lib/systemd && \
-    strip --strip-unneeded $(1)/root$(2)/bin/memlog $(1)/root$(3)/libmtrace.so $(1)/root$(3)/mtrace/memlog-replay
+    $(CROSS)strip --strip-unneeded $(1)/root$(2)/bin/memlog $(1)/root$(3)/libmtrace.so $(1)/root$(3)/mtrace/memlog-replay
 
-ARCHITECTURE := $(shell uname -m)
-TARBALL_NAME := mtrace-$(VERSION)-linux-$(ARCHITECTURE)
+TARBALL_NAME := mtrace-$(VERSION)-linux-$(ARCH)
 TARBALL      ?= $(BUILD)/$(TARBALL_NAME).tar.gz
 TARBALL_DIR  := $(BUILD)/tarball
 .PHONY: tarball tarball-test
@@ -51,7 +50,7 @@ tarball: all $(BUILD)/.dist-deps
 tarball-test: tarball $(BUILD)/tests/programs/foreign_musl
 	@tests/tarball_test.sh $(TARBALL) $(BUILD)/tarball-test $(BUILD)/tests/programs/foreign_musl
 
-RPM     ?= $(BUILD)/mtrace-$(VERSION)-1.$(ARCHITECTURE).rpm
+RPM     ?= $(BUILD)/mtrace-$(VERSION)-1.$(ARCH).rpm
 RPM_DIR := $(BUILD)/rpm
 # rpmbuild takes no path with a space.
 .PHONY: rpm rpm-test
@@ -66,8 +65,8 @@ rpm: all $(BUILD)/.dist-deps
 	    sed -i "s|@TOP@|$$top/rpm|" $(RPM_DIR)/mtrace.spec && \
 	    rpmbuild -bb --quiet --define "_topdir $$top/rpm" --define '_buildhost localhost' \
 	    --define 'use_source_date_epoch_as_buildtime 1' --define 'clamp_mtime_to_source_date_epoch 1' \
-	    --define '_build_id_links none' --target $(ARCHITECTURE) $$top/rpm/mtrace.spec
-	$(Q)mv $(RPM_DIR)/RPMS/$(ARCHITECTURE)/mtrace-$(VERSION)-1.$(ARCHITECTURE).rpm $(RPM)
+	    --define '_build_id_links none' --target $(ARCH) $$top/rpm/mtrace.spec
+	$(Q)mv $(RPM_DIR)/RPMS/$(ARCH)/mtrace-$(VERSION)-1.$(ARCH).rpm $(RPM)
 	$(call say,RPM,$(RPM))
 rpm-test: rpm
 	@tests/rpm_test.sh $(RPM) $(BUILD)/rpm-test
@@ -79,9 +78,9 @@ dist: deb rpm tarball
 	$(Q)rm -rf $(DIST) && mkdir -p $(DIST)
 	$(Q)cp $(DEBS) $(RPM) $(TARBALL) doc/dist/install.sh $(DIST)
 	$(Q)for file in APKBUILD default.nix; do \
-	    sed "s|@SHA512@|$$(sha512sum <$(TARBALL) | cut -d' ' -f1)|; s|@VERSION@|$(VERSION)|" \
+	    sed "s|@SHA512@|$$(sha512sum <$(TARBALL) | cut -d' ' -f1)|; s|@VERSION@|$(VERSION)|; s|@ARCH@|$(ARCH)|" \
 	        doc/dist/$$file.in >$(DIST)/$$file; done
-	$(Q)CXX='$(CXX)' doc/dist/sbom.sh $(VERSION) packages.txt '$(STATIC_LIBS)' >$(DIST)/mtrace-$(VERSION).spdx.json
+	$(Q)CXX='$(CXX)' doc/dist/sbom.sh $(VERSION) packages.txt '$(STATIC_LIBS)' $(DEB_ARCHITECTURE) >$(DIST)/mtrace-$(VERSION).spdx.json
 	$(Q)cd $(DIST) && LC_ALL=C sha256sum * >SHA256SUMS.new && mv SHA256SUMS.new SHA256SUMS
 	$(Q)$(if $(SIGN),gpg --batch --yes --local-user '$(SIGN)' --armor --detach-sign $(DIST)/SHA256SUMS,\
 	    echo '  not signed: make dist SIGN=KEYID signs SHA256SUMS')

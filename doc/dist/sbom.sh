@@ -1,10 +1,11 @@
 #!/bin/bash
-# sbom.sh VERSION PACKAGES LIBRARIES: prints, in SPDX 2.3 as JSON, what mtrace is built from: the Debian
-# packages listed in the file PACKAGES and those that hold the static LIBRARIES (-lNAME ...), each in
-# the version that is installed. The time is SOURCE_DATE_EPOCH.
+# sbom.sh VERSION PACKAGES LIBRARIES ARCHITECTURE: prints, in SPDX 2.3 as JSON, what mtrace is built
+# from: the Debian packages listed in the file PACKAGES and those that hold the static LIBRARIES (-lNAME
+# ...), each in the version that is installed. The time is SOURCE_DATE_EPOCH.
 set -eu -o pipefail
 version=$1
 list=$2
+architecture=$4
 compiler=${CXX:-g++}
 
 # $1 name of a static library: the package that holds it
@@ -38,15 +39,18 @@ cat <<END
      "licenseDeclared": "MIT", "copyrightText": "NOASSERTION", "downloadLocation": "NOASSERTION", "filesAnalyzed": false}
 END
 related=
+format='${Version} ${Architecture} ${source:Package}\n'
 for package in $packages; do
-  read -r installed architecture source < <(dpkg-query -W -f='${Version} ${Architecture} ${source:Package}\n' "$package" | head -1)
+  # Where another processor's is installed, too, both have one version.
+  read -r installed of source < <({ dpkg-query -W -f="$format" "$package:$architecture" 2>/dev/null ||
+      dpkg-query -W -f="$format" "$package"; } | head -1)
   id=SPDXRef-$(printf %s "$package" | tr -c 'A-Za-z0-9.-' -)
   cat <<END
     ,{"SPDXID": "$id", "name": "$package", "versionInfo": "$installed", "sourceInfo": "built from $source",
       "supplier": "Organization: Debian", "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION",
       "copyrightText": "NOASSERTION", "downloadLocation": "NOASSERTION", "filesAnalyzed": false,
       "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
-        "referenceLocator": "pkg:deb/debian/$(printf %s "$package" | sed 's/+/%2B/g')@$(printf %s "$installed" | sed 's/+/%2B/g; s/:/%3A/g; s/~/%7E/g')?arch=$architecture"}]}
+        "referenceLocator": "pkg:deb/debian/$(printf %s "$package" | sed 's/+/%2B/g')@$(printf %s "$installed" | sed 's/+/%2B/g; s/:/%3A/g; s/~/%7E/g')?arch=$of"}]}
 END
   related+=",
     {\"spdxElementId\": \"SPDXRef-mtrace\", \"relationshipType\": \"DEPENDS_ON\", \"relatedSpdxElement\": \"$id\"}"
