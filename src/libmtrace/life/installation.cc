@@ -23,9 +23,10 @@ char g_tool_path[report::kPathCapacity];
 
 const char* own_path() { return g_own_path; }
 
-void learn_own_path(const void* inside) {
+void learn_own_path() {
   unwind::FoundObject found;
-  if (!unwind::find_object(reinterpret_cast<uintptr_t>(inside), &found)) return;
+  // By its code: where segments leave holes, what is found is one segment.
+  if (!unwind::find_object(reinterpret_cast<uintptr_t>(&learn_own_path), &found)) return;
   unwind::g_own_code = {found.start, found.end - found.start};
   const char* name = found.map->l_name;
   Writer out(g_own_path, sizeof g_own_path);

@@ -3,8 +3,8 @@
 
 namespace mtrace::hook {
 
-// Finds the library's path. After report::learn_host(). `inside`: an address in this library.
-void learn_own_path(const void* inside);
+// Finds the library's path and code. After report::learn_host().
+void learn_own_path();
 // The library's path, absolute; "" when unknown.
 const char* own_path();
 

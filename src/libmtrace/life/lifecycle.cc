@@ -89,7 +89,7 @@ void learn(const Arguments& arguments) {
   if (g_started != 2) sys::find_inherited_filters(reports && !is_late());
   sys::find_clock();
   report::learn_host(arguments.argv, g_options.command);
-  learn_own_path(&g_started);
+  learn_own_path();
 }
 
 unwind::PythonFrames python_frames() {
