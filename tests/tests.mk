@@ -183,20 +183,21 @@ PROGRAM_LIST += $(PROGRAMS)/foreign_musl $(PROGRAMS)/foreign_loader $(PROGRAMS)/
 
 # With musl: truth_c, and what is special there. Debian's musl-gcc leaves the table of call-frame
 # information out, which compilers of systems with musl make.
+MUSL_GCC   := $(if $(CROSS),$(CROSS)gcc -specs=/usr/lib/$(ARCH)-linux-musl/musl-gcc.specs,musl-gcc)
 MUSL_FLAGS := $(PROGRAM_FLAGS) -std=gnu11 -Dpvalloc=valloc -Wl,--eh-frame-hdr -Wl,--build-id
 MUSL_TRUTH := $(foreach level,O0 O2,$(foreach pie,pie nopie,$(PROGRAMS)/musl/truth_c.$(level).$(pie)))
 $(MUSL_TRUTH): tests/programs/truth_c.c tests/programs/truth.h tests/tests.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
-	$(Q)musl-gcc $(MUSL_FLAGS) -$(word 2,$(subst ., ,$(@F))) $(truth_$(word 3,$(subst ., ,$(@F)))) -o $@ $<
+	$(Q)$(MUSL_GCC) $(MUSL_FLAGS) -$(word 2,$(subst ., ,$(@F))) $(truth_$(word 3,$(subst ., ,$(@F)))) -o $@ $<
 $(PROGRAMS)/musl/%: tests/programs/foreign/musl_%.c include/mtrace.h tests/tests.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
-	$(Q)musl-gcc $(MUSL_FLAGS) -O2 -o $@ $<
+	$(Q)$(MUSL_GCC) $(MUSL_FLAGS) -O2 -o $@ $<
 $(PROGRAMS)/musl/%.so: tests/programs/foreign/musl_%.c tests/tests.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
-	$(Q)musl-gcc $(MUSL_FLAGS) -O2 -shared -fPIC -o $@ $<
+	$(Q)$(MUSL_GCC) $(MUSL_FLAGS) -O2 -shared -fPIC -o $@ $<
 PROGRAM_LIST += $(MUSL_TRUTH) $(PROGRAMS)/musl/ways $(PROGRAMS)/musl/plugin.so
 
 # Stripped, with the debug information in a file beside it (debuglink) or by build-id elsewhere.

@@ -13,14 +13,13 @@ namespace {
 constexpr uintptr_t kWord = sizeof(uintptr_t);
 constexpr uintptr_t kMostStack = 16 * 1024;           // bytes, of frames of libc that are searched
 constexpr uintptr_t kMostFrame = uintptr_t{1} << 20;  // bytes
-constexpr uintptr_t kMostCode = 2048;                 // bytes behind the pc that are searched
+constexpr uintptr_t kMostSteps = 2048;                // instructions that are looked at
 constexpr uintptr_t kOutermost = 128;  // bytes, of libc's frames around main or a thread's function
 
 // What hooks and walks of this library have left on the stack is none.
-bool may_be_return(uintptr_t address, uintptr_t sp) {
+bool may_be_return(const StackMemory& memory, uintptr_t address) {
   if (address < kMostStack || address >= kKeyEnd || is_own(address)) return false;
-  if (address >= sp && address - sp < kMostFrame) return false;  // of the stack
-  return follows_call(address);
+  return !memory.holds(address) && follows_call(address);
 }
 
 // Whether the rule leads from `at` to another return address.
@@ -40,8 +39,8 @@ bool leads_on(StackMemory* memory, Rule rule, const Registers& at) {
 enum class Code { kNone, kBare, kDescribed };
 
 // What `word` returns to, if it is a return address.
-Code returns_to(uintptr_t word, uintptr_t sp) {
-  if (!may_be_return(word, sp)) return Code::kNone;
+Code returns_to(const StackMemory& memory, uintptr_t word) {
+  if (!may_be_return(memory, word)) return Code::kNone;
   if (is_in_bare_libc(word - 1)) return Code::kBare;
   return rule_for(word).kind() != RuleKind::kLost ? Code::kDescribed : Code::kNone;
 }
@@ -52,7 +51,7 @@ bool is_outermost(StackMemory* memory, uintptr_t sp) {
   for (uintptr_t at = sp; at - sp <= kOutermost && calls <= 1; at += kWord) {
     uintptr_t word;
     if (!memory->read_above(sp, at, &word)) return memory->is_own_end(at);
-    calls += may_be_return(machine::code_address(word), sp) ? 1 : 0;
+    calls += may_be_return(*memory, machine::code_address(word)) ? 1 : 0;
   }
   return false;
 }
@@ -63,38 +62,48 @@ bool leave_by(const Epilogue& epilogue, StackMemory* memory, const Registers& fr
   const uintptr_t slot = base + static_cast<uintptr_t>(int64_t{epilogue.pc});
   if (slot % kWord != 0 || !memory->read_above(from.sp, slot, &caller->pc)) return false;
   caller->pc = machine::code_address(caller->pc);
-  caller->sp = slot + kWord;
+  caller->sp = base + static_cast<uintptr_t>(int64_t{epilogue.sp});
   caller->fp = from.fp;
   if (epilogue.fp != Epilogue::kUnchanged &&
       !memory->read_above(from.sp, base + static_cast<uintptr_t>(int64_t{epilogue.fp}),
                           &caller->fp)) {
     return false;
   }
-  const Code code = returns_to(caller->pc, from.sp);
+  const Code code = returns_to(*memory, caller->pc);
   return code == Code::kBare ||
          (code == Code::kDescribed && leads_on(memory, rule_for(caller->pc), *caller));
 }
 
-bool leave_at(uintptr_t address, StackMemory* memory, const Registers& from, Registers* caller) {
+// `size`: of the frame; 0: not known.
+bool leave_at(uintptr_t address, int32_t size, StackMemory* memory, const Registers& from,
+              Registers* caller) {
   Epilogue epilogue;
   const uintptr_t end = g_bare_libc.start + g_bare_libc.size;
   return read_epilogue(reinterpret_cast<const unsigned char*>(address),
                        reinterpret_cast<const unsigned char*>(end), &epilogue) &&
+         (size == 0 || epilogue.sp == size) &&
          leave_by(epilogue, memory, from, caller);
 }
 
-// The rule of a return address has how far behind it the function's end lies by which the last walk
-// left, in units of 8 as any offset of a rule.
+// Where an end is looked for, step by step: behind the pc, then before it.
+uintptr_t end_at(uintptr_t pc, uintptr_t step) {
+  return step < kMostSteps ? pc + step * kInstruction : pc - (step - kMostSteps + 1) * kInstruction;
+}
+
+// The rule of a return address has the step at which the end lies by which the last walk left, plus
+// 1, in units of 8 as any offset of a rule.
 bool leave_by_known_end(StackMemory* memory, const Registers& from, Registers* caller) {
   const uint64_t known = rule_for(from.pc).offset() / 8;
-  return known != 0 && leave_at(from.pc + known - 1, memory, from, caller);
+  return known != 0 && leave_at(end_at(from.pc, known - 1), 0, memory, from, caller);
 }
 
 bool leave_by_code(StackMemory* memory, const Registers& from, Registers* caller) {
-  const uintptr_t end = g_bare_libc.start + g_bare_libc.size;
-  for (uintptr_t distance = 0; distance < kMostCode && from.pc + distance < end; ++distance) {
-    if (!leave_at(from.pc + distance, memory, from, caller)) continue;
-    learn_rule(from.pc, Rule(RuleKind::kLost, (distance + 1) * 8));
+  const int32_t size = frame_size(reinterpret_cast<const unsigned char*>(from.pc),
+                                  reinterpret_cast<const unsigned char*>(g_bare_libc.start));
+  for (uintptr_t step = 0; step < 2 * kMostSteps; ++step) {
+    const uintptr_t address = end_at(from.pc, step);
+    if (!is_in_bare_libc(address) || !leave_at(address, size, memory, from, caller)) continue;
+    learn_rule(from.pc, Rule(RuleKind::kLost, (step + 1) * 8));
     return true;
   }
   return false;
@@ -116,7 +125,8 @@ bool search_stack(StackMemory* memory, const Registers& from, Registers* caller)
     uintptr_t word;
     if (!memory->read_above(from.sp, at, &word)) break;
     word = machine::code_address(word);
-    if (returns_to(word, from.sp) != Code::kDescribed) continue;
+    if (returns_to(*memory, word) != Code::kDescribed) continue;
+    if (!kReturnIsBelowSp && rule_for(word).kind() == RuleKind::kSp) continue;
     *caller = {word, at + kWord, from.fp};
     if (find_frame_pointer(memory, from.sp, at, caller)) return true;
   }

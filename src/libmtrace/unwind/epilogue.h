@@ -1,19 +1,27 @@
-// The end of a function, read from its code: read_epilogue(), whether the bytes [code, end) begin
-// with instructions that give the function's frame back and leave it.
+// The end of a function, read from its code.
+//
+//   read_epilogue()   whether the bytes [code, end) begin with instructions that give the
+//   function's
+//                     frame back and leave it
+//   frame_size()      bytes by which the function has lowered the stack pointer, from the code
+//                     [begin, code) before the place where it is; 0: not known
+//   kInstruction      bytes that each instruction is a multiple of
+//   kReturnIsBelowSp  whether the caller's stack pointer is right behind the return address
 #pragma once
 
 #include <cstdint>
 
 namespace mtrace::unwind {
 
-// Where a function that is about to return has its return address, and its caller's frame pointer:
-// distances in bytes.
+// Where a function that is about to return has its return address, and its caller's frame pointer
+// and stack pointer: distances in bytes.
 struct Epilogue {
   static constexpr int32_t kUnchanged = INT32_MIN;
 
   bool by_fp;  // from the frame pointer, not from the stack pointer
   int32_t fp;  // to the saved frame pointer; kUnchanged: not saved
   int32_t pc;  // to the return address
+  int32_t sp;  // what the caller's stack pointer is
 };
 
 }  // namespace mtrace::unwind

@@ -57,7 +57,7 @@ class StackMemory {
 
   // Call when the walk has come to a stack pointer that may be on another stack.
   void moved_to(uintptr_t sp) {
-    if (!covers(trusted_, sp) && !covers(other_, sp)) find_stack(sp);
+    if (!holds(sp)) find_stack(sp);
   }
 
   bool read(uintptr_t address, uintptr_t* value) {
@@ -66,6 +66,10 @@ class StackMemory {
   // Reads a word at or above `sp`, where the walk is, in the same stack. False also for one more
   // than 64 KiB above the place where the walk came to a stack other than the thread's own.
   bool read_above(uintptr_t sp, uintptr_t address, uintptr_t* value);
+  // Whether it is in what is known of the stacks.
+  bool holds(uintptr_t address) const {
+    return covers(trusted_, address) || covers(other_, address);
+  }
   // Whether a word at `address` would no longer be in the thread's own stack, but the one below is.
   bool is_own_end(uintptr_t address) const {
     return covers(trusted_, address - 1) && trusted_.high - address < sizeof address;

@@ -7,6 +7,12 @@
 
 namespace mtrace::unwind {
 
+inline constexpr uintptr_t kInstruction = 1;
+inline constexpr bool kReturnIsBelowSp = true;
+
+// Instructions cannot be read backwards.
+inline int32_t frame_size(const unsigned char*, const unsigned char*) { return 0; }
+
 // As compilers write it: `add $N,%rsp`, `lea N(%rbp),%rsp` or `leave`; pops; `ret`, or a jump to
 // what the function ends by calling. One of the first two may be missing.
 inline bool read_epilogue(const unsigned char* code, const unsigned char* end, Epilogue* epilogue) {
@@ -15,7 +21,7 @@ inline bool read_epilogue(const unsigned char* code, const unsigned char* end, E
   const auto begins_with = [&](unsigned a, unsigned b, unsigned c, unsigned size) {
     return end - code >= size && code[0] == a && code[1] == b && code[2] == c;
   };
-  *epilogue = {false, Epilogue::kUnchanged, 0};
+  *epilogue = {false, Epilogue::kUnchanged, 0, 0};
   const unsigned char* const begin = code;
   if (begins_with(0x48, 0x83, 0xc4, 4)) {
     epilogue->pc = static_cast<signed char>(code[3]);
@@ -24,10 +30,10 @@ inline bool read_epilogue(const unsigned char* code, const unsigned char* end, E
     memcpy(&epilogue->pc, code + 3, sizeof epilogue->pc);
     code += 7;
   } else if (begins_with(0x48, 0x8d, 0x65, 4)) {
-    *epilogue = {true, Epilogue::kUnchanged, static_cast<signed char>(code[3])};
+    *epilogue = {true, Epilogue::kUnchanged, static_cast<signed char>(code[3]), 0};
     code += 4;
   } else if (code < end && code[0] == 0xc9) {
-    *epilogue = {true, 0, 8};
+    *epilogue = {true, 0, 8, 0};
     ++code;
   }
   for (; code < end; ++code, epilogue->pc += 8) {
@@ -37,6 +43,7 @@ inline bool read_epilogue(const unsigned char* code, const unsigned char* end, E
     if (!is_high && number == kRbp) epilogue->fp = epilogue->pc;
     code += is_high ? 1 : 0;
   }
+  epilogue->sp = epilogue->pc + 8;
   return code != begin && code < end && (code[0] == 0xc3 || code[0] == 0xe9 || code[0] == 0xeb) &&
          (epilogue->by_fp || epilogue->pc > 0);
 }

@@ -19,6 +19,7 @@ void expect_end(const Code& code, bool by_fp, int32_t fp, int32_t pc) {
   EXPECT_EQ(epilogue.by_fp, by_fp);
   EXPECT_EQ(epilogue.fp, fp);
   EXPECT_EQ(epilogue.pc, pc);
+  EXPECT_EQ(epilogue.sp, pc + 8);
   for (size_t size = 0; size < code.size(); ++size) {
     EXPECT_FALSE(read_from(Code(code.begin(), code.begin() + static_cast<long>(size)), &epilogue));
   }
