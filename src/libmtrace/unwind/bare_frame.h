@@ -1,7 +1,8 @@
 // The step from a frame of a libc without call-frame information (musl's) to its caller.
 //
 // Such code keeps neither frame pointer nor table. What the function's end takes from the stack
-// tells how large its frame is: the nearest end behind the pc by which a return address lies there.
+// tells how large its frame is: the nearest end behind the pc, or else before it, by which a return
+// address lies there.
 // For a function without one (or whose end lies elsewhere) the stack is searched upwards for the
 // code outside of libc that called libc, and frames of libc between are left out.
 //
