@@ -10,17 +10,23 @@ namespace mtrace::unwind {
 inline constexpr uintptr_t kInstruction = 4;
 inline constexpr bool kReturnIsBelowSp = false;
 
+// What instructions have as a distance in bytes: ldp and stp; ldr and str that change their base;
+// add and sub.
+inline int32_t distance_of_pair(uint32_t word) {
+  return static_cast<int32_t>(word << 10) >> 25 << 3;
+}
+inline int32_t distance_of_one(uint32_t word) { return static_cast<int32_t>(word << 11) >> 23; }
+inline int32_t distance_added(uint32_t word) {
+  return static_cast<int32_t>(word >> 10 & 0xfff) << ((word & 0x400000) != 0 ? 12 : 0);
+}
+
 // By how much an instruction lowers the stack pointer: `sub sp, sp, #n`, `stp x, x, [sp, #-n]!`,
 // `str x, [sp, #-n]!`; otherwise 0.
 inline int32_t lowers_stack(uint32_t word) {
   constexpr uint32_t kFromSp = 31 << 5;
-  if ((word & 0xff8003ff) == (0xd1000000 | kFromSp | 31)) {
-    return static_cast<int32_t>(word >> 10 & 0xfff) << ((word & 0x400000) != 0 ? 12 : 0);
-  }
-  if ((word & 0xffe003e0) == (0xa9a00000 | kFromSp))
-    return -(static_cast<int32_t>(word << 10) >> 25 << 3);
-  if ((word & 0xfff00fe0) == (0xf8100c00 | kFromSp))
-    return -(static_cast<int32_t>(word << 11) >> 23);
+  if ((word & 0xff8003ff) == (0xd1000000 | kFromSp | 31)) return distance_added(word);
+  if ((word & 0xffe003e0) == (0xa9a00000 | kFromSp)) return -distance_of_pair(word);
+  if ((word & 0xfff00fe0) == (0xf8100c00 | kFromSp)) return -distance_of_one(word);
   return 0;
 }
 
@@ -68,19 +74,19 @@ inline bool read_epilogue(const unsigned char* code, const unsigned char* end, E
     const bool pair_after = (word & 0xffc00000) == 0xa8c00000;  // ldp x, x, [base], #n
     const bool one_after = (word & 0xffe00c00) == 0xf8400400;   // ldr x, [base], #n
     if (base == kSp && (pair_after || (word & 0xffc00000) == 0xa9400000)) {
-      const int32_t distance = static_cast<int32_t>(word << 10) >> 25 << 3;
+      const int32_t distance = distance_of_pair(word);
       load(first, pair_after ? 0 : distance);
       load(word >> 10 & 31, (pair_after ? 0 : distance) + 8);
       epilogue->sp += pair_after ? distance : 0;
     } else if (base == kSp && one_after) {
       load(first, 0);
-      epilogue->sp += static_cast<int32_t>(word << 11) >> 23;
+      epilogue->sp += distance_of_one(word);
     } else if (base == kSp && (word & 0xffc00000) == 0xf9400000) {  // ldr x, [sp, #n]
       load(first, static_cast<int32_t>(word >> 10 & 0xfff) << 3);
     } else if (first == kSp && (word & 0xff800000) == 0x91000000 &&
                (base == kSp || (base == kFp && i == 0))) {  // add sp, base, #n
       if (base == kFp) epilogue->by_fp = true;
-      epilogue->sp += static_cast<int32_t>(word >> 10 & 0xfff) << ((word & 0x400000) != 0 ? 12 : 0);
+      epilogue->sp += distance_added(word);
     } else if (word == 0xd65f03c0 || word == 0xd65f0bff || word >> 26 == 5) {  // ret, retaa, b
       return epilogue->pc != Epilogue::kUnchanged && epilogue->sp > epilogue->pc;
     } else if (i == 0 || !leaves_stack_alone(word)) {
