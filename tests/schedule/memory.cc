@@ -100,13 +100,11 @@ uint64_t read(unsigned thread, const void* address, unsigned size, Order order, 
 
 uint64_t read_to_exchange(unsigned thread, const void* address, unsigned size, uint64_t wanted,
                           bool shared) {
-  if (g_model == Model::kX86) {
-    flush_all(thread);
-    return now(address, size);
+  if (g_model == Model::kArm) {
+    const uint64_t seen = read(thread, address, size, Order::kAcquire, shared);
+    if (seen != wanted) return seen;
+    // The exchange is not done if another has come between: it looks again.
   }
-  const uint64_t seen = read(thread, address, size, Order::kAcquire, shared);
-  if (seen != wanted) return seen;
-  // The exchange is not done if another has come between: it looks again.
   before_update(thread, address, Order::kBoth);
   return now(address, size);
 }
