@@ -39,8 +39,6 @@ class PythonFrame {
   static constexpr uint64_t kMark = ~uint64_t{0} << 47;
 };
 
-// In memlogs, the generation of a source file with the path of a loaded object: more than objects
-// can have, so that the two are different modules.
 // Returns the frame of which 48 bits were kept, on the processor with this number in ELF files. The
 // upper bits are those of Python's frames, and on x86_64 of the kernel's addresses. On aarch64
 // programs lie in the upper half; of that, Python's frames take 1 TiB.
@@ -49,6 +47,8 @@ constexpr uint64_t whole_frame(uint64_t low, unsigned machine) {
   return static_cast<uint64_t>(static_cast<int64_t>(low << 16) >> 16);
 }
 
+// In memlogs, the generation of a source file with the path of a loaded object: more than objects
+// can have, so that the two are different modules.
 inline constexpr uint32_t kPythonGeneration = 65535;
 
 // Why there are no Python functions in the stacks of an interpreter, or only on trial.

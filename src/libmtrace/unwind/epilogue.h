@@ -1,8 +1,7 @@
 // The end of a function, read from its code.
 //
-//   read_epilogue()   whether the bytes [code, end) begin with instructions that give the
-//   function's
-//                     frame back and leave it
+//   read_epilogue()   whether the bytes [code, end) begin with instructions that give the frame
+//                     back and leave the function
 //   frame_size()      bytes by which the function has lowered the stack pointer, from the code
 //                     [begin, code) before the place where it is; 0: not known
 //   kInstruction      bytes that each instruction is a multiple of

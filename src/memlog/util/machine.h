@@ -6,8 +6,8 @@
 //   kThreadPointerSet    the one with the thread pointer; 0: none, thread_pointer() has it
 //   program_counter(), stack_pointer()
 //                        of a thread's registers
-//   kDtv                 offset from the thread pointer of the pointer to the vector of thread-local
-//                        storage
+//   kDtv                 offset from the thread pointer of the pointer to the vector of
+//                        thread-local storage
 //   kBlockNamesItself    whether the first and third word of glibc's thread control block are its
 //                        own address
 //   tls_storage()        where a thread has the variables of the program's own file. `first`: what
