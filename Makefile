@@ -44,8 +44,8 @@ say = $(if $(V),,@echo "  $(1)  $(2)")
 MACHINE := $(shell uname -m)
 ARCH ?= $(MACHINE)
 CROSS := $(if $(filter-out $(MACHINE),$(ARCH)),$(ARCH)-linux-gnu-)
-# Runs programs of aarch64 elsewhere. Without -L: the loader of libc6:arm64, whose libc it would load anyway. With that
-# of the cross compiler, which may be another version, pthread_create loops for ever.
+# Runs programs of aarch64 elsewhere. Without -L: the loader of libc6:arm64, whose libc it would load
+# anyway. With that of the cross compiler, which may be another version, pthread_create loops for ever.
 EMULATOR ?= /usr/bin/qemu-aarch64
 
 ifeq ($(origin CXX),default)

@@ -58,7 +58,9 @@ int allocate_aligned_into(void** result, size_t alignment, size_t size) {
   return 0;
 }
 
-void* allocate_page_aligned(size_t size) { return g_next.aligned_alloc(machine::page_bytes(), size); }
+void* allocate_page_aligned(size_t size) {
+  return g_next.aligned_alloc(machine::page_bytes(), size);
+}
 
 template <typename Function>
 const link_map* definer(Function* function) {

@@ -81,8 +81,7 @@ bool leave_at(uintptr_t address, int32_t size, StackMemory* memory, const Regist
   const uintptr_t end = g_bare_libc.start + g_bare_libc.size;
   return read_epilogue(reinterpret_cast<const unsigned char*>(address),
                        reinterpret_cast<const unsigned char*>(end), &epilogue) &&
-         (size == 0 || epilogue.sp == size) &&
-         leave_by(epilogue, memory, from, caller);
+         (size == 0 || epilogue.sp == size) && leave_by(epilogue, memory, from, caller);
 }
 
 // Where an end is looked for, step by step: behind the pc, then before it.

@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <thread>
 
 #include "process/inspect/process.h"
