@@ -189,7 +189,14 @@ void WalkMemory::learn(Area& area, const WalkDraft& draft, unsigned count, unsig
     // next one that was not asked is, or one before.
     unsigned i = path.told == count ? 0 : path.told;
     while (i < path.told && follow(area, start, words, count, i).told > i) ++i;
-    if (i < count) ask(area, start, words, count, i);
+    if (i == count) return;
+    if (i == path.told && !by_sp && area.next_telling(path.hash) < path.distance_to(words, i)) {
+      // From the same return address to the next, another walk has less of the stack: a frame of no
+      // fixed size. No distance would serve all its walks.
+      tell(area, start, kBySp);
+      return;
+    }
+    ask(area, start, words, count, i);
     path = follow(area, start, words, count, kAll);
     if (!path.fits) return;
   }

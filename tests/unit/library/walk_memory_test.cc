@@ -84,6 +84,36 @@ TEST(WalkMemory, FramesOfAllSizesAndDepths) {
   }
 }
 
+// A frame of a size that each call chooses, so that no return address above it is at one distance,
+// and of anything.
+APART void widen(KnownWalks& both, std::mt19937& random, unsigned size, unsigned path) {
+  auto* const room = static_cast<volatile unsigned*>(__builtin_alloca(size));
+  for (unsigned i = 0; i < size / sizeof room[0]; ++i) room[i] = random();
+  if (path == 0) {
+    leaf(both);
+  } else {
+    kTwins[path](both, 0);
+  }
+  NO_TAIL;
+}
+
+TEST(WalkMemory, SizesOfAFrameThatTakeTurnsAreKnown) {
+  for (unsigned path = 0; path < 2; ++path) {
+    auto both = std::make_unique<KnownWalks>();
+    std::mt19937 random(4);
+    // Two callers are told apart first, by the return address that equal frames have in one place.
+    const auto from_two_callers = [&](unsigned size) {
+      widen(*both, random, size, path);
+      widen(*both, random, size, path);
+    };
+    for (int i = 0; i < 10; ++i) from_two_callers(16);
+    constexpr int kTimes = 2'000;
+    for (int i = 0; i < kTimes; ++i) from_two_callers(16 + random() % 6 * 16);
+    EXPECT_EQ(both->wrong, 0u);
+    EXPECT_GT(both->known, 2 * kTimes * 9 / 10) << path;
+  }
+}
+
 TEST(WalkMemory, NothingIsKnownAfterForget) {
   auto both = std::make_unique<KnownWalks>();
   for (int i = 0; i < 1000; ++i) {
