@@ -96,10 +96,13 @@ TOOL_LINK  := -Wl,--export-dynamic-symbol=mtrace_host_opt_out $(TOOL_SANITIZE)
 # flat_hash_map: memlog's model, and the reference for the stack table in the tests.
 ABSL_LIBS  := -labsl_raw_hash_set -labsl_hash -labsl_city -labsl_low_level_hash \
               -labsl_hashtablez_sampler -labsl_throw_delegate -labsl_raw_logging_internal
-TOOL_LIBS  := -ldw -lelf -lunwind-$(ARCH) -lfmt -liberty -lre2 -lz -lzstd -lsqlite3 -ledit $(ABSL_LIBS)
+TOOL_LIBS  := -ldw -lelf -lfmt -liberty -lre2 -lz -lzstd -lsqlite3 -ledit $(ABSL_LIBS)
 TEST_LIBS  := -lgtest -lgtest_main -lpthread $(TOOL_LIBS)
 
-LIB_SRC  := $(sort $(wildcard src/libmtrace/*/*.cc src/libmtrace/*/$(ARCH)/*.cc))
+# Compiled as the library is, and linked into memlog as well.
+CFI_SRC  := $(sort $(wildcard src/cfi/*.cc))
+CFI_OBJ  := $(CFI_SRC:src/%.cc=$(BUILD)/obj/%.o)
+LIB_SRC  := $(CFI_SRC) $(sort $(wildcard src/libmtrace/*/*.cc src/libmtrace/*/$(ARCH)/*.cc))
 # Only memlog serve loads it, with the HTTP and TLS libraries: linked to memlog, these would nearly
 # double the time in which each command starts.
 HTTP_SRC := src/memlog/surface/serve/http_server.cc src/memlog/surface/fleet/http_client.cc
@@ -137,7 +140,7 @@ TOOL_CHUNKS  := $(if $(filter-out 0,$(UNITY)),$(foreach folder,$(filter-out %/$(
 UNITY_CHUNKS := $(TOOL_CHUNKS)
 UNITY_CC     := $(call unity_files,$(TOOL_CHUNKS))
 TOOL_OBJ     := $(if $(UNITY_CC),$(UNITY_CC:.cc=.o) $(ALONE_SRC:src/%.cc=$(BUILD)/obj/%.o),\
-                  $(TOOL_SRC:src/%.cc=$(BUILD)/obj/%.o))
+                  $(TOOL_SRC:src/%.cc=$(BUILD)/obj/%.o)) $(CFI_OBJ)
 # What reads reports and sums them up is optimised; the rest waits for it, for files or for people.
 HOT := util model/profile model/events model/recording view/analyze view/heap
 HTTP_OBJ := $(HTTP_SRC:src/%.cc=$(BUILD)/obj/%.o)
@@ -146,7 +149,7 @@ HTTP_OBJ := $(HTTP_SRC:src/%.cc=$(BUILD)/obj/%.o)
         tests programs
 all: $(BUILD)/libmtrace.so $(BUILD)/memlog $(HTTP) $(REPLAY)
 
-$(BUILD)/obj/libmtrace/%.o: src/libmtrace/%.cc Makefile | $(BUILD)/.build-deps
+$(LIB_OBJ): $(BUILD)/obj/%.o: src/%.cc Makefile | $(BUILD)/.build-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CPPFLAGS) $(LIB_FLAGS) $(CXXFLAGS) -c $< -o $@

@@ -7,9 +7,8 @@ export SOURCE_DATE_EPOCH ?= $(shell date -u -d '$(CHANGELOG_DATE)' +%s)
 
 # A static memlog, from the objects of memlog: for systems that lack Debian's libraries. It has no
 # HTTP, since Debian has no static library for that. The linker warns of functions of libc that would
-# load libraries; src/static replaces them. Not position-independent: Debian's libunwind.a
-# is not.
-STATIC_LIBS := -lgcc_eh -ldw -lelf -lunwind-$(ARCH) -lunwind -liberty -lre2 -lz -lzstd -lsqlite3 -ledit -ltinfo \
+# load libraries; src/static replaces them.
+STATIC_LIBS := -lgcc_eh -ldw -lelf -liberty -lre2 -lz -lzstd -lsqlite3 -ledit -ltinfo \
                -lbsd -lmd -llzma -lbz2 $(ABSL_LIBS)
 $(DEB_DIR)/preload-static.o: src/memlog/process/run/preload.cc
 $(DEB_DIR)/static_memlog.o: src/static/static_memlog.cc
@@ -19,7 +18,7 @@ $(DEB_DIR)/preload-static.o $(DEB_DIR)/static_memlog.o:
 $(DEB_DIR)/memlog-static: $(filter-out %/process/run/preload.o,$(TOOL_OBJ)) $(DEB_DIR)/preload-static.o \
     $(DEB_DIR)/static_memlog.o
 	$(call say,LINK,$@)
-	$(Q)$(CXX) $(LDFLAGS) -static -no-pie -o $@ $^ -Wl,--start-group $(STATIC_LIBS) -Wl,--end-group \
+	$(Q)$(CXX) $(LDFLAGS) -static-pie -o $@ $^ -Wl,--start-group $(STATIC_LIBS) -Wl,--end-group \
 	    2> >(grep -v ' in function \| in statically linked applications ' >&2)
 
 $(BUILD)/.dist-deps: doc/dist/packages.txt | $(BUILD)/.build-deps $(installing)

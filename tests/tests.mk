@@ -216,7 +216,7 @@ $(STRIPPED)/truth_cxx: $(PROGRAMS)/truth_cxx.gcc.O2.pie.nofp
 PROGRAM_LIST += $(STRIPPED)/truth_c $(STRIPPED)/truth_cxx
 
 # That clang++ takes the library's sources, too, but for code generation.
-$(TEST_BUILD)/clang.ok: $(LIB_SRC) $(wildcard src/format/*.h src/libmtrace/*/*.h) tests/tests.mk | $(BUILD)/.test-deps
+$(TEST_BUILD)/clang.ok: $(LIB_SRC) $(wildcard src/format/*.h src/cfi/*.h src/libmtrace/*/*.h) tests/tests.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
 	$(call say,CLANG,src)
 	$(Q)printf '%s\n' $(LIB_SRC) | xargs -P $(JOBS) -I{} clang++ -fsyntax-only \

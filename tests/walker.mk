@@ -39,7 +39,7 @@ TEST_EXTRA += $(UNWIND_PLUGS)
 # The walker and libunwind in one preloaded library. libgcc is linked in: programs written in C
 # have none loaded.
 WALKCHECK := $(PROGRAMS)/walkcheck.so
-WALKCHECK_OBJ = $(filter $(foreach f,base modules unwind python,$(BUILD)/obj/libmtrace/$(f)/%),$(LIB_OBJ))
+WALKCHECK_OBJ = $(CFI_OBJ) $(filter $(foreach f,base modules unwind python,$(BUILD)/obj/libmtrace/$(f)/%),$(LIB_OBJ))
 $(WALKCHECK): tests/walkcheck/walkcheck.cc tests/walkcheck/walkcheck.h $(WALKCHECK_OBJ) \
     tests/walker.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)

@@ -12,10 +12,12 @@
 
 #include <algorithm>
 
-#include "unwind/cfi.h"
+#include "cfi/expression.h"
+#include "cfi/frame_registers.h"
+#include "cfi/row.h"
+#include "modules/object.h"
 #include "unwind/compile.h"
-#include "unwind/expression.h"
-#include "unwind/frame_registers.h"
+#include "unwind/stack_memory.h"
 
 namespace {
 
@@ -56,13 +58,14 @@ StackMemory stack() {
 void use(const Object& object, uintptr_t pc) {
   Fde fde;
   Row row;
-  if (!find_fde(object, pc, &fde)) return;
+  if (!find_fde(object.bounds, object.eh_frame_hdr, pc, &fde)) return;
   if (pc < fde.pc_begin || pc >= fde.pc_end) __builtin_trap();
-  if (!find_row(object, fde, pc, &row)) return;
+  if (!find_row(object.bounds, fde, pc, &row)) return;
   pack_rule(object, row);
   FrameRegisters registers = machine();
   StackMemory words = stack();
-  step_by_row(object.bounds, row, &registers, &words);
+  StackReader reader(&words);
+  step_by_row(object.bounds, row, &registers, &reader);
 }
 
 }  // namespace
@@ -94,10 +97,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
   if ((flags & 1) != 0) {
     StackMemory words = stack();
+    StackReader reader(&words);
     const uintptr_t initial = reinterpret_cast<uintptr_t>(g_stack) + kMiddle;
     uintptr_t result = 0;
-    evaluate(object.bounds, start, &initial, machine(), &words, &result);
-    evaluate(object.bounds, start, nullptr, machine(), &words, &result);
+    evaluate(object.bounds, start, &initial, machine(), &reader, &result);
+    evaluate(object.bounds, start, nullptr, machine(), &reader, &result);
     return 0;
   }
   // What the table names, and where the functions of the seeds made by hand are.

@@ -25,8 +25,8 @@ FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc file.c
 # a time as memlog's are.
 FUZZ_SRC_archive := $(addprefix src/memlog/util/,tar.cc text.cc)
 FUZZ_LIBS_archive := -lfmt
-FUZZ_SRC_cfi     := $(addprefix src/libmtrace/unwind/,cfi.cc $(ARCH)/compile.cc eh_frame.cc expression.cc frame_registers.cc \
-                      stack_memory.cc) $(addprefix src/libmtrace/modules/,c_library.cc libc.cc linkage.cc object.cc) \
+FUZZ_SRC_cfi     := $(CFI_SRC) $(addprefix src/libmtrace/unwind/,$(ARCH)/compile.cc stack_memory.cc) \
+                    $(addprefix src/libmtrace/modules/,c_library.cc libc.cc linkage.cc object.cc) \
                     $(FUZZ_KERNEL)
 FUZZ_ALL_memlog  := util model/profile model/ledger model/events view/analyze view/heap view/json view/export
 FUZZ_SRC_elf     := $(addprefix src/memlog/model/symbols/,demangle.cc dwarf_index.cc dwarf_scopes.cc elf_file.cc \

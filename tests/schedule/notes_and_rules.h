@@ -31,8 +31,8 @@ const Object* loaded_object(uintptr_t, Object* scratch) {
   scratch->base = load(g_object_there);
   return scratch;
 }
-bool find_fde(const Object&, uintptr_t, Fde*) { return true; }
-bool find_row(const Object&, const Fde&, uintptr_t, Row*) { return true; }
+bool find_fde(const Bounds&, uintptr_t, uintptr_t, Fde*) { return true; }
+bool find_row(const Bounds&, const Fde&, uintptr_t, Row*) { return true; }
 bool find_registered_row(uintptr_t, Object*, Row*) { return false; }
 bool is_loader(const Object&) { return false; }
 Rule pack_rule(const Object& object, const Row&) { return Rule(RuleKind::kSp, 8 * object.base); }
@@ -75,6 +75,7 @@ class RuleOfTheUnloaded : public schedule::Scenario {
 
 namespace mtrace::sys {
 uint64_t real_time() { return 0; }
+bool read_memory(uintptr_t, void*, size_t) { return false; }  // no code
 }  // namespace mtrace::sys
 
 namespace mtrace::ledger {

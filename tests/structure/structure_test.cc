@@ -23,10 +23,11 @@ struct Source {
   std::vector<std::string> code;  // the lines with comments and texts left out
 };
 
-// Layers, and those below each. Nothing leads from one building into the other; format/ is open to
-// all. A layer of libmtrace is a folder, one of memlog has folders.
+// Layers, and those below each. Nothing leads from one building into the other; format/ and cfi/
+// are open to all. A layer of libmtrace is a folder, one of memlog has folders.
 const std::map<std::string, std::set<std::string>> kBelow = {
     {"format", {}},
+    {"cfi", {}},
     {"libmtrace/base", {}},
     {"libmtrace/modules", {"base"}},
     {"libmtrace/unwind", {"python", "modules", "base"}},
@@ -94,7 +95,12 @@ std::string folder_of(const std::filesystem::path& file) {
   return last == "x86_64" || last == "aarch64" ? folder.parent_path() : folder;
 }
 
-bool in_library(const Source& source) { return source.folder.starts_with("libmtrace/"); }
+bool is_shared(const std::string& folder) { return folder == "format" || folder == "cfi"; }
+
+// What is compiled as the library is.
+bool in_library(const Source& source) {
+  return source.folder.starts_with("libmtrace/") || source.folder == "cfi";
+}
 
 // Lines with comments and string literals blanked, enough for looking for words.
 std::vector<std::string> code_of(const std::vector<std::string>& lines) {
@@ -177,7 +183,7 @@ bool among(const std::string& folder, const std::set<std::string>& names) {
 }
 
 const std::set<std::string> kLibrary = {"libmtrace/"};
-const std::set<std::string> kEverywhere = {"format", "libmtrace/", "memlog", "memlog/"};
+const std::set<std::string> kEverywhere = {"format", "cfi", "libmtrace/", "memlog", "memlog/"};
 
 void expect_words_only_in(const std::regex& words, const std::set<std::string>& allowed,
                           const std::set<std::string>& searched) {
@@ -219,7 +225,7 @@ TEST(StructureTest, IncludesGoDown) {
       if (!include.quoted || include.target == "mtrace.h") continue;
       const std::string folder = folder_of(include.target);
       const std::string own = source.folder.substr(source.folder.find('/') + 1);
-      if (folder == own || folder == "format" || kUp.contains({source.path, include.target}))
+      if (folder == own || is_shared(folder) || kUp.contains({source.path, include.target}))
         continue;
       const bool beside = layer_of(building + '/' + folder) == layer;
       const auto allowed = kBeside.find(own);
@@ -244,7 +250,7 @@ TEST(StructureTest, QuotedIncludesNameFilesOfTheProject) {
       if (!include.quoted) continue;
       const std::string root = source_dir();
       EXPECT_TRUE(std::filesystem::exists(root + "/src/" + building + '/' + include.target) ||
-                  (include.target.starts_with("format/") &&
+                  (is_shared(folder_of(include.target)) &&
                    std::filesystem::exists(root + "/src/" + include.target)) ||
                   std::filesystem::exists(root + "/include/" + include.target))
           << "src/" << source.path << " includes " << include.target;
@@ -265,7 +271,7 @@ TEST(StructureTest, HeadersAreIncludedOnce) {
 TEST(StructureTest, LibdwOnlyInSymbols) {
   expect_header_only_in(std::regex("(libelf|gelf|nlist)\\.h|(elfutils|libdw.*)/.*"),
                         {"memlog/model/symbols"});
-  expect_header_only_in(std::regex("dwarf\\.h"), {"memlog/model/symbols", "libmtrace/unwind"});
+  expect_header_only_in(std::regex("dwarf\\.h"), {"memlog/model/symbols", "cfi", "libmtrace/unwind"});
 }
 
 TEST(StructureTest, PtraceOnlyInProcess) {

@@ -18,7 +18,6 @@
 //                                stack, and exits with the result
 //   call_onto()                  calls a function on another stack
 //   thread_control_block()       the upper end of a thread's stack, but the main thread's
-//   code_address()               a return address, as it is in memory, without what is no address
 //   divide()                     high * 2^64 / divisor, where that fits: high < divisor. (The
 //                                compiler would call its run-time library, which the host has not.)
 //   copy_long(), fill_long()     memcpy and memset for more than 128 bytes

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "modules/bounds.h"
+#include "cfi/bounds.h"
 #include "modules/modules.h"
 
 namespace mtrace::unwind {

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/table_file.h"
+#include "cfi/eh_frame.h"
 #include "modules/exported_symbol.h"
 #include "modules/module_memory.h"
-#include "unwind/eh_frame.h"
 #include "unwind/rule_cache.h"
 
 namespace mtrace::unwind {
@@ -82,7 +82,8 @@ PythonRuntime::Part moved_part(const Object& object, const PythonRuntime::Part& 
     if (target >= loop.begin && target < loop.end) continue;
     for (auto& candidate : found) {
       Fde fde;
-      if (candidate.jumps == 0 && find_fde(object, target, &fde) && fde.pc_begin != target) {
+      if (candidate.jumps == 0 && find_fde(object.bounds, object.eh_frame_hdr, target, &fde) &&
+          fde.pc_begin != target) {
         candidate = {{fde.pc_begin, fde.pc_end}, 1};
         break;
       }

@@ -1,5 +1,6 @@
 #include "unwind/bare_frame.h"
 
+#include "cfi/registers.h"
 #include "modules/c_library.h"
 #include "modules/object.h"
 #include "unwind/epilogue.h"
@@ -32,7 +33,7 @@ bool leads_on(StackMemory* memory, Rule rule, const Registers& at) {
   const auto* const slot = rule.return_slot(reinterpret_cast<const uintptr_t*>(cfa));
   uintptr_t next;
   if (!memory->read_above(at.sp, reinterpret_cast<uintptr_t>(slot), &next)) return false;
-  next = machine::code_address(next);
+  next = code_address(next);
   return next == 0 || (next < kKeyEnd && follows_call(next));
 }
 
@@ -51,7 +52,7 @@ bool is_outermost(StackMemory* memory, uintptr_t sp) {
   for (uintptr_t at = sp; at - sp <= kOutermost && calls <= 1; at += kWord) {
     uintptr_t word;
     if (!memory->read_above(sp, at, &word)) return memory->is_own_end(at);
-    calls += may_be_return(*memory, machine::code_address(word)) ? 1 : 0;
+    calls += may_be_return(*memory, code_address(word)) ? 1 : 0;
   }
   return false;
 }
@@ -61,7 +62,7 @@ bool leave_by(const Epilogue& epilogue, StackMemory* memory, const Registers& fr
   const uintptr_t base = epilogue.by_fp ? from.fp : from.sp;
   const uintptr_t slot = base + static_cast<uintptr_t>(int64_t{epilogue.pc});
   if (slot % kWord != 0 || !memory->read_above(from.sp, slot, &caller->pc)) return false;
-  caller->pc = machine::code_address(caller->pc);
+  caller->pc = code_address(caller->pc);
   caller->sp = base + static_cast<uintptr_t>(int64_t{epilogue.sp});
   caller->fp = from.fp;
   if (epilogue.fp != Epilogue::kUnchanged &&
@@ -123,7 +124,7 @@ bool search_stack(StackMemory* memory, const Registers& from, Registers* caller)
   for (uintptr_t at = from.sp; at - from.sp < kMostStack; at += kWord) {
     uintptr_t word;
     if (!memory->read_above(from.sp, at, &word)) break;
-    word = machine::code_address(word);
+    word = code_address(word);
     if (returns_to(*memory, word) != Code::kDescribed) continue;
     if (!kReturnIsBelowSp && rule_for(word).kind() == RuleKind::kSp) continue;
     *caller = {word, at + kWord, from.fp};

@@ -1,7 +1,8 @@
 // Packs a row of call-frame information into a Rule.
 #pragma once
 
-#include "unwind/cfi.h"
+#include "cfi/row.h"
+#include "modules/object.h"
 #include "unwind/rule.h"
 
 namespace mtrace::unwind {

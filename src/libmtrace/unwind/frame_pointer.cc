@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "base/probe.h"
+#include "cfi/registers.h"
 #include "modules/c_library.h"
 #include "modules/executable.h"
 #include "modules/object.h"
@@ -51,7 +52,7 @@ bool guess_caller(StackMemory* memory, const Registers& from, Registers* caller)
       !memory->read_above(from.sp, fp + sizeof fp, &caller->pc)) {
     return false;
   }
-  caller->pc = machine::code_address(caller->pc);
+  caller->pc = code_address(caller->pc);
   caller->sp = fp + 2 * sizeof fp;
   note_executable(from.pc - 1);
   return is_plausible_return(caller->pc);

@@ -197,7 +197,7 @@ bool find_registered_row(uintptr_t pc, Object* object, Row* row) {
     const auto memory = reinterpret_cast<uintptr_t>(section.memory);
     object->bounds = Bounds{};
     object->bounds.add(memory, memory + section.capacity);
-    const bool found = find_row(*object, fde, pc, row);
+    const bool found = find_row(object->bounds, fde, pc, row);
     std::atomic_thread_fence(std::memory_order_acquire);
     return found && load(section.version) == version;
   }

@@ -10,7 +10,8 @@
 
 #include <cstdint>
 
-#include "unwind/cfi.h"
+#include "cfi/row.h"
+#include "modules/object.h"
 
 namespace mtrace::unwind {
 

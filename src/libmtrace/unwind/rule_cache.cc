@@ -3,14 +3,15 @@
 #include <algorithm>
 
 #include "base/bit_set.h"
+#include "base/probe.h"
+#include "cfi/kernel_frame.h"
+#include "cfi/row.h"
 #include "modules/c_library.h"
 #include "modules/jit_names.h"
 #include "modules/modules.h"
 #include "modules/object.h"
 #include "python/runtime.h"
-#include "unwind/cfi.h"
 #include "unwind/compile.h"
-#include "unwind/kernel_frame.h"
 #include "unwind/registered_frames.h"
 #include "unwind/slow_walk.h"
 
@@ -39,7 +40,7 @@ Rule rule_without_object(uintptr_t pc, Object* scratch) {
   Row row;
   met_code_without_object(pc);
   if (find_registered_row(pc, scratch, &row)) return pack_rule(*scratch, row);
-  return Rule(is_signal_return(pc + 1) ? RuleKind::kSignal : RuleKind::kLost);
+  return Rule(is_signal_return(pc + 1, sys::read_memory) ? RuleKind::kSignal : RuleKind::kLost);
 }
 
 // Whether the frame is one of Python's evaluation loop.
@@ -62,14 +63,14 @@ bool is_python(const Object& object, uintptr_t address) {
   Fde fde;
   Row row;
   Rule rule = lost;
-  if (!find_fde(*object, key - 1, &fde)) {
-    if (is_signal_return(key)) {
+  if (!find_fde(object->bounds, object->eh_frame_hdr, key - 1, &fde)) {
+    if (is_signal_return(key, sys::read_memory)) {
       rule = Rule(RuleKind::kSignal);
     } else if (is_loader(*object) && !is_in_bare_libc(key - 1)) {
       rule = Rule(RuleKind::kBottom);
     }
-  } else if (find_row(*object, fde, key - 1, &row)) {
-    const bool by_code = row.signal_frame && is_signal_return(key);
+  } else if (find_row(object->bounds, fde, key - 1, &row)) {
+    const bool by_code = row.signal_frame && is_signal_return(key, sys::read_memory);
     rule = by_code ? Rule(RuleKind::kSignal) : pack_rule(*object, row);
     if (is_own(key - 1) || is_python(*object, key - 1)) rule = rule.marked();
   }

@@ -1,12 +1,13 @@
 #include "unwind/slow_walk.h"
 
+#include "base/probe.h"
+#include "cfi/frame_registers.h"
+#include "cfi/kernel_frame.h"
 #include "modules/c_library.h"
 #include "modules/jit_names.h"
 #include "python/frames.h"
 #include "unwind/capture.h"
 #include "unwind/frame_pointer.h"
-#include "unwind/frame_registers.h"
-#include "unwind/kernel_frame.h"
 #include "unwind/registered_frames.h"
 #include "unwind/rule_cache.h"
 #include "unwind/stack_memory.h"
@@ -66,7 +67,7 @@ bool step_by_rule(Rule rule, WalkState* state, StackMemory* memory, uintptr_t* n
   if (cfa % sizeof(uintptr_t) != 0 || !memory->read(address_of(rule.return_slot(above)), next_key))
     return false;
   if (rule.saves_fp() && !memory->read(address_of(rule.fp_slot(above)), &caller_fp)) return false;
-  *next_key = machine::code_address(*next_key);
+  *next_key = code_address(*next_key);
   state->sp = cfa;
   state->fp = caller_fp;
   return true;
@@ -105,17 +106,20 @@ Step step_by_interpreter(FrameRegisters* machine, bool* exact, StackMemory* memo
   Fde fde;
   Row row;
   Step step;
+  StackReader reader(memory);
   if (object == nullptr) met_code_without_object(pc);
   const bool described = object == nullptr
                              ? find_registered_row(pc, &scratch, &row)
-                             : find_fde(*object, pc, &fde) && find_row(*object, fde, pc, &row);
+                             : find_fde(object->bounds, object->eh_frame_hdr, pc, &fde) &&
+                                   find_row(object->bounds, fde, pc, &row);
   if (described) {
     const Bounds& bounds = object == nullptr ? scratch.bounds : object->bounds;
-    step = row.signal_frame && is_signal_return(pc + 1) ? step_by_kernel_frame(machine, memory)
-                                                        : step_by_row(bounds, row, machine, memory);
+    step = row.signal_frame && is_signal_return(pc + 1, sys::read_memory)
+               ? step_by_kernel_frame(machine, &reader)
+               : step_by_row(bounds, row, machine, &reader);
     *exact = row.signal_frame;
-  } else if (is_signal_return(pc + 1)) {
-    step = step_by_kernel_frame(machine, memory);
+  } else if (is_signal_return(pc + 1, sys::read_memory)) {
+    step = step_by_kernel_frame(machine, &reader);
     *exact = true;
   } else if (object != nullptr && is_loader(*object) && !is_in_bare_libc(pc)) {
     return Step::kBottom;

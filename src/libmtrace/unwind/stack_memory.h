@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cfi/frame_memory.h"
+
 namespace mtrace::unwind {
 
 struct StackRange {  // [low, high); low == high: nothing is trusted yet
@@ -83,6 +85,20 @@ class StackMemory {
 
   StackRange trusted_;
   StackRange other_ = {0, 0};  // probed in this walk; other_.high is the end of a page
+};
+
+// What a step by a row or by the kernel's frame reads from. Apart, since most walks take no such
+// step, and the thread's stack may be small.
+class StackReader : public FrameMemory {
+ public:
+  explicit StackReader(StackMemory* memory)
+      : FrameMemory([](FrameMemory* self, uintptr_t address, unsigned size, uintptr_t* value) {
+          return static_cast<StackReader*>(self)->memory_->read_sized(address, size, value);
+        }),
+        memory_(memory) {}
+
+ private:
+  StackMemory* memory_;
 };
 
 }  // namespace mtrace::unwind

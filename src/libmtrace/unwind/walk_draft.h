@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "cfi/registers.h"
 #include "modules/modules.h"
 #include "unwind/rule.h"
 #include "unwind/walker.h"
@@ -50,7 +51,7 @@ class StackWord {
   }
   // 0: the word still holds the same return address; the same distance from `sp`.
   [[gnu::always_inline]] uintptr_t difference(const uintptr_t* sp) const {
-    return value() ^ machine::code_address(sp[distance()]);
+    return value() ^ code_address(sp[distance()]);
   }
   uintptr_t difference_from(const uintptr_t* sp) const {
     return (value() + reinterpret_cast<uintptr_t>(sp)) ^ sp[distance()];

@@ -5,6 +5,7 @@
 
 #include "base/probe.h"
 #include "base/syscall.h"
+#include "cfi/registers.h"
 
 namespace mtrace::unwind {
 
@@ -116,7 +117,7 @@ bool WalkMemory::make_area(intptr_t& word, unsigned depth) {
     }
     if (__builtin_sub_overflow(room, distance, &room)) break;
     word += distance;
-    hash = add_to_hash(hash, machine::code_address(*word));
+    hash = add_to_hash(hash, code_address(*word));
   }
   return hash;
 }

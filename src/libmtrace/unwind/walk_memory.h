@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "cfi/registers.h"
 #include "format/memlog.h"
 #include "unwind/stack_memory.h"
 #include "unwind/walk_draft.h"
@@ -208,8 +209,7 @@ class WalkMemory {
     }
     if ((shape & kUsesRbp) != 0) [[unlikely]]
       difference |= rbp_difference(record, word, at);
-    const uintptr_t beyond =
-        machine::code_address(sp[static_cast<intptr_t>(shape >> kBeyondShift) - 1]);
+    const uintptr_t beyond = code_address(sp[static_cast<intptr_t>(shape >> kBeyondShift) - 1]);
     known = {record.stack, record.counters};
     compiler_barrier();
     return difference == 0 && beyond - 1 < kKeyEnd - 1 && load(record.state) == state;
@@ -296,7 +296,7 @@ class WalkMemory {
         if (__builtin_sub_overflow(room, distance, &room)) [[unlikely]]
           return hash;
         word += distance;
-        hash = add_to_hash(hash, machine::code_address(*word));
+        hash = add_to_hash(hash, code_address(*word));
         entry = load(told_by(hash));
       } while (entry != 0);
       return hash;

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/user_dispatch.h"
+#include "cfi/registers.h"
 #include "python/frames.h"
 #include "unwind/libunwind_walk.h"
 #include "unwind/rule_cache.h"
@@ -77,7 +78,7 @@ template <typename Notes>
       if (words < rule.reach()) [[unlikely]]
         break;
       const uintptr_t* const returns = rule.return_slot(above);
-      const uintptr_t caller = machine::code_address(*returns);
+      const uintptr_t caller = code_address(*returns);
       const uintptr_t* const slot = rule.fp_slot(above);
       const uintptr_t word = *slot;
       const bool saved = rule.saves_fp();

@@ -1,10 +1,12 @@
 // DWARF expressions against results worked out by hand.
-#include "unwind/expression.h"
+#include "cfi/expression.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
+
+#include "unwind/stack_memory.h"
 
 namespace mtrace::unwind {
 namespace {
@@ -32,8 +34,9 @@ class Expression : public testing::Test {
     StackMemory memory(
         {reinterpret_cast<uintptr_t>(words_), reinterpret_cast<uintptr_t>(words_) + sizeof words_},
         reinterpret_cast<uintptr_t>(words_));
+    StackReader reader(&memory);
     Evaluated result = {};
-    result.good = evaluate(bounds, place, initial, machine_, &memory, &result.value);
+    result.good = evaluate(bounds, place, initial, machine_, &reader, &result.value);
     return result;
   }
   void expect(const Ops& ops, uintptr_t value) {

@@ -12,12 +12,15 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <new>
 #include <thread>
 #include <vector>
 
 #include "process/inspect/error.h"
 #include "process/inspect/target_memory.h"
+#include "process/ptrace/process_image.h"
+#include "process/ptrace/safe_point.h"
 
 namespace mtrace::process {
 namespace {
@@ -192,6 +195,61 @@ TEST(TasksTest, ExecWhileMemlogBeginsToTrace) {
   }
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   EXPECT_EQ(::ptrace(PTRACE_INTERRUPT, child.pid(), nullptr, nullptr), 0);
+}
+
+// Functions of a stack, each in a section of its own, whose bounds the linker tells.
+#define WALKED(name)                    \
+  extern "C" const char __start_##name; \
+  extern "C" const char __stop_##name;  \
+  [[gnu::noinline, gnu::used, gnu::section(#name)]]
+const SharedFlag* waits_in_handler;
+WALKED(walked_handler) void handle(int) {
+  waits_in_handler->set();
+  for (;;) ::pause();
+}
+WALKED(walked_comparison) int compare(const void*, const void*) { return ::raise(SIGUSR1); }
+WALKED(walked_caller) void sort_two() {
+  int two[] = {2, 1};
+  ::qsort(two, 2, sizeof two[0], compare);
+  asm volatile("" ::"r"(two) : "memory");
+}
+WALKED(walked_bystander) void stand_by() { asm volatile(""); }
+
+// From a handler on a stack of its own through libc to the program.
+TEST(SafePointTest, EachFrameIsFound) {
+  const SharedFlag waits;
+  waits_in_handler = &waits;
+  const Child child([] {
+    static char memory[64 << 10];
+    const stack_t stack = {.ss_sp = memory, .ss_flags = 0, .ss_size = sizeof memory};
+    ::sigaltstack(&stack, nullptr);
+    struct sigaction action = {};
+    action.sa_handler = handle;
+    action.sa_flags = SA_ONSTACK;
+    ::sigaction(SIGUSR1, &action, nullptr);
+    sort_two();
+    stand_by();
+  });
+  waits.wait();
+  const auto inside = [&](const char& begin, const char& end) {
+    const Range function = {reinterpret_cast<uint64_t>(&begin), reinterpret_cast<uint64_t>(&end)};
+    std::vector<Object> objects = process_image(child.pid()).objects;
+    for (Object& object : objects) {
+      object.care = Care::kFunctions;
+      object.guarded.clear();
+      if (object.holds(function.begin)) object.guarded = {{function, "f"}};
+    }
+    const TargetMemory memory(child.pid());
+    Restarts restarts(child.pid(), memory, {});
+    SafePoints points(memory, objects, restarts);
+    Tasks tasks(child.pid(), restarts);
+    EXPECT_TRUE(tasks.stop_all(Clock::now() + kLong));
+    return points.inside(child.pid()).value_or("nothing").substr(0, 5);
+  };
+  EXPECT_EQ(inside(__start_walked_handler, __stop_walked_handler), "f of ");
+  EXPECT_EQ(inside(__start_walked_comparison, __stop_walked_comparison), "f of ");
+  EXPECT_EQ(inside(__start_walked_caller, __stop_walked_caller), "f of ");
+  EXPECT_EQ(inside(__start_walked_bystander, __stop_walked_bystander), "nothi");
 }
 
 }  // namespace

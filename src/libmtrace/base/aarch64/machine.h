@@ -99,9 +99,6 @@ inline uintptr_t thread_control_block() {
   return pointer;
 }
 
-// Without a signature (pointer authentication), which is in the bits above.
-inline uintptr_t code_address(uintptr_t word) { return word & ((uintptr_t{1} << kUserBits) - 1); }
-
 inline uint64_t divide(uint64_t high, uint64_t divisor) {
   uint64_t low = 0;
   for (int bit = 63; bit >= 0; --bit) {

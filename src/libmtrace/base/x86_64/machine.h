@@ -105,8 +105,6 @@ inline uintptr_t thread_control_block() {
   return control_block;
 }
 
-inline uintptr_t code_address(uintptr_t word) { return word; }
-
 inline uint64_t divide(uint64_t high, uint64_t divisor) {
   uint64_t low = 0;
   asm("divq %2" : "+a"(low), "+d"(high) : "r"(divisor) : "cc");

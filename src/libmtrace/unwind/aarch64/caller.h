@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "base/machine.h"
+#include "cfi/registers.h"
 #include "unwind/caller.h"
 
 namespace mtrace::unwind {
@@ -16,7 +16,7 @@ struct Caller {
 };
 inline Caller caller_by(const void* record, const void* sp) {
   const auto* const words = static_cast<const uintptr_t*>(record);
-  return {{machine::code_address(words[1]), reinterpret_cast<uintptr_t>(sp), words[0]}};
+  return {{code_address(words[1]), reinterpret_cast<uintptr_t>(sp), words[0]}};
 }
 #define MTRACE_CALLER() \
   (::mtrace::unwind::caller_by(__builtin_frame_address(0), __builtin_dwarf_cfa()))

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "unwind/frame_registers.h"
+#include "cfi/frame_registers.h"
 
 namespace mtrace::unwind {
 

@@ -2,8 +2,8 @@
 
 #include <dwarf.h>
 
-#include "unwind/cursor.h"
-#include "unwind/kernel_frame.h"
+#include "cfi/cursor.h"
+#include "cfi/kernel_frame.h"
 
 namespace mtrace::unwind {
 namespace {

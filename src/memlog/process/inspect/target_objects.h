@@ -38,10 +38,11 @@ enum class Care {
 };
 
 struct Object {
-  std::string name;         // last component of its path
-  Range file;               // all of its segments
-  std::vector<Range> code;  // the executable segments
-  uint64_t eh_frame_header = 0;
+  std::string name;              // last component of its path
+  Range file;                    // all of its segments
+  std::vector<Range> code;       // the executable segments
+  uint64_t eh_frame_header = 0;  // 0: none
+  Range tables;                  // the segment that holds it
   Care care = Care::kFunctions;
   std::vector<Guarded> guarded;
   std::vector<Range> waits;   // functions that wait and hold no lock but that of their condition

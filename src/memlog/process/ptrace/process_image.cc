@@ -82,6 +82,10 @@ Object object_of(const TargetObject& from) {
     object.code.push_back({code.begin, code.end});
   }
   object.eh_frame_header = from.file.eh_frame_header;
+  for (const symbols::FilePart& part : from.file.segments) {
+    const Range segment = {part.memory.begin, part.memory.end};
+    if (segment.holds(object.eh_frame_header)) object.tables = segment;
+  }
   for (const symbols::ExportedFunction& function : from.file.functions) {
     const Range code = {function.code.begin, function.code.end};
     if (is_one_of(kGuarded, function.name)) object.guarded.push_back({code, function.name});

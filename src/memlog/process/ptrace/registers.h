@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <span>
 
+#include "cfi/frame_registers.h"
 #include "process/inspect/target_memory.h"
 
 namespace mtrace::process {
 
-// Returns the register to which libunwind gives this number; nullptr: none.
-const unsigned long long* walked_register(const user_regs_struct& registers, int number);
+// Puts all registers that a walk follows into `frame`.
+void take_registers(const user_regs_struct& registers, unwind::FrameRegisters* frame);
 
 // Returns the number of the system call that the thread is in, or will begin or begin again at
 // once; negative: none.

@@ -1,21 +1,18 @@
 #include "process/ptrace/safe_point.h"
 
 #include <fmt/format.h>
-#include <libunwind.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
+#include <unordered_map>
 
+#include "cfi/eh_frame.h"
+#include "cfi/frame_registers.h"
+#include "cfi/kernel_frame.h"
+#include "cfi/row.h"
 #include "process/ptrace/registers.h"
 #include "process/ptrace/tasks.h"
-
-// libunwind's function for other processes, which none of its headers declares.
-extern "C" int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip,
-                                                  unw_dyn_info_t* information,
-                                                  unw_proc_info_t* found, int need_unwind_info,
-                                                  void* argument);
 
 namespace mtrace::process {
 
@@ -34,18 +31,19 @@ constexpr int64_t kWaiting[] = {SYS_epoll_pwait,     SYS_epoll_pwait2,  SYS_ppol
 
 }  // namespace
 
-// What libunwind reads from the thread whose stack it walks. Code and its tables do not change
-// while the process is held; stacks do when a thread is let run.
-struct SafePoints::Walker {
+// Walks stacks by call-frame information. Code and its tables do not change while the process is
+// held; stacks do when a thread is let run.
+struct SafePoints::Walker : unwind::FrameMemory {
   Walker(const TargetMemory& memory, const std::vector<Object>& objects)
-      : objects(objects),
-        code(memory),
-        stacks(memory),
-        space(unw_create_addr_space(&kAccessors, 0)) {
-    if (space == nullptr) throw std::runtime_error("libunwind: no address space");
-    unw_set_caching_policy(space, UNW_CACHE_GLOBAL);
-  }
-  ~Walker() { unw_destroy_addr_space(space); }
+      : FrameMemory(read_stack), objects(objects), memory(memory), stacks(memory) {}
+
+  // A copy of what an object says of its frames; addresses in it are `distance` above those of the
+  // process. Empty: it says nothing, or what cannot be read.
+  struct Tables {
+    std::string bytes;
+    uint64_t distance = 0;
+    unwind::Bounds bounds;
+  };
 
   const Object* object_at(uint64_t address) const {
     for (const Object& object : objects) {
@@ -53,85 +51,107 @@ struct SafePoints::Walker {
     }
     return nullptr;
   }
-
-  bool is_file(uint64_t address) const {
-    for (const Object& object : objects) {
-      if (address >= object.file.begin && address < object.file.end) return true;
-    }
-    return false;
+  const Tables& tables_of(const Object& object);
+  void begin(const user_regs_struct& registers) {
+    frame.known = 0;
+    take_registers(registers, &frame);
+    exact = true;
   }
-
-  static Walker& of(void* argument) { return *static_cast<Walker*>(argument); }
-  static int find_table(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t* found, int need,
-                        void* argument);
-  static int access_memory(unw_addr_space_t, unw_word_t address, unw_word_t* value, int write,
-                           void* argument) {
-    Walker& walker = of(argument);
-    PageCache& cache = walker.is_file(address) ? walker.code : walker.stacks;
-    return write == 0 && cache.read_word(address, value) ? 0 : -UNW_EINVAL;
-  }
-  static int access_register(unw_addr_space_t, unw_regnum_t number, unw_word_t* value, int write,
-                             void* argument);
-
-  static unw_accessors_t kAccessors;
+  // The address of the instruction that the frame is at.
+  uint64_t address() const { return frame.registers[unwind::kPc] - (exact ? 0 : 1); }
+  // Goes on to the caller. False: there is none, or it is not known.
+  bool step();
 
   const std::vector<Object>& objects;
-  PageCache code;
+  const TargetMemory& memory;
   PageCache stacks;
-  unw_addr_space_t space;
   user_regs_struct registers = {};
+
+ private:
+  static bool read_stack(FrameMemory* self, uintptr_t address, unsigned size, uintptr_t* value);
+  bool step_by_frame_pointer();
+  std::unordered_map<const Object*, Tables> tables;
+  unwind::FrameRegisters frame = {};
+  bool exact = true;  // the frame was interrupted, and did not call
 };
 
-unw_accessors_t SafePoints::Walker::kAccessors = {
-    .find_proc_info = find_table,
-    .put_unwind_info = [](unw_addr_space_t, unw_proc_info_t*, void*) {},
-    .get_dyn_info_list_addr = [](unw_addr_space_t, unw_word_t*, void*) -> int {
-      return -UNW_ENOINFO;
-    },
-    .access_mem = access_memory,
-    .access_reg = access_register,
-    .access_fpreg = [](unw_addr_space_t, unw_regnum_t, unw_fpreg_t*, int, void*) -> int {
-      return -UNW_EBADREG;
-    },
-    .resume = [](unw_addr_space_t, unw_cursor_t*, void*) -> int { return -UNW_EINVAL; },
-    .get_proc_name = [](unw_addr_space_t, unw_word_t, char*, size_t, unw_word_t*, void*) -> int {
-      return -UNW_ENOINFO;
-    },
-};
-
-// Searches .eh_frame_hdr (Linux Standard Base): version, three encodings, a pointer, the number of
-// entries, and the entries. In the usual encoding these are pairs of 32-bit numbers relative to its
-// start.
-int SafePoints::Walker::find_table(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t* found,
-                                   int need, void* argument) {
-  constexpr uint64_t kEncodings = 0x3b031b01;
-  const Object* object = of(argument).object_at(ip);
-  uint64_t head;
-  uint64_t rest;
-  if (object == nullptr || object->eh_frame_header == 0 ||
-      !of(argument).code.read_word(object->eh_frame_header, &head) ||
-      !of(argument).code.read_word(object->eh_frame_header + 8, &rest) ||
-      (head & 0xffffffff) != kEncodings) {
-    return -UNW_ENOINFO;
-  }
-  const uint64_t entries = rest & 0xffffffff;
-  unw_dyn_info_t table = {};
-  table.format = UNW_INFO_FORMAT_REMOTE_TABLE;
-  table.start_ip = object->code.front().begin;
-  table.end_ip = object->code.back().end;
-  table.u.rti.segbase = object->eh_frame_header;
-  table.u.rti.table_data = object->eh_frame_header + 12;
-  table.u.rti.table_len = entries * 8 / sizeof(unw_word_t);
-  return UNW_OBJ(dwarf_search_unwind_table)(space, ip, &table, found, need, argument);
+bool SafePoints::Walker::read_stack(FrameMemory* self, uintptr_t address, unsigned size,
+                                    uintptr_t* value) {
+  if (!static_cast<Walker*>(self)->stacks.read_word(address, value)) return false;
+  if (size < sizeof *value) *value &= (uintptr_t{1} << 8 * size) - 1;
+  return true;
 }
 
-int SafePoints::Walker::access_register(unw_addr_space_t, unw_regnum_t number, unw_word_t* value,
-                                        int write, void* argument) {
-  if (write != 0) return -UNW_EREADONLYREG;
-  const unsigned long long* found = walked_register(of(argument).registers, number);
-  if (found == nullptr) return -UNW_EBADREG;
-  *value = *found;
-  return 0;
+// .eh_frame_hdr begins with its version and three encodings; the address of .eh_frame follows.
+// Linkers put both behind one another, and nothing large behind them in their segment. An entry
+// with an absolute address, which assemblers do not write, is not found in the copy.
+const SafePoints::Walker::Tables& SafePoints::Walker::tables_of(const Object& object) {
+  constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+  constexpr uint8_t kDistance = 0x1b;  // 4 signed bytes, from where they stand
+  const auto [entry, fresh] = tables.try_emplace(&object);
+  Tables& copy = entry->second;
+  struct {
+    uint8_t version;
+    uint8_t encodings[3];
+    int32_t distance;
+  } header;
+  const uint64_t at = object.eh_frame_header;
+  if (!fresh || at == 0 || !object.tables.holds(at) || !memory.read(at, &header, sizeof header) ||
+      header.encodings[0] != kDistance) {
+    return copy;
+  }
+  const uint64_t begin = std::min(at, at + 4 + static_cast<uint64_t>(int64_t{header.distance}));
+  if (!object.tables.holds(begin) || object.tables.end - begin > kMostBytes) return copy;
+  copy.bytes.resize(object.tables.end - begin);
+  if (!memory.read(begin, copy.bytes.data(), copy.bytes.size())) {
+    copy.bytes.clear();
+    return copy;
+  }
+  const auto here = reinterpret_cast<uintptr_t>(copy.bytes.data());
+  copy.distance = here - begin;
+  copy.bounds.add(here, here + copy.bytes.size());
+  return copy;
+}
+
+bool SafePoints::Walker::step() {
+  const uint64_t pc = address();
+  const auto read = [this](uint64_t code, void* to, size_t size) {
+    return memory.read(code, to, size);
+  };
+  unwind::Fde fde;
+  unwind::Row row;
+  if (const Object* object = object_at(pc); object != nullptr) {
+    const Tables& table = tables_of(*object);
+    if (!table.bytes.empty() &&
+        unwind::find_fde(table.bounds, object->eh_frame_header + table.distance,
+                         pc + table.distance, &fde) &&
+        unwind::find_row(table.bounds, fde, pc + table.distance, &row)) {
+      exact = row.signal_frame;
+      if (!exact || !unwind::is_signal_return(pc + 1, read)) {
+        return unwind::step_by_row(table.bounds, row, &frame, this) == unwind::Step::kCaller;
+      }
+    }
+  }
+  exact = unwind::is_signal_return(pc + 1, read);
+  return exact ? unwind::step_by_kernel_frame(&frame, this) == unwind::Step::kCaller
+               : step_by_frame_pointer();
+}
+
+// Code without call-frame information, as JIT compilers make, may keep frame pointers.
+bool SafePoints::Walker::step_by_frame_pointer() {
+  const uintptr_t sp = frame.registers[unwind::kSp];
+  const uintptr_t fp = frame.registers[unwind::kFp];
+  uintptr_t caller_fp;
+  uintptr_t caller;
+  if (!frame.has(unwind::kFp) || fp < sp || fp % sizeof fp != 0 ||
+      !FrameMemory::read(fp, &caller_fp) || !FrameMemory::read(fp + sizeof fp, &caller)) {
+    return false;
+  }
+  frame.known = 0;
+  frame.set(unwind::kPc, unwind::code_address(caller));
+  frame.set(unwind::kSp, fp + 2 * sizeof fp);
+  frame.set(unwind::kFp, caller_fp);
+  return caller != 0;
 }
 
 SafePoints::SafePoints(const TargetMemory& memory, std::vector<Object> objects,
@@ -145,27 +165,19 @@ SafePoints::~SafePoints() = default;
 void SafePoints::forget_stacks() { walker_->stacks.forget(); }
 
 template <typename Visit>
-bool SafePoints::walk(const Visit& visit) {
+void SafePoints::walk(const Visit& visit) {
   restarts_.leave(&walker_->registers);
-  unw_cursor_t cursor;
-  if (unw_init_remote(&cursor, walker_->space, walker_.get()) != 0) return false;
+  walker_->begin(walker_->registers);
   for (unsigned frame = 0; frame < kMostFrames; ++frame) {
-    unw_word_t address = 0;
-    unw_get_reg(&cursor, UNW_REG_IP, &address);
-    // The return address may already belong to the next function.
-    if (frame > 0 && unw_is_signal_frame(&cursor) <= 0) --address;
-    // Code without call-frame information, as JIT compilers make: the thread is in no function of
-    // libc.
-    if (visit(address) || unw_step(&cursor) <= 0) break;
+    if (visit(walker_->address()) || !walker_->step()) break;
   }
-  return true;
 }
 
 std::optional<std::string> SafePoints::inside(pid_t tid) {
   if (!Tasks::registers(tid, &walker_->registers)) return "its end";
   bool waits = false;
   std::optional<std::string> found;
-  const bool walked = walk([&](uint64_t address) {
+  walk([&](uint64_t address) {
     const Object* object = walker_->object_at(address);
     if (object == nullptr) return false;
     for (const Range& range : object->passes) {
@@ -182,7 +194,7 @@ std::optional<std::string> SafePoints::inside(pid_t tid) {
     }
     return found.has_value();
   });
-  return walked ? found : "code that is not known";
+  return found;
 }
 
 SafePoints::Calm SafePoints::calm(pid_t tid) {

@@ -41,9 +41,9 @@ class SafePoints {
  private:
   struct Walker;
   // Calls visit(address) for each frame of the thread whose registers were read, innermost first,
-  // until it returns true. Returns false when the stack cannot be walked at all.
+  // until it returns true.
   template <typename Visit>
-  bool walk(const Visit& visit);
+  void walk(const Visit& visit);
   const TargetMemory& memory_;
   std::vector<Object> objects_;
   const Restarts& restarts_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/machine.h"
+#include "cfi/registers.h"
 #include "ledger/block_hash.h"
 #include "ledger/heap_shadow.h"
 #include "ledger/stack_table.h"
@@ -109,8 +110,8 @@ TEST(Rules, KnowCalls) {
 }
 
 TEST(Rules, TakeSignaturesOff) {
-  EXPECT_EQ(machine::code_address(0x007f'5502'8637'43c0u), 0x5502'8637'43c0u);
-  EXPECT_EQ(machine::code_address(0x0000'ffff'8637'43c0u), 0xffff'8637'43c0u);
+  EXPECT_EQ(code_address(0x007f'5502'8637'43c0u), 0x5502'8637'43c0u);
+  EXPECT_EQ(code_address(0x0000'ffff'8637'43c0u), 0xffff'8637'43c0u);
 }
 
 // A leaf that has not saved x30 is interrupted; what the handler sees reaches to its caller.

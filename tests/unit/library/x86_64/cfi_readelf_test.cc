@@ -10,8 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "cfi/row.h"
+#include "modules/object.h"
 #include "shell.h"
-#include "unwind/cfi.h"
 
 namespace mtrace::unwind {
 namespace {
@@ -65,7 +66,8 @@ void compare_rows(const Object& object, const std::vector<std::string>& columns,
     std::ostringstream difference;
     Fde fde;
     Row row;
-    if (!find_fde(object, pc, &fde) || !find_row(object, fde, pc, &row)) {
+    if (!find_fde(object.bounds, object.eh_frame_hdr, pc, &fde) ||
+        !find_row(object.bounds, fde, pc, &row)) {
       difference << " no row";
     } else {
       for (size_t i = 0; i < columns.size() && i < cells.size(); ++i) {

@@ -1,6 +1,6 @@
 // The parser of call-frame information on tables made by hand, whole and damaged. The tables end
 // at a page that cannot be touched, so reading past them ends the test.
-#include "unwind/eh_frame.h"
+#include "cfi/eh_frame.h"
 
 #include <gtest/gtest.h>
 #include <string.h>
@@ -10,10 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "cfi/frame_registers.h"
+#include "cfi/row.h"
+#include "modules/object.h"
 #include "pages.h"
-#include "unwind/cfi.h"
 #include "unwind/compile.h"
-#include "unwind/frame_registers.h"
+#include "unwind/stack_memory.h"
 
 namespace mtrace::unwind {
 namespace {
@@ -127,7 +129,8 @@ class Section {
 
 bool row_at(const Object& object, uintptr_t pc, Row* row) {
   Fde fde;
-  return find_fde(object, pc, &fde) && find_row(object, fde, pc, row);
+  return find_fde(object.bounds, object.eh_frame_hdr, pc, &fde) &&
+         find_row(object.bounds, fde, pc, row);
 }
 
 Rule rule_at(const Object& object, uintptr_t pc) {
@@ -252,6 +255,7 @@ unsigned use_everything(const Section& section) {
   StackMemory memory(
       {reinterpret_cast<uintptr_t>(stack), reinterpret_cast<uintptr_t>(stack) + sizeof stack},
       reinterpret_cast<uintptr_t>(stack));
+  StackReader reader(&memory);
   for (uintptr_t pc = section.code(0); pc < section.code(kPrograms.size()); pc += 4) {
     Row row;
     if (!row_at(section.object, pc, &row)) continue;
@@ -261,7 +265,7 @@ unsigned use_everything(const Section& section) {
     for (unsigned reg = 0; reg < kRegisters; ++reg) {
       machine.set(reg, reinterpret_cast<uintptr_t>(stack) + 128);
     }
-    step_by_row(section.object.bounds, row, &machine, &memory);
+    step_by_row(section.object.bounds, row, &machine, &reader);
   }
   return rows;
 }

@@ -1,8 +1,7 @@
 #include "process/ptrace/registers.h"
 
-#include <libunwind.h>
-
 #include <cerrno>
+#include <iterator>
 
 namespace mtrace::process {
 namespace {
@@ -17,10 +16,10 @@ bool is_call_at(uint64_t address, const TargetMemory& memory) {
 
 }  // namespace
 
-const unsigned long long* walked_register(const user_regs_struct& registers, int number) {
-  if (number >= UNW_AARCH64_X0 && number <= UNW_AARCH64_X30) return &registers.regs[number];
-  if (number == UNW_AARCH64_SP) return &registers.sp;
-  return number == UNW_AARCH64_PC ? &registers.pc : nullptr;
+void take_registers(const user_regs_struct& registers, unwind::FrameRegisters* frame) {
+  for (unsigned i = 0; i < std::size(registers.regs); ++i) frame->set(i, registers.regs[i]);
+  frame->set(unwind::kSp, registers.sp);
+  frame->set(unwind::kPc, registers.pc);
 }
 
 // A call that begins again stands before its instruction; one that has ended with EINTR, behind it.

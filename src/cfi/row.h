@@ -4,8 +4,9 @@
 
 #include <cstdint>
 
-#include "unwind/eh_frame.h"
-#include "unwind/registers.h"
+#include "cfi/bounds.h"
+#include "cfi/eh_frame.h"
+#include "cfi/registers.h"
 
 namespace mtrace::unwind {
 
@@ -39,6 +40,6 @@ struct Row {
 
 // The row at `pc`, which `fde` covers. False when the program is malformed, or uses a register,
 // an offset or a depth of remembered states that a Row cannot hold.
-bool find_row(const Object& object, const Fde& fde, uintptr_t pc, Row* row);
+bool find_row(const Bounds& bounds, const Fde& fde, uintptr_t pc, Row* row);
 
 }  // namespace mtrace::unwind

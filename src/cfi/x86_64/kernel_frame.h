@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "unwind/frame_registers.h"
+#include "cfi/frame_registers.h"
 
 namespace mtrace::unwind {
 
@@ -14,7 +14,10 @@ inline constexpr int64_t kSignalPc = 168;
 
 // Whether the instructions at a return address, or at the pc before a key, are a signal trampoline
 // that call-frame information does not describe. On x86_64 it describes each.
-inline bool is_signal_return(uintptr_t) { return false; }
-inline Step step_by_kernel_frame(FrameRegisters*, StackMemory*) { return Step::kLost; }
+template <typename Read>
+bool is_signal_return(uintptr_t, const Read&) {
+  return false;
+}
+inline Step step_by_kernel_frame(FrameRegisters*, FrameMemory*) { return Step::kLost; }
 
 }  // namespace mtrace::unwind

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "modules/bounds.h"
+#include "cfi/bounds.h"
 
 namespace mtrace::unwind {
 

@@ -1,8 +1,8 @@
-#include "unwind/expression.h"
+#include "cfi/expression.h"
 
 #include <dwarf.h>
 
-#include "unwind/cursor.h"
+#include "cfi/cursor.h"
 
 namespace mtrace::unwind {
 namespace {
@@ -12,7 +12,7 @@ constexpr unsigned kMaxStack = 32;
 
 class Evaluator {
  public:
-  Evaluator(const FrameRegisters& machine, StackMemory* memory, uintptr_t begin, uintptr_t end)
+  Evaluator(const FrameRegisters& machine, FrameMemory* memory, uintptr_t begin, uintptr_t end)
       : machine_(machine), memory_(memory), begin_(begin), in_(begin, end) {}
 
   void push(uintptr_t value) {
@@ -76,7 +76,7 @@ class Evaluator {
   void operate_on_two(uint8_t op);
 
   const FrameRegisters& machine_;
-  StackMemory* const memory_;
+  FrameMemory* const memory_;
   const uintptr_t begin_;
   Cursor in_;
   bool good_ = true;
@@ -272,7 +272,7 @@ void Evaluator::operate(uint8_t op) {
 }  // namespace
 
 bool evaluate(const Bounds& bounds, uintptr_t place, const uintptr_t* initial,
-              const FrameRegisters& machine, StackMemory* memory, uintptr_t* result) {
+              const FrameRegisters& machine, FrameMemory* memory, uintptr_t* result) {
   const uintptr_t limit = bounds.end_of(place, 1);
   if (limit == 0) return false;
   Cursor in(place, limit);

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "modules/object.h"
+#include "cfi/bounds.h"
 
 namespace mtrace::unwind {
 
@@ -28,8 +28,9 @@ struct Fde {
   Program own;
 };
 
-// The FDE that covers `pc`; false when there is none or it cannot be used.
-bool find_fde(const Object& object, uintptr_t pc, Fde* fde);
+// The FDE that covers `pc`, by .eh_frame_hdr at `header` (0: the object has none); false when there
+// is none or it cannot be used.
+bool find_fde(const Bounds& bounds, uintptr_t header, uintptr_t pc, Fde* fde);
 
 // Reads the entry at *at and advances *at to the next one, 0 at the end. False: the entry is no
 // FDE, or an unusable one.

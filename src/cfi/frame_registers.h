@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "unwind/cfi.h"
-#include "unwind/stack_memory.h"
+#include "cfi/frame_memory.h"
+#include "cfi/row.h"
 
 namespace mtrace::unwind {
 
@@ -29,6 +29,6 @@ enum class Step : uint8_t {
 
 // Turns the registers of the frame that `row` describes into those of its caller.
 Step step_by_row(const Bounds& bounds, const Row& row, FrameRegisters* machine,
-                 StackMemory* memory);
+                 FrameMemory* memory);
 
 }  // namespace mtrace::unwind

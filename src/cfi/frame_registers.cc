@@ -1,12 +1,11 @@
-#include "unwind/frame_registers.h"
+#include "cfi/frame_registers.h"
 
-#include "base/machine.h"
-#include "unwind/expression.h"
+#include "cfi/expression.h"
 
 namespace mtrace::unwind {
 
 Step step_by_row(const Bounds& bounds, const Row& row, FrameRegisters* machine,
-                 StackMemory* memory) {
+                 FrameMemory* memory) {
   if (row.rules[kReturn].how == SavedBy::kUndefined) return Step::kBottom;
   uintptr_t cfa;
   if (row.cfa_by_expression) {
@@ -61,7 +60,7 @@ Step step_by_row(const Bounds& bounds, const Row& row, FrameRegisters* machine,
   }
   if (!caller.has(kReturn) || !caller.has(kSp)) return Step::kLost;
   if constexpr (kReturn != kPc) {
-    caller.set(kPc, machine::code_address(caller.registers[kReturn]));
+    caller.set(kPc, code_address(caller.registers[kReturn]));
     caller.known &= ~(uint64_t{1} << kReturn);  // the caller has made a call
   }
   *machine = caller;

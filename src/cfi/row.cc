@@ -1,8 +1,8 @@
-#include "unwind/cfi.h"
+#include "cfi/row.h"
 
 #include <string.h>
 
-#include "unwind/cursor.h"
+#include "cfi/cursor.h"
 
 namespace mtrace::unwind {
 namespace {
@@ -20,8 +20,8 @@ struct State {
 
 class Interpreter {
  public:
-  Interpreter(const Object& object, const Fde& fde, uintptr_t pc, Row* row)
-      : bounds_(object.bounds), fde_(fde), pc_(pc), row_(row), location_(fde.pc_begin) {
+  Interpreter(const Bounds& bounds, const Fde& fde, uintptr_t pc, Row* row)
+      : bounds_(bounds), fde_(fde), pc_(pc), row_(row), location_(fde.pc_begin) {
     row->origin = fde.own.begin;
     row->signal_frame = fde.signal_frame;
     row->cfa_by_expression = false;
@@ -235,10 +235,10 @@ bool Interpreter::run(const Program& program) {
 
 }  // namespace
 
-bool find_row(const Object& object, const Fde& fde, uintptr_t pc, Row* row) {
+bool find_row(const Bounds& bounds, const Fde& fde, uintptr_t pc, Row* row) {
   // A Row has no other place for the return address.
   if (fde.return_column != kReturn) return false;
-  return Interpreter(object, fde, pc, row).run();
+  return Interpreter(bounds, fde, pc, row).run();
 }
 
 }  // namespace mtrace::unwind

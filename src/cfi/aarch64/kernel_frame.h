@@ -5,8 +5,7 @@
 
 #include <cstdint>
 
-#include "base/probe.h"
-#include "unwind/frame_registers.h"
+#include "cfi/frame_registers.h"
 
 namespace mtrace::unwind {
 
@@ -18,14 +17,15 @@ inline constexpr int64_t kSignalPc = kSignalRegisters + 8 * kPc;
 // Whether the instructions at a return address, or at the pc before a key, are a signal trampoline:
 // mov x8, #139 (rt_sigreturn); svc #0. The kernel keeps them so for unwinders, and its call-frame
 // information, if there is any, leads to the interrupted function's caller.
-inline bool is_signal_return(uintptr_t key) {
+template <typename Read>
+bool is_signal_return(uintptr_t key, const Read& read) {
   uint32_t code[2];
-  return sys::read_memory(key & ~uintptr_t{3}, code, sizeof code) && code[0] == 0xd2801168 &&
+  return read(key & ~uintptr_t{3}, code, sizeof code) && code[0] == 0xd2801168 &&
          code[1] == 0xd4000001;
 }
 
 // Restores all registers.
-inline Step step_by_kernel_frame(FrameRegisters* machine, StackMemory* memory) {
+inline Step step_by_kernel_frame(FrameRegisters* machine, FrameMemory* memory) {
   uintptr_t from = machine->registers[kSp] + kSignalRegisters;
   for (unsigned reg = 0; reg < kRegisters; ++reg, from += sizeof from) {
     if (!memory->read(from, &machine->registers[reg])) return Step::kLost;

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "unwind/frame_registers.h"
+#include "cfi/frame_registers.h"
 
 namespace mtrace::unwind {
 
@@ -11,6 +11,6 @@ namespace mtrace::unwind {
 // pushed first. False: malformed, too long, an operation without meaning here, an unknown
 // register, or unreadable memory. Source: DWARF 5, sections 2.5 and 6.4.2.
 bool evaluate(const Bounds& bounds, uintptr_t place, const uintptr_t* initial,
-              const FrameRegisters& machine, StackMemory* memory, uintptr_t* result);
+              const FrameRegisters& machine, FrameMemory* memory, uintptr_t* result);
 
 }  // namespace mtrace::unwind

@@ -1,6 +1,6 @@
-#include "unwind/eh_frame.h"
+#include "cfi/eh_frame.h"
 
-#include "unwind/cursor.h"
+#include "cfi/cursor.h"
 
 namespace mtrace::unwind {
 namespace {
@@ -137,9 +137,7 @@ bool next_fde(const Bounds& bounds, uintptr_t* at, Fde* fde) {
   return read_fde(bounds, *at, fde, at);
 }
 
-bool find_fde(const Object& object, uintptr_t pc, Fde* fde) {
-  const Bounds& bounds = object.bounds;
-  const uintptr_t header = object.eh_frame_hdr;
+bool find_fde(const Bounds& bounds, uintptr_t header, uintptr_t pc, Fde* fde) {
   const uintptr_t limit = header == 0 ? 0 : bounds.end_of(header, 4);
   if (limit == 0) return false;
   Cursor in(header, limit);
