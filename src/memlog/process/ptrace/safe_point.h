@@ -3,8 +3,8 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/user.h>
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +12,7 @@
 #include "process/inspect/target_memory.h"
 #include "process/inspect/target_objects.h"
 #include "process/ptrace/restarts.h"
+#include "process/ptrace/stack_walk.h"
 
 namespace mtrace::process {
 
@@ -19,13 +20,14 @@ class SafePoints {
  public:
   // `restarts` must outlive this.
   SafePoints(const TargetMemory& memory, std::vector<Object> objects, const Restarts& restarts);
-  ~SafePoints();
+  SafePoints(const SafePoints&) = delete;
+  SafePoints& operator=(const SafePoints&) = delete;
 
   // Returns the function that a stopped thread is inside ("malloc of libc.so.6"), found by
   // unwinding its stack; nothing: it is at a safe point. Call forget_stacks() first if threads have
   // run since.
   std::optional<std::string> inside(pid_t tid);
-  void forget_stacks();
+  void forget_stacks() { walk_.forget_stacks(); }
 
   // How surely a stopped thread that is at a safe point holds no lock of an allocator whose
   // functions have names that nobody knows. In order.
@@ -39,15 +41,15 @@ class SafePoints {
   const std::vector<Object>& objects() const { return objects_; }
 
  private:
-  struct Walker;
-  // Calls visit(address) for each frame of the thread whose registers were read, innermost first,
-  // until it returns true.
+  // Calls visit(address) for each frame of the thread with these registers, innermost first, until
+  // it returns true.
   template <typename Visit>
-  void walk(const Visit& visit);
+  void visit_frames(user_regs_struct registers, const Visit& visit);
+
   const TargetMemory& memory_;
   std::vector<Object> objects_;
   const Restarts& restarts_;
-  std::unique_ptr<Walker> walker_;
+  StackWalk walk_;
 };
 
 }  // namespace mtrace::process
