@@ -129,8 +129,10 @@ void WalkMemory::tell(Area& area, uint64_t hash, uintptr_t distance) {
   unsigned i = 0;
   while (i < kGroup && area.in_group(own, i) != 0 && !Area::is_of(area.in_group(own, i), hash)) ++i;
   if (i == kGroup) i = load(area.written) % kGroup;
-  const uint32_t tag = Area::upper(distance == kBySp ? ~hash : hash) & ~kDistances;
-  store(area.in_group(own, i), tag | static_cast<uint32_t>(distance));
+  uint32_t& place = area.in_group(own, i);
+  const uint32_t kept = Area::is_of(place, hash) && distance != kBySp ? place & kShortened : 0;
+  const uint32_t tag = Area::upper(distance == kBySp ? ~hash : hash) & ~kBelowTag;
+  store(place, tag | kept | static_cast<uint32_t>(distance));
 }
 
 // Follows the entries by the return addresses of a walk, up to the first that asks one behind
@@ -193,9 +195,14 @@ void WalkMemory::learn(Area& area, const WalkDraft& draft, unsigned count, unsig
     if (i == count) return;
     if (i == path.told && !by_sp && area.next_telling(path.hash) < path.distance_to(words, i)) {
       // From the same return address to the next, another walk has less of the stack: a frame of no
-      // fixed size. No distance would serve all its walks.
-      tell(area, start, kBySp);
-      return;
+      // fixed size, for all of whose walks no distance would serve. Or the entry is another hash's,
+      // which does not happen to it twice.
+      uint32_t& entry = area.told_by(path.hash);  // next_telling() has put it there
+      if ((entry & kShortened) != 0) {
+        tell(area, start, kBySp);
+        return;
+      }
+      store(entry, entry | kShortened);
     }
     ask(area, start, words, count, i);
     path = follow(area, start, words, count, kAll);

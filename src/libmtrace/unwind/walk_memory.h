@@ -236,11 +236,14 @@ class WalkMemory {
 
   // Distances of the return addresses that tell walks apart, by a hash of the pc and of the values
   // of those before. An entry is the distance in words from the one before, at first the hook's own
-  // below the stack pointer, under a tag of the hash; or kBySp.
+  // below the stack pointer, under a tag of the hash; or kBySp. kShortened: a walk has had more of
+  // the stack up to the next return address.
   static constexpr uint32_t kMostTelling = 8192;
   static constexpr unsigned kGroup = 4;      // entries, in which one finds a place that is free
   static constexpr unsigned kMostTold = 12;  // of one walk
-  static constexpr uint32_t kDistances = 0xffff;
+  static constexpr uint32_t kBelowTag = 0xffff;
+  static constexpr uint32_t kShortened = 0x8000;
+  static constexpr uint32_t kDistances = 0x7fff;
   // Of a pc alone: rbp differs, so return addresses do not tell its walks apart, but the stack
   // pointer may.
   static constexpr uintptr_t kBySp = kDistances;  // its tag is inverted
@@ -268,7 +271,7 @@ class WalkMemory {
       return *reinterpret_cast<uint32_t*>(bytes + (upper(hash) & load(telling_mask)));
     }
     uint32_t& in_group(uint32_t* own, unsigned i) { return telling[(own - telling) ^ i]; }
-    static bool is_of(uint32_t entry, uint64_t hash) { return (entry ^ upper(hash)) <= kDistances; }
+    static bool is_of(uint32_t entry, uint64_t hash) { return (entry ^ upper(hash)) <= kBelowTag; }
     // Distance of the next return address to ask; 0: none; kBySp.
     uintptr_t next_telling(uint64_t hash);
     Record* at(uint64_t number) {
