@@ -431,15 +431,25 @@ TEST_F(MapTest, ArenasOfThreadsHoldFreePages) {
   uint64_t estimate = 0;
   for (const std::string most : {"16", "1"}) {
     Command command = traced({program("arenas"), std::to_string(kThreads)});
+    if (most != "1") command.argv.push_back("joined");
     command.env["MTRACE_LEDGER"] = out() + "/";
     command.env["MALLOC_ARENA_MAX"] = most;
     Process process(command);
     std::set<uint64_t> taken;  // pages
+    std::set<uint64_t> arenas;
     for (const SiteBlock& block : blocks_of(process)) {
+      arenas.insert(block.address & ~((uint64_t{64} << 20) - 1));
       for (uint64_t page = (block.address - 8) / kPage;
            page <= (block.address + block.size - 1) / kPage; ++page) {
         taken.insert(page);
       }
+    }
+    const std::string maps = read_file("/proc/" + std::to_string(process.pid()) + "/maps");
+    const auto is_apart = [&](uint64_t arena) {
+      return maps.find(fmt::format("\n{:x}-", arena)) != std::string::npos;
+    };
+    if (most != "1") {
+      EXPECT_LT(std::ranges::count_if(arenas, is_apart), int64_t{kThreads}) << maps;
     }
     const json answer = map_of(process.pid());
     resident[most] = answer["heap_pages"]["resident"];

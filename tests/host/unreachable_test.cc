@@ -97,6 +97,17 @@ TEST_F(UnreachableTest, TellsEveryKindApart) {
   EXPECT_TRUE(process.wait().exited(0));
 }
 
+// Of an arena that the kernel has made one mapping with other memory, nothing is a root: not what
+// was freed, either.
+TEST_F(UnreachableTest, ArenaJoinedWithOtherMemoryHoldsNothing) {
+  const Ready one = ready({program("arenas"), "4", "lost"});
+  const json found = answer(look(one.process->pid()));
+  EXPECT_EQ(found["definitely_lost_blocks"].get<int>() + found["indirectly_lost_blocks"].get<int>(),
+            4 * 64)
+      << found;
+  EXPECT_TRUE(one.process->wait().exited(0));
+}
+
 // What memcheck says of the same program at its exit, by "definitely", "indirectly", ...
 std::map<std::string, std::pair<uint64_t, uint64_t>> judged_by_memcheck(const Result& result) {
   std::map<std::string, std::pair<uint64_t, uint64_t>> sums;

@@ -140,6 +140,27 @@ bool is_malloc_heap(const Mapping& region, const std::vector<Mapping>& map,
          head[2] != 0 && head[2] <= kArenaHeap;
 }
 
+std::vector<Mapping> heaps_apart(const Mapping& region, const std::vector<Mapping>& map,
+                                 const ReadMemory& read) {
+  constexpr uint64_t kMostRead = uint64_t{64} << 30;
+  std::vector<Mapping> parts = {region};
+  const auto cut = [&](uint64_t at) {
+    if (at <= parts.back().begin || at >= region.end) return;
+    parts.push_back(parts.back());
+    parts[parts.size() - 2].end = parts.back().begin = at;
+  };
+  if (!region.path.empty() || region.shared || region.end - region.begin > kMostRead) return parts;
+  // Addresses of the kernel's pages, which a core file may have, are near the highest.
+  Mapping heap = region;
+  heap.begin += (kArenaHeap - heap.begin % kArenaHeap) % kArenaHeap;
+  for (; heap.begin >= region.begin && heap.begin < region.end; heap.begin += kArenaHeap) {
+    if (!is_malloc_heap(heap, map, read)) continue;
+    cut(heap.begin);
+    cut(heap.begin + kArenaHeap);
+  }
+  return parts;
+}
+
 // glibc puts a thread's descriptor at the end of its stack. As neighbours it has the beginning of
 // the stack, its size, and that of the guard in front of it, which may be a mapping of its own
 // (struct pthread of glibc 2.17 to 2.42). On x86_64 the descriptor begins with the control block,

@@ -67,6 +67,10 @@ using ReadMemory = std::function<bool(uint64_t address, void* to, size_t size)>;
 
 // Returns whether `region`, one of `map`, is the first heap, or the beginning of another.
 bool is_malloc_heap(const Mapping& region, const std::vector<Mapping>& map, const ReadMemory& read);
+// Returns `region`, one of `map`, in parts: each heap but the first, and what the kernel has joined
+// with it, as it does with neighbours that are alike. The numbers of a part are those of the whole.
+std::vector<Mapping> heaps_apart(const Mapping& region, const std::vector<Mapping>& map,
+                                 const ReadMemory& read);
 
 // Returns where the thread's descriptor at the end of a thread's stack begins, or somewhat before
 // that; 0 if `region` is no stack. glibc keeps stacks of threads that have ended for others.

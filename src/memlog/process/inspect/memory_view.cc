@@ -104,7 +104,11 @@ std::vector<Range> MemoryView::roots(const Snapshot& snapshot, bool heaps,
     read({{address, address + size}}, static_cast<char*>(to));
     return true;
   };
-  for (Mapping region : map_) {
+  std::vector<Mapping> map;
+  for (const Mapping& joined : map_) {
+    for (Mapping& part : heaps_apart(joined, map_, read_one)) map.push_back(std::move(part));
+  }
+  for (Mapping region : map) {
     if (is_library_memory(region)) continue;
     // The kernel joins the last of the library's variables with what is mapped behind them.
     if (library_.holds(region.begin)) region.begin = std::min(library_.end, region.end);

@@ -148,10 +148,14 @@ void AddressSpace::read_blocks(ledger::LedgerFile& ledger) {
             [](const HeapBlock& a, const HeapBlock& b) { return a.address < b.address; });
 }
 
-// The kernel makes one mapping of neighbours that are alike. Cuts such ones where large blocks of
-// malloc begin and end, but not between two of them.
+// The kernel makes one mapping of neighbours that are alike. Cuts such ones where malloc's heaps
+// and large blocks begin and end, but not between two of the blocks.
 void AddressSpace::cut_mappings(std::vector<process::Mapping>& map, process::PageMap& pages) const {
   constexpr uint64_t kMostRead = uint64_t{64} << 30;  // page by page that takes a second
+  const std::vector<process::Mapping> whole = map;
+  const auto read = [&](uint64_t address, void* to, size_t size) {
+    return pages.read_filled(address, to, size);
+  };
   std::vector<process::Mapping> parts;
   auto block = blocks_.begin();
   for (process::Mapping& mapping : map) {
@@ -166,11 +170,14 @@ void AddressSpace::cut_mappings(std::vector<process::Mapping>& map, process::Pag
         process::append_range(large, found);
       }
     }
-    for (const process::Range& one : large) {
-      for (const uint64_t at : {one.begin, one.end}) {
-        if (at <= mapping.begin || at >= mapping.end) continue;
-        parts.push_back(split_off(mapping, at, pages));
-      }
+    std::set<uint64_t> cuts;
+    for (const process::Range& one : large) cuts.insert({one.begin, one.end});
+    for (const process::Mapping& part : process::heaps_apart(mapping, whole, read)) {
+      cuts.insert(part.begin);
+    }
+    for (const uint64_t at : cuts) {
+      if (at <= mapping.begin || at >= mapping.end) continue;
+      parts.push_back(split_off(mapping, at, pages));
     }
     parts.push_back(std::move(mapping));
   }
