@@ -38,7 +38,8 @@ void SafePoints::visit_frames(user_regs_struct registers, const Visit& visit) {
   restarts_.leave(&registers);
   walk_.begin(registers);
   for (unsigned frame = 0; frame < kMostFrames; ++frame) {
-    if (visit(walk_.address()) || !walk_.step()) break;
+    const Object* object = walk_.object();
+    if (visit(walk_.address(), object) || !walk_.step(object)) break;
   }
 }
 
@@ -47,8 +48,7 @@ std::optional<std::string> SafePoints::inside(pid_t tid) {
   if (!Tasks::registers(tid, &registers)) return "its end";
   bool waits = false;
   std::optional<std::string> found;
-  visit_frames(registers, [&](uint64_t address) {
-    const Object* object = walk_.object_at(address);
+  visit_frames(registers, [&](uint64_t address, const Object* object) {
     if (object == nullptr) return false;
     for (const Range& range : object->passes) {
       if (range.holds(address)) return false;
@@ -78,8 +78,7 @@ SafePoints::Calm SafePoints::calm(pid_t tid) {
   if (number == SYS_nanosleep || number == SYS_clock_nanosleep) return Calm::kSleeps;
   bool waits = false;
   if (number != SYS_futex) return Calm::kUnknown;
-  visit_frames(registers, [&](uint64_t address) {
-    const Object* object = walk_.object_at(address);
+  visit_frames(registers, [&](uint64_t address, const Object* object) {
     if (object == nullptr) return true;
     for (const Range& range : object->waits) waits |= range.holds(address);
     return waits;

@@ -41,8 +41,8 @@ class SafePoints {
   const std::vector<Object>& objects() const { return objects_; }
 
  private:
-  // Calls visit(address) for each frame of the thread with these registers, innermost first, until
-  // it returns true.
+  // Calls visit(address, object) for each frame of the thread with these registers, innermost
+  // first, until it returns true. `object`: as StackWalk::object().
   template <typename Visit>
   void visit_frames(user_regs_struct registers, const Visit& visit);
 

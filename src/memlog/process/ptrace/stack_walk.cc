@@ -9,9 +9,9 @@
 
 namespace mtrace::process {
 
-const Object* StackWalk::object_at(uint64_t address) const {
+const Object* StackWalk::object() const {
   for (const Object& object : objects_) {
-    if (object.holds(address)) return &object;
+    if (object.holds(address())) return &object;
   }
   return nullptr;
 }
@@ -42,7 +42,7 @@ const StackWalk::Tables& StackWalk::tables_of(const Object& object) {
     int32_t distance;
   } header;
   const uint64_t at = object.eh_frame_header;
-  if (!fresh || at == 0 || !object.tables.holds(at) || !memory_.read(at, &header, sizeof header) ||
+  if (!fresh || !object.tables.holds(at) || !memory_.read(at, &header, sizeof header) ||
       header.encodings[0] != kDistance) {
     return copy;
   }
@@ -59,17 +59,16 @@ const StackWalk::Tables& StackWalk::tables_of(const Object& object) {
   return copy;
 }
 
-bool StackWalk::step() {
+bool StackWalk::step(const Object* object) {
   const uint64_t pc = address();
   const auto read = [this](uint64_t code, void* to, size_t size) {
     return memory_.read(code, to, size);
   };
   unwind::Fde fde;
   unwind::Row row;
-  if (const Object* object = object_at(pc); object != nullptr) {
+  if (object != nullptr) {
     const Tables& table = tables_of(*object);
-    if (!table.bytes.empty() &&
-        unwind::find_fde(table.bounds, object->eh_frame_header + table.distance,
+    if (unwind::find_fde(table.bounds, object->eh_frame_header + table.distance,
                          pc + table.distance, &fde) &&
         unwind::find_row(table.bounds, fde, pc + table.distance, &row)) {
       exact_ = row.signal_frame;

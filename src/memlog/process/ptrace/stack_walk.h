@@ -25,13 +25,13 @@ class StackWalk : unwind::FrameMemory {
   void begin(const user_regs_struct& registers);
   // Returns the address of the frame's instruction: the one that comes next, or the call.
   uint64_t address() const { return frame_.registers[unwind::kPc] - (exact_ ? 0 : 1); }
-  // Goes on to the caller. Returns false when there is none, or it is not known.
-  bool step();
+  // Returns the object with the frame's code; nullptr: none.
+  const Object* object() const;
+  // Goes on to the caller. `object` is object(). Returns false when there is no caller, or it is
+  // not known.
+  bool step(const Object* object);
   // Call it when threads have run.
   void forget_stacks() { stacks_.forget(); }
-
-  // Returns nullptr when no object has code there.
-  const Object* object_at(uint64_t address) const;
 
  private:
   // A copy of what an object says of its frames; addresses in it are `distance` above those of the
