@@ -152,13 +152,12 @@ void AddressSpace::read_blocks(ledger::LedgerFile& ledger) {
 // and large blocks begin and end, but not between two of the blocks.
 void AddressSpace::cut_mappings(std::vector<process::Mapping>& map, process::PageMap& pages) const {
   constexpr uint64_t kMostRead = uint64_t{64} << 30;  // page by page that takes a second
-  const std::vector<process::Mapping> whole = map;
   const auto read = [&](uint64_t address, void* to, size_t size) {
     return pages.read_filled(address, to, size);
   };
   std::vector<process::Mapping> parts;
   auto block = blocks_.begin();
-  for (process::Mapping& mapping : map) {
+  for (process::Mapping mapping : map) {
     const bool anonymous = mapping.path.empty() && mapping.writable && !mapping.shared;
     const bool quick =
         pages.way() == process::PageMap::Way::kScan || mapping.end - mapping.begin <= kMostRead;
@@ -172,7 +171,7 @@ void AddressSpace::cut_mappings(std::vector<process::Mapping>& map, process::Pag
     }
     std::set<uint64_t> cuts;
     for (const process::Range& one : large) cuts.insert({one.begin, one.end});
-    for (const process::Mapping& part : process::heaps_apart(mapping, whole, read)) {
+    for (const process::Mapping& part : process::heaps_apart(mapping, map, read)) {
       cuts.insert(part.begin);
     }
     for (const uint64_t at : cuts) {
