@@ -130,7 +130,7 @@ void WalkMemory::tell(Area& area, uint64_t hash, uintptr_t distance) {
   while (i < kGroup && area.in_group(own, i) != 0 && !Area::is_of(area.in_group(own, i), hash)) ++i;
   if (i == kGroup) i = load(area.written) % kGroup;
   uint32_t& place = area.in_group(own, i);
-  const uint32_t kept = Area::is_of(place, hash) && distance != kBySp ? place & kShortened : 0;
+  const uint32_t kept = Area::is_of(place, hash) ? place & kShortened : 0;
   const uint32_t tag = Area::upper(distance == kBySp ? ~hash : hash) & ~kBelowTag;
   store(place, tag | kept | static_cast<uint32_t>(distance));
 }
