@@ -43,8 +43,8 @@ static void* work(void* argument) {
   return NULL;
 }
 
-/* A mapping is joined with an arena only if both reserve nothing. Where another arena ends, its last
- * part is taken: it will not grow so far. */
+/* A mapping is joined with an arena only if both reserve nothing. Where another arena ends, its
+ * last part is taken: it will not grow so far. */
 static int join_an_arena(int threads) {
   enum { kArena = 64 << 20, kSize = 1 << 20 };
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;

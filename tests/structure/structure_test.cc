@@ -182,7 +182,7 @@ bool among(const std::string& folder, const std::set<std::string>& names) {
   });
 }
 
-const std::set<std::string> kLibrary = {"libmtrace/"};
+const std::set<std::string> kLibrary = {"cfi", "libmtrace/"};
 const std::set<std::string> kEverywhere = {"format", "cfi", "libmtrace/", "memlog", "memlog/"};
 
 void expect_words_only_in(const std::regex& words, const std::set<std::string>& allowed,
@@ -271,7 +271,8 @@ TEST(StructureTest, HeadersAreIncludedOnce) {
 TEST(StructureTest, LibdwOnlyInSymbols) {
   expect_header_only_in(std::regex("(libelf|gelf|nlist)\\.h|(elfutils|libdw.*)/.*"),
                         {"memlog/model/symbols"});
-  expect_header_only_in(std::regex("dwarf\\.h"), {"memlog/model/symbols", "cfi", "libmtrace/unwind"});
+  expect_header_only_in(std::regex("dwarf\\.h"),
+                        {"memlog/model/symbols", "cfi", "libmtrace/unwind"});
 }
 
 TEST(StructureTest, PtraceOnlyInProcess) {
