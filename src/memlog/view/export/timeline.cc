@@ -12,17 +12,19 @@ namespace {
 
 using analyze::Held;
 
-// At the peak before `now`. How often a stack had allocated by then is not told: once, if it holds
-// something else.
+// At the peak before `now`. How often a stack had allocated and freed by then is not told: once, if
+// it holds more or less than before. Any other number may leave too few for what follows the peak.
 Held at_peak(const Held& before, const Held& now) {
   Held out = before;
   out.bytes = static_cast<int64_t>(now.peak);
-  if (out.bytes == before.bytes) return out;
-  const bool allocated = now.allocations != before.allocations;
-  const bool freed = now.frees != before.frees;
-  out.allocations += allocated ? 1 : 0;
-  out.frees += freed ? 1 : 0;
-  out.blocks += (allocated ? 1 : 0) - (freed ? 1 : 0);
+  if (out.bytes > before.bytes && now.allocations != before.allocations) {
+    ++out.allocations;
+    ++out.blocks;
+  }
+  if (out.bytes < before.bytes && now.frees != before.frees) {
+    ++out.frees;
+    --out.blocks;
+  }
   return out;
 }
 
