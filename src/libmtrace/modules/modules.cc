@@ -265,6 +265,16 @@ const Module* find_module(uintptr_t address, uint32_t retired, uint32_t* index) 
   return &found->module;
 }
 
+const Module* find_module(uintptr_t address, StackEpoch& epoch, uint32_t* index) {
+  constexpr unsigned kTries = 8;  // each of them meets a dlclose and a dlopen of other threads
+  const Module* module = nullptr;
+  unsigned tries = 0;
+  do {
+    module = find_module(address, epoch.seen(), index);
+  } while (epoch.moved() && ++tries < kTries);
+  return module;
+}
+
 void log_modules_again() {
   for (uint32_t i = 0; Entry* entry = entry_at(i); ++i) {
     entry->logged.store(log_module(entry->module, i));

@@ -41,6 +41,28 @@ inline uint32_t unload_epoch() { return load_acquire(internal::unload_epoch); }
 // Async-signal-safe, lock-free.
 const Module* find_module(uintptr_t address, uint32_t retired, uint32_t* index);
 
+// The epoch in which a stack was retired, for those who name its frames: another thread may be
+// retiring it, and then the entry that kAlive meant a moment ago is no longer found by kAlive.
+class StackEpoch {
+ public:
+  StackEpoch() : StackEpoch(kNow) {}  // of a stack that is walked now
+  explicit StackEpoch(const uint32_t& word) : word_(word), seen_(load(word)) {}
+  uint32_t seen() const { return seen_; }
+  // Looks again, and returns whether it is another one now. Call it after a look-up by seen().
+  bool moved() {
+    const uint32_t before = seen_;
+    seen_ = load(word_);
+    return seen_ != before;
+  }
+
+ private:
+  static constexpr uint32_t kNow = kAlive;
+  const uint32_t& word_;
+  uint32_t seen_;
+};
+// The same for an address of the stack that `epoch` is of.
+const Module* find_module(uintptr_t address, StackEpoch& epoch, uint32_t* index);
+
 // Entry by number, nullptr past the last.
 const Module* module_at(uint32_t index);
 

@@ -14,9 +14,10 @@ int write_backtrace(const unwind::Registers& caller, int fd) {
   char buffer[1024];  // in a signal handler there may be no room for more
   Writer out(buffer, sizeof buffer, fd);
   ModuleSet modules;
+  unwind::StackEpoch now;
   for (unsigned i = 0; i < walk.count; ++i) {
     const bool guessed = walk.guessed != 0 && walk.guessed == i;
-    write_frame(out, frames[i], unwind::kAlive, modules, guessed);
+    write_frame(out, frames[i], now, modules, guessed);
   }
   if (walk.end == unwind::End::kDepth) out.put('\t').text(format::kCutLine).put('\n');
   write_modules(out, modules);

@@ -108,9 +108,10 @@ FrameLines::~FrameLines() {
   if (memory_ != nullptr) sys::unmap_memory(memory_, sizeof(Memory));
 }
 
-void FrameLines::write(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules) {
+void FrameLines::write(Writer& out, uintptr_t address, unwind::StackEpoch& epoch,
+                       ModuleSet& modules) {
   if (memory_ == nullptr) {
-    write_frame(out, address, retired, modules);
+    write_frame(out, address, epoch, modules);
     return;
   }
   const uint64_t hash = address * 0x9e3779b97f4a7c15u;
@@ -119,11 +120,13 @@ void FrameLines::write(Writer& out, uintptr_t address, uint32_t retired, ModuleS
   for (; place != group + kGroup && !place->is_free(); ++place) {
     if (!place->may_be(hash)) continue;
     const auto& line = *reinterpret_cast<const Line*>(memory_->room + place->where());
-    if (holds(line, address, retired)) return static_cast<void>(out.bytes(line.text, line.size));
+    if (!holds(line, address, epoch.seen())) continue;
+    if (epoch.moved()) break;
+    return static_cast<void>(out.bytes(line.text, line.size));
   }
   // A full group gives up one of its lines.
   if (place == group + kGroup) place = group + hash % kGroup;
-  make(out, address, retired, modules, hash, place);
+  make(out, address, epoch, modules, hash, place);
 }
 
 // A frame of Python always means the same, and finding its source line takes long in a large
@@ -137,7 +140,7 @@ bool FrameLines::holds(const Line& line, uintptr_t address, uint32_t retired) {
 }
 
 // Writes the frame, and keeps its line unless that is too long or of no module.
-void FrameLines::make(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules,
+void FrameLines::make(Writer& out, uintptr_t address, unwind::StackEpoch& epoch, ModuleSet& modules,
                       uint64_t hash, Place* place) {
   Memory& memory = *memory_;
   if (kRoom - memory.used < sizeof(Line) + kMostText) {  // full: the cache starts again
@@ -146,50 +149,50 @@ void FrameLines::make(Writer& out, uintptr_t address, uint32_t retired, ModuleSe
   }
   auto& line = *reinterpret_cast<Line*>(memory.room + memory.used);
   Writer text(line.text, kMostText);
-  const unwind::Module* const module = write_frame(text, address, retired, modules);
+  const unwind::Module* const module = write_frame(text, address, epoch, modules);
   const bool is_kept = module != nullptr || format::PythonFrame::is_one(address);
   if (text.finish() != 0 || !is_kept) {
-    write_frame(out, address, retired, modules);
+    write_frame(out, address, epoch, modules);
     return;
   }
   line.address = address;
   line.module = module;
-  line.retired = retired;
+  line.retired = epoch.seen();
   line.size = static_cast<uint32_t>(text.size());
   out.bytes(line.text, line.size);
   *place = Place(hash, memory.used);
   memory.used += (sizeof(Line) + line.size + alignof(Line) - 1) & ~(alignof(Line) - 1);
 }
 
-const unwind::Module* write_frame(Writer& out, uintptr_t address, uint32_t retired,
+const unwind::Module* write_frame(Writer& out, uintptr_t address, unwind::StackEpoch& epoch,
                                   ModuleSet& modules, bool guessed) {
   if (format::PythonFrame::is_one(address)) {
     put_python_frame(out, address, modules);
     return nullptr;
   }
   uint32_t index = 0;
-  const unwind::Module* module = unwind::find_module(address, retired, &index);
+  const unwind::Module* module = unwind::find_module(address, epoch, &index);
   if (module != nullptr) modules.add(index);
   put_frame(out, address, module, guessed);
   return module;
 }
 
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules) {
-  const uint32_t retired = load(stack.retired);
+  unwind::StackEpoch epoch(stack.retired);
   for (unsigned i = 0; i < stack.depth; ++i) {
-    write_frame(out, stack.frame(i), retired, modules, stack.is_guessed(i));
+    write_frame(out, stack.frame(i), epoch, modules, stack.is_guessed(i));
   }
   if (stack.cut) out.put('\t').text(format::kCutLine).put('\n');
 }
 
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules,
                   FrameLines& lines) {
-  const uint32_t retired = load(stack.retired);
+  unwind::StackEpoch epoch(stack.retired);
   for (unsigned i = 0; i < stack.depth; ++i) {
     if (stack.is_guessed(i)) {
-      write_frame(out, stack.frame(i), retired, modules, true);
+      write_frame(out, stack.frame(i), epoch, modules, true);
     } else {
-      lines.write(out, stack.frame(i), retired, modules);
+      lines.write(out, stack.frame(i), epoch, modules);
     }
   }
   if (stack.cut) out.put('\t').text(format::kCutLine).put('\n');

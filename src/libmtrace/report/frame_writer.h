@@ -39,7 +39,7 @@ class FrameLines {
   FrameLines(const FrameLines&) = delete;
   FrameLines& operator=(const FrameLines&) = delete;
   // As write_frame().
-  void write(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules);
+  void write(Writer& out, uintptr_t address, unwind::StackEpoch& epoch, ModuleSet& modules);
 
  private:
   static constexpr unsigned kBits = 14;  // of the number of places
@@ -79,16 +79,15 @@ class FrameLines {
 
   // Whether the line is that of this frame.
   static bool holds(const Line& line, uintptr_t address, uint32_t retired);
-  void make(Writer& out, uintptr_t address, uint32_t retired, ModuleSet& modules, uint64_t hash,
-            Place* place);
+  void make(Writer& out, uintptr_t address, unwind::StackEpoch& epoch, ModuleSet& modules,
+            uint64_t hash, Place* place);
 
   Memory* memory_;
 };
 
-// Writes "\t(module+0x1234)", or the line of a Python function. `retired`: of the stack that has
-// the address (unwind::kAlive: now). `guessed`: adds format::kGuessedMark. Returns the loaded
-// object, or nullptr.
-const unwind::Module* write_frame(Writer& out, uintptr_t address, uint32_t retired,
+// Writes "\t(module+0x1234)", or the line of a Python function. `epoch`: of the stack that has the
+// address. `guessed`: adds format::kGuessedMark. Returns the loaded object, or nullptr.
+const unwind::Module* write_frame(Writer& out, uintptr_t address, unwind::StackEpoch& epoch,
                                   ModuleSet& modules, bool guessed = false);
 // Writes all frames of a stack, and "\t..." when there were more.
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules);

@@ -64,14 +64,14 @@ void drop_replaced_blocks(ledger::Ledger& ledger) {
 
 uint64_t stack_id(const StackRecord& stack) {
   format::StackId id;
-  const uint32_t retired = load(stack.retired);
+  unwind::StackEpoch epoch(stack.retired);
   for (unsigned i = 0; i < stack.depth; ++i) {
     const uintptr_t frame = stack.frame(i);
     if (const unwind::PythonCode* code = python_code_of(frame)) {
       id.add(code->file->identity, format::python_offset(code->identity, frame));
       continue;
     }
-    const unwind::Module* module = unwind::find_module(frame, retired, nullptr);
+    const unwind::Module* module = unwind::find_module(frame, epoch, nullptr);
     if (module != nullptr) {
       id.add(module->identity, frame - module->base);
     } else {

@@ -29,9 +29,8 @@ class FrameLinesTest : public ::testing::Test {
     std::string text;
     for (int i = 0; i < 3; ++i) {
       ModuleSet modules;
-      text = text_of([&](Writer& out) { write_frame(out, address, unwind::kAlive, modules); });
-      EXPECT_EQ(text_of([&](Writer& out) { lines_.write(out, address, unwind::kAlive, modules_); }),
-                text);
+      text = text_of([&](Writer& out) { write_frame(out, address, now_, modules); });
+      EXPECT_EQ(text_of([&](Writer& out) { lines_.write(out, address, now_, modules_); }), text);
     }
     return text;
   }
@@ -42,6 +41,7 @@ class FrameLinesTest : public ::testing::Test {
 
   FrameLines lines_;
   ModuleSet modules_;
+  unwind::StackEpoch now_;
 };
 
 TEST_F(FrameLinesTest, AddressesOfThisProgram) {
@@ -53,6 +53,18 @@ TEST_F(FrameLinesTest, AddressesOfThisProgram) {
   EXPECT_EQ(line(0x1234), "\t(0x1234)\n");
 }
 
+// Another thread retires the stack between a look at it and at the line.
+TEST_F(FrameLinesTest, OfAStackThatIsRetiredMeanwhile) {
+  const auto here = reinterpret_cast<uintptr_t>(&write_frame);
+  meet(here);
+  const std::string text = line(here);
+  uint32_t word = unwind::kAlive;
+  unwind::StackEpoch epoch(word);
+  word = unwind::unload_epoch() + 1;
+  EXPECT_EQ(text_of([&](Writer& out) { lines_.write(out, here, epoch, modules_); }), text);
+  EXPECT_EQ(epoch.seen(), word);
+}
+
 // A page fault takes longer than writing a line: 1,000 lines stand on some 20 pages, and not each
 // on a page of its own.
 TEST_F(FrameLinesTest, TouchFewPages) {
@@ -62,8 +74,7 @@ TEST_F(FrameLinesTest, TouchFewPages) {
     for (uint32_t number = 1; number <= kLines; ++number) {
       char text[256];
       Writer out(text, sizeof text);
-      lines_.write(out, format::PythonFrame::pack(0, static_cast<int32_t>(number)), unwind::kAlive,
-                   modules_);
+      lines_.write(out, format::PythonFrame::pack(0, static_cast<int32_t>(number)), now_, modules_);
     }
   };
   const long before = page_faults();

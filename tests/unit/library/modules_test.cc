@@ -218,6 +218,28 @@ TEST_F(Modules, AnotherFileAtTheSameAddressIsANewGeneration) {
   EXPECT_EQ(find_module(frame, kAlive, nullptr), large);
 }
 
+// A report has read that a stack is in use, and another thread retires it before the report looks
+// for its modules; or something else lies there by then.
+TEST_F(Modules, AStackThatIsRetiredMeanwhileKeepsItsNames) {
+  for (const bool other : {false, true}) {
+    load("libplug_small.so");
+    const Module* small = living();
+    ASSERT_NE(small, nullptr);
+    const uintptr_t frame = taken_.frames[0];
+    uint32_t word = kAlive;
+    StackEpoch epoch(word);
+    close();
+    const std::vector<Unloaded> unloaded = forget();
+    ASSERT_EQ(unloaded.size(), 1u);
+    if (other) load("libplug_large.so");
+    EXPECT_NE(find_module(frame, kAlive, nullptr), small);
+    word = unloaded[0].epoch;
+    EXPECT_EQ(find_module(frame, epoch, nullptr), small);
+    EXPECT_EQ(epoch.seen(), word);
+    EXPECT_FALSE(epoch.moved());
+  }
+}
+
 TEST_F(Modules, TheSameFileAtTheSameAddressLivesAgain) {
   load("libplug_small.so");
   uint32_t first = 0;
