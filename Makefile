@@ -160,6 +160,8 @@ $(BUILD)/obj/libmtrace/life/string_functions.o: LIB_FLAGS += -fno-builtin \
 # The headers of libraries that most of memlog includes, compiled once: a third of the time. Every
 # file still includes what it uses; make lint compiles without.
 HEADERS := $(BUILD)/obj/memlog/headers.h
+# Compiled anew when a library's header changes, too: clang++ takes no others, g++ the old ones.
+all_headers = $(1:-MMD=-MD) -MF $@.d -x c++-header
 # gcc 12 fails on aarch64 where the headers are compiled for another optimisation.
 include_headers = $(if $(filter aarch64,$(ARCH)),,-include $(HEADERS))
 COLD_OPT := $(if $(filter -O2,$(OPT)),-Og)
@@ -171,7 +173,7 @@ $(HEADERS).gch: src/memlog/headers.h Makefile | $(BUILD)/.build-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	@echo '#include "$(abspath $<)"' > $(@:.gch=)
-	$(Q)$(compile_tool) -x c++-header $(@:.gch=) -o $@
+	$(Q)$(call all_headers,$(compile_tool)) $(@:.gch=) -o $@
 $(BUILD)/obj/memlog/%.o: src/memlog/%.cc Makefile $(HEADERS).gch | $(BUILD)/.build-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
@@ -246,4 +248,4 @@ compile_commands.json: Makefile $(LIB_SRC) $(TOOL_SRC) $(HTTP_SRC)
 clean:
 	rm -rf $(BUILD)
 
--include $(LIB_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(HTTP_OBJ:.o=.d)
+-include $(LIB_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(HTTP_OBJ:.o=.d) $(HEADERS).gch.d

@@ -54,7 +54,7 @@ $(TEST_BUILD)/headers.h.gch: tests/headers.h Makefile tests/tests.mk | $(BUILD)/
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	@echo '#include "$(abspath $<)"' > $(@:.gch=)
-	$(Q)$(compile_test) -x c++-header $(@:.gch=) -o $@
+	$(Q)$(call all_headers,$(compile_test)) $(@:.gch=) -o $@
 # Compiled some at a time, as memlog's sources are: a third of the time.
 TEST_UNITY   := $(if $(filter-out 0,$(UNITY)),6)
 TESTS_ALONE  := tests/host/memlog_file.cc tests/unit/library/string_functions_test.cc
@@ -302,4 +302,4 @@ pictures: all
 	@doc/pictures/make.sh $(BUILD)
 
 -include $(UNIT_LIBRARY_OBJ:.o=.d) $(UNIT_TOOL_OBJ:.o=.d) $(SUPPORT_OBJ:.o=.d) $(HOST_TEST_OBJ:.o=.d) \
-         $(STRUCTURE_OBJ:.o=.d)
+         $(STRUCTURE_OBJ:.o=.d) $(TEST_BUILD)/headers.h.gch.d

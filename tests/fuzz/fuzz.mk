@@ -64,7 +64,7 @@ $(FUZZ_BUILD)/headers.h.gch: src/memlog/headers.h tests/fuzz/fuzz.mk Makefile | 
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)
 	@echo '#include "$(abspath $<)"' > $(@:.gch=)
-	$(Q)clang++ $(CPPFLAGS) $(FUZZ_FLAGS) -x c++-header $(@:.gch=) -o $@
+	$(Q)$(call all_headers,clang++ $(CPPFLAGS) $(FUZZ_FLAGS)) $(@:.gch=) -o $@
 # The target `decode` does without the worker process.
 fuzz_folder = $(if $(UNITY_CC),$(patsubst $(BUILD)/obj/memlog/%.cc,$(FUZZ_BUILD)/obj/unity/%.o,$(filter $(BUILD)/obj/memlog/$(1)/%,$(UNITY_CC))),\
                 $(patsubst %.cc,$(FUZZ_BUILD)/obj/%.o,$(filter-out %/worker.cc,$(wildcard src/memlog/$(1)/*.cc))))
@@ -89,4 +89,4 @@ fuzz-long: $(addprefix $(FUZZ_BUILD)/,$(FUZZ))
 fuzz-short: $(addprefix $(FUZZ_BUILD)/,$(FUZZ))
 	@tests/fuzz/run.sh $(FUZZ_BUILD) --runs 3000 $(FUZZ)
 
--include $(sort $(FUZZ_OBJ:.o=.d))
+-include $(sort $(FUZZ_OBJ:.o=.d)) $(FUZZ_BUILD)/headers.h.gch.d
