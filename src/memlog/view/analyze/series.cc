@@ -66,6 +66,7 @@ void Series::add(const profile::Memlog& memlog, bool state) {
   }
   if (!state) return;
   for (Group& group : values_) {
+    group.shown_peak = group.peak;
     const Point last = group.points.empty() ? Point{} : group.points.back();
     if (group.value != last.value || group.blocks != last.blocks) {
       group.points.push_back({states_.size() - 1, group.value, group.blocks});
@@ -90,9 +91,8 @@ size_t Series::group_of(const profile::Memlog& memlog, const profile::Entry& ent
 
 // Forgets who held the peak before, if there was a higher one since.
 void Series::take_peak(const profile::Header& header) {
-  const uint64_t peak = header.peak ? header.peak->bytes : 0;
-  if (peak == peak_) return;
-  peak_ = peak;
+  if (!header.peak || header.peak->bytes == peak_) return;
+  peak_ = header.peak->bytes;
   for (Member& member : members_) member.peak = 0;
   for (Group& group : values_) group.peak = 0;
 }
@@ -121,7 +121,6 @@ size_t History::group_of(const profile::Memlog& memlog, const profile::Entry& en
     Row shortened = stack_of(entry);
     group_.push_back(groups_.place(memlog.modules, shortened, range_));
     if (group_.back() == held_.size()) held_.emplace_back();
-    live_.push_back(0);
   }
   return stack;
 }
@@ -140,9 +139,9 @@ void History::take(Held& held, const profile::Entry& entry, int64_t& live) {
 }
 
 void History::add(const profile::Memlog& memlog) {
-  const uint64_t peak = memlog.header.peak ? memlog.header.peak->bytes : 0;
-  peak_moved_ = peak != peak_;  // each is higher than the one before
-  peak_ = peak;
+  const std::optional<profile::Peak>& peak = memlog.header.peak;
+  peak_moved_ = peak && peak->bytes != peak_;  // each is higher than the one before
+  if (peak) peak_ = peak->bytes;
   // A report lists all that have a share in a new peak.
   if (peak_moved_) {
     for (Held& held : held_) held.peak = 0;
@@ -150,7 +149,7 @@ void History::add(const profile::Memlog& memlog) {
   for (const profile::Entry& entry : memlog.entries) {
     if (!entry.heap()) continue;
     const size_t stack = group_of(memlog, entry);
-    take(held_[group_[stack]], entry, live_[stack]);
+    take(held_[group_[stack]], entry, live_[{stack, &entry.call.text()}]);
   }
 }
 

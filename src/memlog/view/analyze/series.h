@@ -61,8 +61,8 @@ class Series {
   // Returns the blocks at each state, counted from the first report added: reports do not tell how
   // many there were before.
   std::vector<int64_t> blocks(size_t row) const;
-  // Returns the bytes that a stack held at the last peak of the process.
-  int64_t peak(size_t row) const { return values_[row].peak; }
+  // Returns the bytes that a stack held at the last peak of the process before the last state.
+  int64_t peak(size_t row) const { return values_[row].shown_peak; }
   const Turnover& turnover(size_t row) const { return values_[row].turnover; }
 
  private:
@@ -76,6 +76,7 @@ class Series {
     int64_t value = 0;   // bytes since
     int64_t blocks = 0;
     int64_t peak = 0;
+    int64_t shown_peak = 0;  // as of the last state
     Turnover turnover;
     std::vector<Point> points;
   };
@@ -140,7 +141,9 @@ class History {
   Table whole_;                // stacks as in the reports
   Table groups_;               // stacks reduced to `range_`
   std::vector<size_t> group_;  // by index in whole_
-  std::vector<int64_t> live_;  // bytes, by index in whole_
+  // Bytes. A report has an entry for each function that a stack calls: by index in whole_, and the
+  // text of the call.
+  absl::flat_hash_map<std::pair<size_t, const std::string*>, int64_t> live_;
   std::vector<Held> held_;
   uint64_t peak_ = 0;  // bytes
   bool peak_moved_ = false;
