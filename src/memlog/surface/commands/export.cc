@@ -59,7 +59,9 @@ Timeline timeline(const Format& format, const analyze::Filter& filter,
   std::optional<Timeline::Ids> chosen;
   if (filter.chooses_rows()) {
     chosen.emplace();
-    for (const analyze::Row& row : table.rows()) chosen->insert(row.stack);
+    for (const analyze::Row& row : table.rows()) {
+      if (row.kind.empty()) chosen->insert(row.stack);
+    }
   }
   const auto kind =
       format.name == "massif" ? Timeline::Format::kMassif : Timeline::Format::kHeaptrack;
@@ -74,12 +76,13 @@ std::string text_over_time(const Format& format, const std::vector<std::string>&
   for (const std::string& file : files) series.push_back(reports::Reports::look(file));
   std::sort(series.begin(), series.end(),
             [](const auto& a, const auto& b) { return a.seq < b.seq; });
+  reports::drop_contained(series);
   Timeline out = timeline(format, reports.filter(), table);
   analyze::LeftOut counted;  // already
   util::Progress progress(series.size());
   for (const reports::Listed& report : series) {
     const profile::Memlog memlog = reports.read_series(report.path, counted);
-    if (&report == &series.front()) {
+    if (&report == &series.front() && !reports.filter().chooses_stacks()) {
       if (auto samples = reports::timeline_beside(report.path, memlog.header)) {
         out.show(std::move(*samples));
       }

@@ -64,6 +64,9 @@ struct Filter {
   // Returns whether the rows are stacks as in the report.
   bool whole_stacks() const { return frames.whole() && group_by == GroupBy::kStack; }
   bool chooses_reports() const { return label != nullptr || seq.has_value(); }
+  bool chooses_stacks() const {
+    return !(include.empty() && exclude.empty() && runtime.empty() && calls.empty());
+  }
   bool chooses_rows() const { return min_bytes != 0 || grew || shrank || lifetime; }
   // Returns whether the filter takes a report with this number and label.
   bool takes(int64_t number, const std::string& text) const;

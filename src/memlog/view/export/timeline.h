@@ -29,7 +29,8 @@ class Timeline {
   Timeline& operator=(const Timeline&) = delete;
 
   // Gives what memlog run sampled between the reports, before the first of them is added. massif
-  // shows it; it is of the whole process, so not when stacks are chosen.
+  // shows it, unless rows are chosen: it is of the whole process. So do not call it for reports
+  // from which a filter has taken stacks.
   void show(profile::Timeline samples);
 
   // Adds the next report of the process: a moment, preceded by the peak if it was in between.
