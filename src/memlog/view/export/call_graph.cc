@@ -32,6 +32,7 @@ CallGraph call_graph(const Stacks& stacks, const analyze::Table& table) {
     }
     std::set<size_t> seen;
     std::set<CallGraph::Calls::key_type> called;
+    std::set<std::pair<size_t, size_t>> linked;
     for (size_t i = 0; i < chain.size(); ++i) {
       GraphFunction& function = graph.functions[chain[i]];
       const uint64_t line = stacks.locations[stack.locations[i]].line;
@@ -42,6 +43,8 @@ CallGraph call_graph(const Stacks& stacks, const analyze::Table& table) {
         GraphCall& call = graph.calls[{chain[i], line, chain[i - 1]}];
         call.total += stack.value;
         call.allocations += std::max<uint64_t>(stack.row->allocations, 1);
+        const std::pair edge(chain[i], chain[i - 1]);
+        if (linked.insert(edge).second) graph.edges[edge] += stack.value;
       }
     }
   }
@@ -79,11 +82,7 @@ std::string dot(const Stacks& stacks, const CallGraph& graph, double percent) {
         i, dot_escaped(function.name), function.total, share(function.total), own, share(own),
         share(function.total) / 150);
   }
-  std::map<std::pair<size_t, size_t>, uint64_t> edges;  // whatever the line
-  for (const auto& [call, sum] : graph.calls) {
-    edges[{std::get<0>(call), std::get<2>(call)}] += sum.total;
-  }
-  for (const auto& [edge, value] : edges) {
+  for (const auto& [edge, value] : graph.edges) {
     if (share(value) < percent || share(graph.functions[edge.first].total) < percent) continue;
     out += fmt::format("  n{} -> n{} [label=\"{}\", penwidth={:.1f}];\n", edge.first, edge.second,
                        value, 1 + share(value) / 25);

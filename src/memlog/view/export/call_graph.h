@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "view/export/stacks.h"
@@ -31,6 +32,8 @@ struct CallGraph {
 
   std::vector<GraphFunction> functions;
   Calls calls;
+  // Over all stacks in which the first calls the second, on whatever lines. A stack counts once.
+  std::map<std::pair<size_t, size_t>, uint64_t> edges;
 };
 
 // Makes the call graph. Identifies functions by name, file and module; an inlined function belongs
