@@ -11,6 +11,7 @@
 #include "format/mapping_form.h"
 #include "format/memlog.h"
 #include "model/profile/pseudonyms.h"
+#include "model/profile/writer.h"
 #include "util/text.h"
 
 namespace mtrace::profile {
@@ -169,14 +170,7 @@ class AnonymousMemlog {
   void put_modules(std::vector<Field>& out) {
     if (std::exchange(modules_put_, true)) return;
     for (const Module& module : memlog_.modules) {
-      if (!module.described) continue;
-      out.push_back(
-          {format::kKeyModule,
-           fmt::format(
-               "{}{}{}{} base=0x{:x}{}{}", util::escaped(module.path, format::kReservedModule),
-               module.generation > 1 ? fmt::format("#{}", module.generation) : "",
-               module.build_id.empty() ? "" : " build-id=", util::hex_bytes(module.build_id),
-               module.base, module.python ? " " : "", module.python ? format::kModulePython : "")});
+      if (module.described) out.push_back({format::kKeyModule, module_text(module)});
     }
   }
 

@@ -95,6 +95,17 @@ void append_place(std::string& out, const Frame& frame, const std::string& modul
 
 }  // namespace
 
+std::string module_text(const Module& module) {
+  std::string out = util::escaped(module.path, format::kReservedModule);
+  if (module.generation > 1) out += fmt::format("#{}", module.generation);
+  if (!module.build_id.empty()) {
+    out += fmt::format(" build-id={}", util::hex_bytes(module.build_id));
+  }
+  out += fmt::format(" base=0x{:x}", module.base);
+  if (module.python) out += fmt::format(" {}", format::kModulePython);
+  return out;
+}
+
 std::string frame_names(const Frame& frame) {
   std::string out;
   append_names(out, frame);

@@ -18,6 +18,9 @@ std::string write(const Memlog& memlog);
 // Returns the place of a frame: "(/usr/lib/libc.so.6#2+0x1f3)", "(0x7f..)" or "(inlined)".
 std::string place(const Memlog& memlog, const Frame& frame);
 
+// Returns the value of the module's `# module:` line.
+std::string module_text(const Module& module);
+
 // Returns the part of a frame line before the place: "function\tsource\t", "function\t" or "".
 std::string frame_names(const Frame& frame);
 

@@ -78,7 +78,7 @@ Row stack_of(const profile::Entry& entry);
 // Returns those of an entry's `fields` that this program does not know.
 std::vector<profile::Field> further_of(std::string_view fields);
 // Returns those by which entries of one stack, kind and call differ: how a mapping was asked for,
-// and which stack had freed the block.
+// which stack had freed the block, and whether the bytes are a least.
 std::vector<profile::Field> form_of(std::string_view fields);
 // Returns the row of an entry. `times`: the report has lifetimes, so an absent one is 0.
 Row row_of(const profile::Entry& entry, bool times);

@@ -67,15 +67,6 @@ profile::Entry entry_of(analyze::Row& row) {
   return entry;
 }
 
-std::string module_text(const profile::Module& module) {
-  std::string out = util::escaped(module.path, format::kReservedModule);
-  if (module.generation > 1) out += fmt::format("#{}", module.generation);
-  if (!module.build_id.empty()) {
-    out += fmt::format(" build-id={}", util::hex_bytes(module.build_id));
-  }
-  return out + fmt::format(" base=0x{:x}", module.base);
-}
-
 // Replaces the lines about modules by those of all reports.
 void put_modules(Memlog& memlog) {
   std::vector<Field>& lines = memlog.after;
@@ -85,7 +76,7 @@ void put_modules(Memlog& memlog) {
   std::erase_if(lines, [](const Field& line) { return line.key == format::kKeyModule; });
   std::vector<Field> modules;
   for (const profile::Module& module : memlog.modules) {
-    if (module.described) modules.push_back({format::kKeyModule, module_text(module)});
+    if (module.described) modules.push_back({format::kKeyModule, profile::module_text(module)});
   }
   lines.insert(lines.begin() + std::min<std::ptrdiff_t>(place, std::ssize(lines)), modules.begin(),
                modules.end());
