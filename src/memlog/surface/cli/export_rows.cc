@@ -62,8 +62,9 @@ ExportRows export_rows(const Arguments& arguments, analyze::Order order, reports
     const util::Progress progress(1);
     const bool file = found[0].memlog == nullptr;  // which can be read again
     reports::Report report = reports.read(found[0]);
-    ExportRows rows = rows_of(report.head().header);
-    if (all && report.head().header.seq == 1) {
+    const profile::Header& header = report.head().header;
+    ExportRows rows = rows_of(header);
+    if (all && header.merged.value_or(header.seq) == 1) {
       if (file) {
         rows.series = files;
       } else {
@@ -82,6 +83,9 @@ ExportRows export_rows(const Arguments& arguments, analyze::Order order, reports
   ExportRows rows = rows_of(sums.back().last);
   if (all && sums.size() == 1) rows.series = files;
   rows.status = complain_incomplete(sums, streams);
+  if (const std::string line = inherited_text(sums); !line.empty()) {
+    complain(streams, "export: " + line);
+  }
   rows.table = text::table_of(sums, reports.filter(), style, text::Rows::kAll, context);
   return rows;
 }

@@ -67,6 +67,21 @@ void refuse_standard_input(const char* command, const std::vector<std::string>& 
       "{}: a series of reports cannot be read from standard input: name the files", command));
 }
 
+std::string inherited_text(const std::vector<analyze::ProcessSum>& sums) {
+  uint64_t bytes = 0;
+  size_t processes = 0;
+  for (const analyze::ProcessSum& process : sums) {
+    if (!process.inherited || process.inherited->blocks == 0) continue;
+    const auto more = static_cast<uint64_t>(std::max<int64_t>(process.inherited->bytes, 0));
+    if (__builtin_add_overflow(bytes, more, &bytes)) bytes = UINT64_MAX;
+    ++processes;
+  }
+  if (processes == 0) return "";
+  return fmt::format(
+      "not counted: {} bytes that {} inherited at fork; the reports of the parents have them",
+      util::grouped(bytes), processes == 1 ? "a process" : fmt::format("{} processes", processes));
+}
+
 int complain_incomplete(const std::vector<analyze::ProcessSum>& sums, const Streams& streams) {
   int status = kGood;
   for (const analyze::ProcessSum& process : sums) {

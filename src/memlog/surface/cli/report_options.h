@@ -36,6 +36,9 @@ int each_report(reports::Reports& reports, const std::vector<std::string>& files
 // Throws UsageError when the standard input ("-") is among `files`: a series needs files.
 void refuse_standard_input(const char* command, const std::vector<std::string>& files);
 
+// Returns a line about what the processes inherited at their forks, which is not in the sums; ""
+// when that is nothing.
+std::string inherited_text(const std::vector<analyze::ProcessSum>& sums);
 // Reports what is missing in the sums. Returns the exit status.
 int complain_incomplete(const std::vector<analyze::ProcessSum>& sums, const Streams& streams);
 

@@ -57,12 +57,13 @@ Checks whether a program stays within a memory limit, and tells by the exit stat
 integration. Give either reports, or a program. memlog runs the program under the library and checks
 its report at exit.
 
---max-live limits what is live in the last report. --max-growth limits the growth of all stacks that
-grew; stacks that shrank do not offset it. With --baseline, growth is what is live beyond the
-baseline; stacks are matched as memlog diff does, also across builds. Without it, growth is the
-change over the given reports, except report 1. --unreachable allows no block to be lost: memory
-that the program can still reach when it exits is no failure then. With none of these, a program
-must leave nothing live, and reports, or a program with --baseline, must show no growth.
+--max-live limits what is live in the last report; what a child inherited at its fork counts for its
+parent alone. --max-growth limits the growth of all stacks that grew; stacks that shrank do not
+offset it. With --baseline, growth is what is live beyond the baseline; stacks are matched as memlog
+diff does, also across builds. Without it, growth is the change over the given reports, except the
+one that begins with report 1. --unreachable allows no block to be lost: memory that the program can
+still reach when it exits is no failure then. With none of these, a program must leave nothing live,
+and reports, or a program with --baseline, must show no growth.
 
 C and C++ runtimes keep some memory until exit (76,800 bytes in a C++ program that prints a line).
 memlog leaves out what is on its built-in list of these, and what --exclude and --suppressions name;
@@ -360,7 +361,7 @@ reports::ReportSet growth_set(const std::vector<std::string>& files, reports::Re
                               analyze::LeftOut& left_out) {
   std::vector<std::string> later;
   for (const std::string& file : files) {
-    if (reports::Reports::look(file).seq != 1) later.push_back(file);
+    if (reports::Reports::look(file).first != 1) later.push_back(file);
   }
   if (later.empty()) {
     throw UsageError("check: growth needs a second report or --baseline");
@@ -462,6 +463,9 @@ int run_check(const Arguments& arguments, const Streams& streams) {
     analyze::LeftOut left_out;
     reports::ReportSet now = reports::live_set(files, reports, left_out);
     judge.look_at_coverage(now, options.uncovered);
+    if (const std::string line = inherited_text(now.processes); !line.empty()) {
+      judge.note(text::remark(line, style));
+    }
     if (options.max_growth && !options.baseline.empty()) {
       analyze::LeftOut both = left_out;
       const reports::ReportSet before =

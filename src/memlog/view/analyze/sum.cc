@@ -43,7 +43,7 @@ void Summing::add(const Memlog& memlog) {
   const bool first = process_.reports == 0;
   if (first) {
     name_ = process_name(header);
-    inherited_ = header.inherited;
+    process_.inherited = header.inherited;
   }
   if (!first && process_.last.seq == header.seq) {
     throw std::runtime_error(fmt::format("report {} of {} appears twice: {} and {}", header.seq,
@@ -90,12 +90,13 @@ ProcessSum Summing::finish() {
     return std::move(process_);
   }
   profile::Total all = process_.total;
-  if (inherited_) {
+  if (process_.inherited) {
     process_.notes.push_back(fmt::format(
         "{}: plus {} bytes in {} blocks that were inherited at fork; the reports of the parent "
         "say which stacks hold them",
-        name_, util::grouped(inherited_->bytes), util::grouped(inherited_->blocks)));
-    add_numbers(all, *inherited_);
+        name_, util::grouped(process_.inherited->bytes),
+        util::grouped(process_.inherited->blocks)));
+    add_numbers(all, *process_.inherited);
   }
   const profile::Total& live = process_.last.live;
   const bool gaps = process_.reports != process_.last.seq;

@@ -16,9 +16,10 @@ struct ProcessSum {
   profile::Header last;  // of its last report
   int64_t reports = 0;
   Table table;
-  profile::Total total;                 // sum of the changes
-  std::vector<std::string> notes;       // for the reader
-  std::vector<std::string> incomplete;  // reasons why this is not all that is live
+  profile::Total total;                     // sum of the changes
+  std::optional<profile::Total> inherited;  // at its fork: not in the sum
+  std::vector<std::string> notes;           // for the reader
+  std::vector<std::string> incomplete;      // reasons why this is not all that is live
 };
 
 // Adds up the reports of one process. Puts a missing report into ProcessSum::incomplete, and also a
@@ -43,7 +44,6 @@ class Summing {
   bool chosen_;
   Rows rows_;
   ProcessSum process_;
-  std::optional<profile::Total> inherited_;
   std::string name_;         // of the process
   std::string last_report_;  // name of the last report
 };
