@@ -189,6 +189,19 @@ TEST_F(MadeReports, EachCallOfAStackCounts) {
   EXPECT_EQ(stacks_in_heaptrack("leaked"), "70\n");
 }
 
+// A profile has one line for each stack, and no negative ones.
+TEST_F(MadeReports, CallsOfAStackAreOneStackOfAProfile) {
+  const std::string file = add(1, {{1, 100, 2, 100, "call=malloc"},
+                                   {2, 30, 1, 30, "call=malloc"},
+                                   {2, -40, -1, 0, "call=calloc"},
+                                   {1, -80, -1, 20, "call=calloc"}});
+  const Outcome folded = memlog({"export", "-f", "folded", file});
+  EXPECT_EQ(folded.out, "main;f1 20\n");
+  EXPECT_EQ(folded.err, "memlog: export: left out 1 stack whose number is below 0\n");
+  const std::string csv = answer({"export", "-f", "csv"}, {file});
+  EXPECT_EQ(lines_of(csv).size(), 5u) << csv;
+}
+
 TEST_F(MadeReports, ATimelineIsOfTheWholeProcess) {
   const std::vector<std::string> files = {add(1, {{1, 100, 1, 100}, {2, 9000, 1, 9000}}),
                                           add(2, {{1, 100, 1, 200}})};

@@ -71,6 +71,7 @@ Timeline timeline(const Format& format, const analyze::Filter& filter,
 // Likewise at one report, with the peak before it.
 std::string text_over_time(const Format& format, const std::vector<std::string>& files,
                            reports::Reports& reports, const analyze::Table& table) {
+  refuse_standard_input("export", files);
   std::vector<reports::Listed> series;
   series.reserve(files.size());
   for (const std::string& file : files) series.push_back(reports::Reports::look(file));
@@ -387,11 +388,14 @@ void export_events(const Format& format, const EventSource& source, const Export
   output.finish();
 }
 
-std::string write(const Format& format, const ExportRows& rows, analyze::Order order,
+std::string write(const Format& format, ExportRows& rows, analyze::Order order,
                   reports::Reports& reports, const Streams& streams) {
   if (format.has(exporting::kKnowsTime) && order == analyze::Order::kBytes) {
     if (rows.first) return text_over_time(format, *rows.first, reports, rows.table);
     if (!rows.series.empty()) return text_over_time(format, rows.series, reports, rows.table);
+  }
+  if (!format.has(exporting::kRows) && !rows.table.unite_calls()) {
+    throw std::runtime_error("a sum does not fit 64 bits");
   }
   const analyze::Filter& filter = reports.filter();
   const exporting::Moment moment = {

@@ -1,6 +1,5 @@
 #include "view/analyze/sum.h"
 
-#include <absl/container/flat_hash_set.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -66,20 +65,14 @@ void Summing::add(const Memlog& memlog) {
 // A report lists the entries of a stack that changed, so the shares in the peak, slack and age of
 // each are known apart only.
 void Summing::join_entries() {
-  absl::flat_hash_set<uint64_t> seen;
-  bool once = true;
   for (Row& row : process_.table.rows()) {
-    once = seen.insert(row.stack).second && once;
     row.live.reset();
     row.live_variance = 0;
     row.further.clear();
   }
-  if (once) return;
-  Table stacks;
-  if (!stacks.merge(process_.table, {})) {
+  if (!process_.table.unite_calls()) {
     throw std::runtime_error(fmt::format("the sum of {} does not fit 64 bits", name_));
   }
-  process_.table = std::move(stacks);
 }
 
 ProcessSum Summing::finish() {

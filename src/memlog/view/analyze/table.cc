@@ -167,6 +167,17 @@ bool Table::merge(const Table& other, FrameRange range) {
   return true;
 }
 
+bool Table::unite_calls() {
+  absl::flat_hash_set<uint64_t> seen;
+  bool once = true;
+  for (const Row& row : rows_) once = seen.insert(row.stack).second && once;
+  if (once) return true;
+  Table stacks;
+  if (!stacks.merge(*this, {})) return false;
+  *this = std::move(stacks);
+  return true;
+}
+
 bool Table::append(const Memlog& memlog) {
   // Stacks that are the same to this table may be two entries there, say of two modules that are
   // the same build: the first one is later than what was known, the other adds to it.

@@ -64,6 +64,9 @@ class Table {
   void take(Table& part);
   // Appends a row whose frames name modules of `owner`.
   void add_row(const Table& owner, Row row);
+  // Makes one row of those of a stack that calls several functions. Returns false when a sum does not
+  // fit 64 bits.
+  [[nodiscard]] bool unite_calls();
   // Clears the shares in the peak: the process has a new one.
   void forget_peak();
 

@@ -20,7 +20,7 @@ std::string csv_quoted(const std::string& text) {
 
 // Several functions are separated by commas.
 std::string quoted_list(const std::string& calls) {
-  return calls.find(',') == std::string::npos ? calls : csv_quoted(calls);
+  return calls.find_first_of(",\"\r\n") == std::string::npos ? calls : csv_quoted(calls);
 }
 
 std::string stack_text(const analyze::Table& table, const analyze::Row& row) {

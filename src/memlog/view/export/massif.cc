@@ -30,7 +30,7 @@ void write(const Stacks& stacks, const Node& node, const std::string& name, size
   uint64_t rest = 0;
   size_t places = 0;
   for (const auto& [location, child] : node.children) {
-    if (child.value * kOneIn >= stacks.total) {
+    if (static_cast<unsigned __int128>(child.value) * kOneIn >= stacks.total) {
       shown.emplace_back(&stacks.locations[location], &child);
     } else {
       rest += child.value;
