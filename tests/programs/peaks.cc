@@ -2,7 +2,8 @@
 //
 //   peaks limits     threads that come one after the other go up together by as much as each keeps
 //   peaks alternate  one large block at a time, now here, now there, while others look all the time
-//   peaks fork       a child comes to the height at which the parent's peak once stood
+//   peaks course     one large block stays, and reports find little more, and little less, beside
+//   it peaks fork       a child comes to the height at which the parent's peak once stood
 #include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -91,6 +92,32 @@ static int alternate() {
   return 0;
 }
 
+// A second thread, so that what is allocated here is not published at once.
+static int course() {
+  std::barrier together(2);
+  std::thread thread([&] {
+    free(site_here(1));
+    together.arrive_and_wait();
+    together.arrive_and_wait();
+  });
+  together.arrive_and_wait();
+  void* large = site_large(10'000'000);
+  mtrace_report();
+  for (int i = 0; i < 4; ++i) {
+    void* here = site_here(100);
+    void* there = site_there(50);
+    mtrace_report();
+    free(there);
+    mtrace_report();
+    free(here);
+    mtrace_report();
+  }
+  together.arrive_and_wait();
+  thread.join();
+  free(large);
+  return 0;
+}
+
 static int fork_at_height() {
   void* stays = site_here(600);
   free(site_here(400));  // the peak: what site_here held then is set aside
@@ -116,6 +143,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   if (strcmp(argv[1], "limits") == 0) return limits();
   if (strcmp(argv[1], "alternate") == 0) return alternate();
+  if (strcmp(argv[1], "course") == 0) return course();
   if (strcmp(argv[1], "fork") == 0) return fork_at_height();
   return 2;
 }

@@ -36,7 +36,7 @@ struct alignas(machine::kMostPage) Ledger {
   GrowingArray<Counters, format::kReportedChunk> reported;
   ReportedVariance reported_variance;
   Totals inherited;        // live at the fork; zero in a process that exec'ed
-  uint64_t reported_peak;  // height of the peak at the last report
+  uint64_t reported_peak;  // bytes: the peak that the last report told
   Unplaced unplaced;
   // Operations that threads which vanished in a fork had begun, and blocks they had in a realloc.
   uint64_t lost_inflight;

@@ -5,9 +5,6 @@
 namespace mtrace::report {
 namespace {
 
-constexpr uint8_t kListed = 1;
-constexpr uint8_t kForPeak = 2;
-
 constexpr uint32_t size_code(uint64_t number) {
   return (number != 0) + (number > UINT16_MAX) + (number > UINT32_MAX);
 }
@@ -46,9 +43,7 @@ bool EntryList::reserve(uint32_t most) {
 
 uint32_t EntryList::append(const Entry& entry) {
   const uint32_t place = size_;
-  Head head = {entry.id, entry.stack, entry.ordinal, 0, entry.kind, 0};
-  if (entry.listed) head.flags |= kListed;
-  if (entry.for_peak) head.flags |= kForPeak;
+  Head head = {entry.id, entry.stack, entry.ordinal, 0, entry.kind};
   char* at = bytes_ + place + kHead;
   unsigned shift = 0;
   each_number(entry, [&](uint64_t number) {
@@ -78,8 +73,6 @@ uint32_t EntryList::decode(uint32_t place, Entry& entry) const {
   entry.stack = head.stack;
   entry.ordinal = head.ordinal;
   entry.kind = head.kind;
-  entry.listed = (head.flags & kListed) != 0;
-  entry.for_peak = (head.flags & kForPeak) != 0;
   return static_cast<uint32_t>(at - bytes_);
 }
 

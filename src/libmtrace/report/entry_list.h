@@ -18,9 +18,7 @@ struct Entry {
   uint32_t stack;           // index in the stack table
   uint32_t ordinal;         // of the stack
   ledger::Extremes lifetimes;
-  uint8_t kind;   // 0: heap; below 32
-  bool listed;    // false: only remembered, for the next report's differences
-  bool for_peak;  // listed for its share alone
+  uint8_t kind;  // 0: heap; below 32
 
   int64_t bytes() const { return change.live_bytes(); }
   int64_t blocks() const { return change.live_blocks(); }
@@ -28,7 +26,7 @@ struct Entry {
 
 class EntryList {
   static constexpr unsigned kNumbers = 12;
-  static constexpr uint32_t kHead = 22;  // bytes of Head but for its padding
+  static constexpr uint32_t kHead = 21;  // bytes of Head but for its padding
 
  public:
   static constexpr uint32_t kMostBytes = kHead + kNumbers * sizeof(uint64_t);  // of an entry
@@ -73,7 +71,6 @@ class EntryList {
     uint32_t ordinal;
     uint32_t sizes;  // 2 bits a number: 0, 2, 4 or 8 bytes
     uint8_t kind;
-    uint8_t flags;
   };
 
   Head head(uint32_t place) const {

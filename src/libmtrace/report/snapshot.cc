@@ -84,7 +84,6 @@ uint64_t stack_id(const StackRecord& stack) {
 // False: no memory to remember the stack.
 bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index) {
   StackRecord& stack = ledger.stacks.record(index);
-  const bool peak_moved = height_ != ledger.reported_peak;
   Entry entry = {};
   const ledger::Counters now = ledger.stacks.read(stack);
   const ledger::Counters* last = ledger.reported.find(stack.ordinal);
@@ -111,21 +110,28 @@ bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index)
   const bool net = ledger::live_bytes(entry.change) != 0 || ledger::live_blocks(entry.change) != 0;
   const bool asked_for = (listed == Listed::kActive && active) ||
                          (listed == Listed::kAll && now.allocated_blocks != 0);
-  entry.for_peak = !net && !asked_for && peak_moved && entry.share != 0;
-  entry.listed = net || asked_for || entry.for_peak;
-  if (!entry.listed && !active) return true;
+  const bool is_listed = net || asked_for;
+  const bool in_peak = !is_listed && stack.kind == 0 && (entry.share != 0 || entry.live != 0);
+  if (!is_listed && !active) {
+    if (in_peak) unlisted_[unlisted_count_++] = {entry.share, index, kNoEntry};
+    return true;
+  }
   // Without a place to remember the change, the next report would have it again.
   const bool complete = ledger.reported.find_or_create(stack.ordinal) != nullptr;
   // Extremes of a free that was counted after the read are left to the next report.
   if (entry.change.freed_blocks != 0) entry.lifetimes = take_extremes(ledger.stacks, stack);
   entry.stack = index;
   entry.ordinal = stack.ordinal;
-  entry.id = entry.listed ? stack_id(stack) : 0;
+  entry.id = is_listed || in_peak ? stack_id(stack) : 0;
   last_stack_ = std::max(last_stack_, index);
   const uint32_t place = entries_.append(entry);
-  if (entry.listed)
-    order_[listed_++] = {rank_of(entry), static_cast<uint32_t>(entry.id >> 32), place};
+  if (is_listed) list(entry, place);
+  if (in_peak) unlisted_[unlisted_count_++] = {entry.share, index, place};
   return complete;
+}
+
+void Snapshot::list(const Entry& entry, uint32_t place) {
+  order_[listed_++] = {rank_of(entry), static_cast<uint32_t>(entry.id >> 32), place};
 }
 
 // One pass over all stacks. False: no memory to remember one of them.
@@ -163,17 +169,17 @@ void Snapshot::sort_listed() {
 
 void Snapshot::drop_order() {
   if (order_ != nullptr) sys::unmap_memory(order_, size_t{capacity_} * sizeof(Key));
+  if (unlisted_ != nullptr) sys::unmap_memory(unlisted_, size_t{capacity_} * sizeof(Unlisted));
   if (births_ != nullptr) sys::unmap_memory(births_, (size_t{last_stack_} + 1) * sizeof(uint32_t));
   order_ = nullptr;
+  unlisted_ = nullptr;
   births_ = nullptr;
   listed_ = 0;
 }
 
 // An entry after settle_peak(): if the peak is now, a stack's share is what it has live.
 Entry Snapshot::settled(Entry entry) const {
-  if (!peak_is_now_) return entry;
-  if (entry.kind == 0) entry.share = entry.live;
-  if (entry.for_peak && entry.share == 0) entry.listed = false;
+  if (peak_is_now_ && entry.kind == 0) entry.share = entry.live;
   return entry;
 }
 
@@ -186,16 +192,37 @@ void Snapshot::settle_peak(const ledger::Ledger& ledger) {
     peak_.bytes = ledger::live_bytes(total_);
     peak_.when = ticks_;
     peak_is_now_ = true;
-    Key* const end = std::remove_if(order_, order_ + listed_, [this](const Key& key) {
-      return !settled(entries_.at(key.place)).listed;
-    });
-    listed_ = static_cast<uint32_t>(end - order_);
   }
   if (ledger.threads.alone()) return;
   // Also for a peak that is now: a block freed in one set and allocated in another between the
   // reads was counted twice.
   const uint64_t apart = height_ > peak_.bytes ? height_ - peak_.bytes : peak_.bytes - height_;
   peak_.error = apart + ledger.peak.kept_at_most(ledger.threads);
+}
+
+// Lists what has a share in a peak that is not the one of the last report.
+void Snapshot::list_for_peak(ledger::Ledger& ledger) {
+  if (peak_.bytes == ledger.reported_peak) unlisted_count_ = 0;
+  for (uint32_t i = 0; i < unlisted_count_; ++i) {
+    const Unlisted& one = unlisted_[i];
+    if (one.place != kNoEntry) {
+      const Entry entry = settled(entries_.at(one.place));
+      if (entry.share != 0) list(entry, one.place);
+      continue;
+    }
+    StackRecord& stack = ledger.stacks.record(one.stack);
+    const ledger::Counters* last = ledger.reported.find(stack.ordinal);
+    Entry entry = {};
+    entry.live = last != nullptr ? ledger::live_bytes(*last) : 0;  // it was unchanged
+    entry.share = one.share;
+    if (settled(entry).share == 0) continue;
+    entry.slack = slack_of(ledger.stacks, stack);
+    entry.stack = one.stack;
+    entry.ordinal = stack.ordinal;
+    entry.id = stack_id(stack);
+    last_stack_ = std::max(last_stack_, one.stack);
+    list(entry, entries_.append(entry));
+  }
 }
 
 // A scan of the live blocks. Without memory for it, no entry has an age.
@@ -222,7 +249,8 @@ bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
                     sizeof(StackRecord) * EntryList::kMostBytes <
                 UINT32_MAX);
   order_ = static_cast<Key*>(sys::map_memory(size_t{capacity_} * sizeof(Key)));
-  if (!entries_.reserve(capacity_) || order_ == nullptr) return false;
+  unlisted_ = static_cast<Unlisted*>(sys::map_memory(size_t{capacity_} * sizeof(Unlisted)));
+  if (!entries_.reserve(capacity_) || order_ == nullptr || unlisted_ == nullptr) return false;
   drop_replaced_blocks(ledger);
   height_ = ledger.peak.height();
   ticks_ = ledger::ticks_now();
@@ -231,6 +259,9 @@ bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
   const bool complete = read_stacks(ledger, listed);
   ledger_renews_extremes();
   settle_peak(ledger);
+  list_for_peak(ledger);
+  sys::unmap_memory(unlisted_, size_t{capacity_} * sizeof(Unlisted));
+  unlisted_ = nullptr;
   sort_listed();
   find_oldest(ledger);
   return errors_.find(ledger, last_stack_) && complete;
@@ -255,7 +286,7 @@ void Snapshot::remember(ledger::Ledger& ledger) {
     errors_.remember(ledger, entry.stack, entry.ordinal);
   });
   errors_.remember_total(ledger, ticks_);
-  ledger.reported_peak = height_;
+  ledger.reported_peak = peak_.bytes;
   owed_ = nullptr;
 }
 

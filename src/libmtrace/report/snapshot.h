@@ -81,21 +81,33 @@ class Snapshot {
     uint32_t place;  // in entries_
   };
 
+  // A stack that is listed only if the peak has moved, which the sum of all shares tells.
+  struct Unlisted {
+    uint64_t share;  // bytes
+    uint32_t stack;
+    uint32_t place;  // in entries_; kNoEntry: it has not changed
+  };
+  static constexpr uint32_t kNoEntry = UINT32_MAX;
+
   Entry settled(Entry entry) const;
   bool read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index);
   bool read_stacks(ledger::Ledger& ledger, Listed listed);
   void sort_listed();
   void drop_order();
   void settle_peak(const ledger::Ledger& ledger);
+  void list(const Entry& entry, uint32_t place);
+  void list_for_peak(ledger::Ledger& ledger);
   void find_oldest(const ledger::Ledger& ledger);
 
   EntryList entries_;
-  Key* order_ = nullptr;  // of the listed ones
+  Key* order_ = nullptr;          // of the listed ones
+  Unlisted* unlisted_ = nullptr;  // while it is taken
   uint32_t* births_ =
       nullptr;               // by stack: kMostPackedTicks + 1 - birth of its oldest block; 0: none
   uint32_t capacity_ = 0;    // the highest ordinal that is read
   uint32_t last_stack_ = 0;  // the highest index
   uint32_t listed_ = 0;
+  uint32_t unlisted_count_ = 0;
   ledger::Ledger* owed_ = nullptr;  // its extremes of lifetimes are put back by the destructor
   ledger::Counters change_ = {};
   ledger::Counters total_ = {};

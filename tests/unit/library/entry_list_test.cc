@@ -21,8 +21,6 @@ void expect_same(const Entry& a, const Entry& b) {
   EXPECT_EQ(a.lifetimes.shortest, b.lifetimes.shortest);
   EXPECT_EQ(a.lifetimes.longest, b.lifetimes.longest);
   EXPECT_EQ(a.kind, b.kind);
-  EXPECT_EQ(a.listed, b.listed);
-  EXPECT_EQ(a.for_peak, b.for_peak);
 }
 
 class EntryListTest : public ::testing::Test {
@@ -44,8 +42,6 @@ class EntryListTest : public ::testing::Test {
     entry.ordinal = word();
     entry.lifetimes = {word(), word()};
     entry.kind = static_cast<uint8_t>(random_() % 32);
-    entry.listed = random_() % 2 != 0;
-    entry.for_peak = random_() % 2 != 0;
     return entry;
   }
 
@@ -84,7 +80,6 @@ TEST_F(EntryListTest, RoomForTheLargest) {
   largest.stack = largest.ordinal = UINT32_MAX;
   largest.lifetimes = {UINT32_MAX, UINT32_MAX};
   largest.kind = 31;
-  largest.listed = largest.for_peak = true;
   for (const uint32_t most : {1u, 34u, 35u, 1000u}) {
     EntryList list;
     ASSERT_TRUE(list.reserve(most));
