@@ -177,6 +177,18 @@ TEST_F(FactsTest, ShortLivedIsWhatTheOptionSays) {
   }
 }
 
+// The address is that of the last block that the thread allocated, the block is not.
+TEST_F(FactsTest, TheBlockOfAnotherThreadIsNotTemporary) {
+  const Result result = run(named({program("swapped")}));
+  ASSERT_TRUE(result.exited(0)) << result.err;
+  EXPECT_EQ(result.out, "200\n") << "the allocator has given other addresses";
+  const Memlog log = logs_of(result.pid).at(0);
+  for (const char* site : {"site_first", "site_second"}) {
+    EXPECT_EQ(found(log, site, "frees"), 200) << site;
+    EXPECT_EQ(found(log, site, "temporary"), 0) << site;
+  }
+}
+
 TEST_F(FactsTest, StartsStoppedWhenTold) {
   Command command = named({program("facts")});
   command.env["MTRACE_ENTRIES"] = "active";

@@ -17,8 +17,15 @@ inline void count_call(ledger::ThreadSlot& own, ledger::Call call) {
   add_own(count_of(own, call), 1);
 }
 
+// What tells a block from one that another thread has put at its address since.
+inline uint64_t identity_of(uint32_t stack, uint32_t birth) {
+  return uint64_t{birth} << 32 | stack;
+}
+
 // Marks `block` as the last one that the thread counted, without its place in the tables.
-inline void set_counted(ThreadState& self, const void* block) {
+// `identity`: identity_of() it.
+inline void set_counted(ThreadState& self, const void* block, uint64_t identity) {
+  self.counted_as = identity;
   self.counted = block;
   compiler_barrier();  // this order: a signal handler in between stores the place of its own block
   self.last.held = 0;

@@ -36,11 +36,12 @@ using ledger::HeapShadow;
     self.counted = nullptr;
 }
 
-// Counts the block in a set that the thread shares with others.
-[[gnu::noinline]] void* counted_apart(ThreadState& self, uint32_t stack, void* block, size_t size,
+// Counts the block in a set that the thread shares with others. `held`: as in its word.
+[[gnu::noinline]] void* counted_apart(ThreadState& self, void* block, uint64_t held,
                                       uint64_t slack) {
-  book_allocation_apart(self.slot, g_ledger.stacks.record(stack), size, 1, slack);
-  set_counted(self, block);
+  const ledger::Block made = HeapShadow::unpack(held);
+  book_allocation_apart(self.slot, g_ledger.stacks.record(made.stack), made.size, 1, slack);
+  set_counted(self, block, identity_of(made.stack, made.birth));
   return block;
 }
 
@@ -124,7 +125,7 @@ MTRACE_REALIGN void* exact_malloc(size_t size) {
   ledger::CounterSet* own = &stack.set;
   if (!g_ledger.peak.is_own_and_aside(*own, self.ownership)) [[unlikely]] {
     own = own_set_slowly(self, stack.index);
-    if (own == nullptr) return counted_apart(self, stack.index, block, size, slack);
+    if (own == nullptr) return counted_apart(self, block, held, slack);
   }
   book_allocation_own(operation.slot(), *own, {size, 1, slack});
   set_counted(self, block, {word, held, own});

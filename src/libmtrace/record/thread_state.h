@@ -29,13 +29,14 @@ struct alignas(machine::kThreadAlign) ThreadState {
   uint64_t form;  // of the call under way, which reaches malloc by another hook: record/call_form.h
   uint32_t slot;  // 0: not acquired yet, or none is free (see no_slot)
   bool no_slot;
-  bool asking;         // a query for a usable size is under way
-  bool drawn;          // until_sample has been drawn
-  bool forks_inside;   // the last fork was called inside an operation on the tables
-  uint8_t deleting;    // of a delete that has yet to call free: ledger::Call, less that of free
-  uint32_t fork;       // number of the last fork in the event log; 0: not logged
-  size_t requested;    // of an aligned new under way, whose size libstdc++ rounds up
-  const void* moving;  // the block of a realloc or delete under way, which may call free by symbol
+  bool asking;          // a query for a usable size is under way
+  bool drawn;           // until_sample has been drawn
+  bool forks_inside;    // the last fork was called inside an operation on the tables
+  uint8_t deleting;     // of a delete that has yet to call free: ledger::Call, less that of free
+  uint32_t fork;        // number of the last fork in the event log; 0: not logged
+  size_t requested;     // of an aligned new under way, whose size libstdc++ rounds up
+  const void* moving;   // the block of a realloc or delete under way, which may call free by symbol
+  uint64_t counted_as;  // identity of `counted` whose place is not known: stack and birth
   // With MTRACE_SAMPLE only.
   uint64_t until_sample;   // bytes that blocks may have before the next one is recorded
   uint64_t before_call;    // until_sample before the call; UINT64_MAX: a nested hook has drawn

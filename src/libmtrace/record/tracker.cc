@@ -163,7 +163,8 @@ Way way_now(bool sampled) { return {sampled, load(*g_counting) != kRecording && 
     moved == nullptr ? events::allocated(slot, block, logged, call)
                      : events::reallocated(slot, moved, block, logged, call);
   }
-  set_counted(t_thread, block);  // last, as the allocator may have allocated to tell the slack
+  // Last, as the allocator may have allocated to tell the slack.
+  set_counted(t_thread, block, identity_of(entry.stack, entry.birth));
   if (way.sampled) t_thread.after_counted = t_thread.until_sample;
   return block;
 }
@@ -220,6 +221,15 @@ Way way_now(bool sampled) { return {sampled, load(*g_counting) != kRecording && 
   return block;
 }
 
+// Whether the block that was taken from the address of `counted` is the one that the thread
+// counted: another thread may have freed that and been given its address.
+bool is_counted(uintptr_t address, const ledger::Block& taken) {
+  const uint64_t held = t_thread.last.held;
+  if (held == 0) return t_thread.counted_as == identity_of(taken.stack, taken.birth);
+  return taken.size < ledger::HeapShadow::kSmall &&
+         held == ledger::HeapShadow::pack(address, taken);
+}
+
 // `free_stack`: of the free, for its event; 0: not kept. `may_be_none`: there may be no block.
 [[gnu::always_inline]] inline bool take_out(Way way, uint32_t slot, void* block, Call call,
                                             uint32_t free_stack, bool may_be_none) {
@@ -228,9 +238,9 @@ Way way_now(bool sampled) { return {sampled, load(*g_counting) != kRecording && 
   uint64_t* const word = g_ledger.blocks.expect_to_take(address);
   __builtin_prefetch(static_cast<const size_t*>(block) - 1);  // usable_size() will look there
   const uint64_t now = ledger::ticks_now();
-  const bool temporary = t_thread.counted == block &&
-                         (!way.sampled || t_thread.after_counted == t_thread.until_sample);
   const ledger::Block taken = g_ledger.blocks.take(word, address);
+  const bool temporary = t_thread.counted == block && is_counted(address, taken) &&
+                         (!way.sampled || t_thread.after_counted == t_thread.until_sample);
   const bool is_there = taken.stack != 0;
   if (may_be_none && !is_there) return false;
   if (!is_there && t_thread.moving == block) [[unlikely]]
@@ -290,7 +300,7 @@ void* record(void* block, size_t size, Call call, unwind::Caller caller, const v
 
 void* record_unplaced(void* block) {
   enter_unplaced(t_thread.slot, block);
-  set_counted(t_thread, block);
+  set_counted(t_thread, block, 0);
   return block;
 }
 
