@@ -326,6 +326,34 @@ TEST_F(LedgerTest, ChildLeavesItsParentsFile) {
   }
 }
 
+// The child's ledger begins at the fork, and so do its parent's savepoints; what it releases may be
+// its parent's.
+TEST_F(LedgerTest, ChildHasItsParentsSavepointsAndResources) {
+  const Result result = run(mapped({"/usr/bin/python3", "-c", R"TEXT(
+import ctypes, os, sys
+library = ctypes.CDLL(None)
+library.mtrace_compare.restype = ctypes.c_long
+library.mtrace_record(b"texture", ctypes.c_uint64(1), ctypes.c_size_t(100))
+library.mtrace_save(b"before")
+library.malloc(5000000)
+child = os.fork()
+if child == 0:
+    library.malloc(2000000)
+    library.mtrace_record(b"texture", ctypes.c_uint64(2), ctypes.c_size_t(50))
+    print(2000000 <= library.mtrace_compare(b"before") < 3000000,
+          library.mtrace_release(b"texture", ctypes.c_uint64(1)),
+          library.mtrace_release(b"texture", ctypes.c_uint64(2)), flush=True)
+    sys.exit(0)
+os.waitpid(child, 0)
+print(child)
+)TEXT"}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<std::string> lines = lines_of(result.out);
+  ASSERT_EQ(lines.size(), 2u) << result.out;
+  EXPECT_EQ(lines[0], "True 0 0");
+  EXPECT_FALSE(logs_of(static_cast<pid_t>(std::stol(lines[1]))).at(0).has("misuse"));
+}
+
 TEST_F(LedgerTest, ForksOfBusyThreads) {
   const Result result = run(mapped({program("fork_busy"), "25"}));
   EXPECT_TRUE(result.exited(0)) << result.how() << result.err;

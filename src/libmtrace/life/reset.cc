@@ -35,7 +35,8 @@ constexpr Row kRows[] = {
     {report::reset_cost, kFork | kSession},
     {report::reset_resolver, kFork},
     {report::repair_savepoints, kFork},
-    {report::forget_savepoints, kSession | kTables},
+    {report::empty_savepoints, kTables},
+    {report::forget_savepoints, kSession},
     {forget_samples, kSession},
     // They lead to stacks of tables that are gone.
     {forget_walks, kSession | kTables},

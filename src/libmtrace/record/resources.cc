@@ -6,6 +6,7 @@
 #include "ledger/stack_counters.h"
 #include "record/call_stack.h"
 #include "record/tracker.h"
+#include "report/host.h"
 #include "report/misuse.h"
 
 namespace mtrace::hook {
@@ -60,6 +61,7 @@ int release_resource(const char* kind, uint64_t id) {
   const unsigned number = ledger::find_kind(kind);
   ledger::Resource resource;
   if (number == 0 || !g_resources.take(number, id, &resource)) {
+    if (report::g_host.began_anew) return 0;  // it may be the parent's
     count_misuse(Misuse::kRelease);
     return -1;
   }

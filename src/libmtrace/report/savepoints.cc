@@ -236,6 +236,14 @@ void repair_savepoints() {
   }
 }
 
+void empty_savepoints() {
+  for (Savepoint& savepoint : g_savepoints) {
+    if (savepoint.held != nullptr) sys::unmap_memory(savepoint.held, bytes_of(savepoint));
+    savepoint.held = nullptr;
+    savepoint.capacity = 0;
+  }
+}
+
 void forget_savepoints() {
   for (Savepoint& savepoint : g_savepoints) {
     if (savepoint.used) drop(savepoint);

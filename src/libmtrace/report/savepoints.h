@@ -52,7 +52,9 @@ bool compare_savepoint(SavepointHandle handle, Growth* growth);
 
 // In the single-threaded child of a fork: keeps all but those that a vanished thread was changing.
 void repair_savepoints();
-// Frees all savepoints, when counters or stack table start again.
+// The tables have begun anew: all savepoints stand for that moment, at which nothing was live.
+void empty_savepoints();
+// Frees all savepoints, when counters start again.
 void forget_savepoints();
 
 }  // namespace mtrace::report
