@@ -19,8 +19,11 @@ class FailedTest : public HostTest {
     }
     return sites;
   }
-  const std::map<std::string, int64_t> kExpected = {
-      {"site_malloc", 5}, {"site_calloc", 2}, {"site_realloc", 1}, {"site_posix_memalign", 1}};
+  const std::map<std::string, int64_t> kExpected = {{"site_malloc", 5},
+                                                    {"site_calloc", 2},
+                                                    {"site_realloc", 1},
+                                                    {"site_reallocarray", 2},
+                                                    {"site_posix_memalign", 1}};
 };
 
 TEST_F(FailedTest, NamesTheSites) {
@@ -32,7 +35,7 @@ TEST_F(FailedTest, NamesTheSites) {
     const std::vector<Memlog> logs = logs_of(result.pid);
     ASSERT_EQ(logs.size(), 1u);
     EXPECT_EQ(failed_sites(logs[0]), kExpected);
-    EXPECT_EQ(logs[0].number("failed-allocations"), 9);
+    EXPECT_EQ(logs[0].number("failed-allocations"), 11);
     const Result shown = run(plain({memlog_tool(), "show", "--by", "failed", logs[0].path}));
     EXPECT_TRUE(shown.exited(0)) << shown.err;
     EXPECT_NE(shown.out.find("5 failed"), std::string::npos) << shown.out;
@@ -66,7 +69,7 @@ TEST_F(FailedTest, BytesAreExactOrSaidToBeMore) {
 TEST_F(FailedTest, RunAndExpireSaySo) {
   const Result ran = run(plain({memlog_tool(), "run", "--", program("failures")}));
   EXPECT_TRUE(ran.exited(0)) << ran.how() << ran.err;
-  EXPECT_NE(ran.err.find("9 allocations failed: no memory; 5 of them at main"), std::string::npos)
+  EXPECT_NE(ran.err.find("11 allocations failed: no memory; 5 of them at main"), std::string::npos)
       << ran.err;
 
   Command command = traced({program("failures"), "wait"});
@@ -83,7 +86,7 @@ TEST_F(FailedTest, RunAndExpireSaySo) {
   process.close_input();
   EXPECT_TRUE(process.wait().exited(0));
   const Result watched = watch.wait();
-  EXPECT_NE(watched.out.find("9 allocations failed: no memory; 5 of them at main"),
+  EXPECT_NE(watched.out.find("11 allocations failed: no memory; 5 of them at main"),
             std::string::npos)
       << watched.out << watched.err;
 }

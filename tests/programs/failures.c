@@ -20,6 +20,15 @@ SITE void site_realloc(void) {
   free(p);
   NO_TAIL;
 }
+// The product overflows: no allocator is asked.
+SITE void site_reallocarray(void) {
+  void* volatile p = malloc(sized(100));
+  check(reallocarray(NULL, huge, 8) == NULL && errno == ENOMEM, "reallocarray");
+  errno = 0;
+  check(reallocarray(p, huge, 8) == NULL && errno == ENOMEM, "reallocarray of a block");
+  free(p);
+  NO_TAIL;
+}
 SITE void site_posix_memalign(void) {
   void* p = NULL;
   check(posix_memalign(&p, 64, huge) == ENOMEM, "posix_memalign");
@@ -45,6 +54,7 @@ int main(int argc, char** argv) {
   site_malloc();
   site_calloc();
   site_realloc();
+  site_reallocarray();
   site_posix_memalign();
   puts("done");
   fflush(stdout);

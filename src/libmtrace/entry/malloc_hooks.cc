@@ -135,6 +135,10 @@ MTRACE_EXPORT void* realloc(void* block, size_t size) noexcept {
 MTRACE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcept {
   size_t product;
   if (overflows(count, size, &product)) {
+    if (ready()) {
+      begin_call(Call::kReallocarray);
+      record(nullptr, SIZE_MAX, Call::kReallocarray, MTRACE_CALLER());
+    }
     errno = ENOMEM;
     return nullptr;
   }
