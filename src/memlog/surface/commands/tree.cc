@@ -62,6 +62,8 @@ int run_tree(const Arguments& given, const Streams& streams) {
   join_stacks(arguments, style, reports);
   leave_out_runtime(arguments, style, reports);
   if (arguments.has("--full")) style.responsible = nullptr;
+  // The numbers of a tree are those of all stacks, whatever it is ordered by.
+  const text::Rows rows = as_json ? text::Rows::kListed : text::Rows::kChanged;
   analyze::TreeShape shape = {style.order, arguments.has("--invert"), style.responsible.get(),
                               threshold};
   const std::vector<std::string> files =
@@ -70,8 +72,7 @@ int run_tree(const Arguments& given, const Streams& streams) {
     text::Context context;
     const std::vector<analyze::ProcessSum> sums = reports.sum(files, context.filtered);
     const int status = complain_incomplete(sums, streams);
-    const analyze::Table table =
-        text::table_of(sums, reports.filter(), style, text::Rows::kChanged, context);
+    const analyze::Table table = text::table_of(sums, reports.filter(), style, rows, context);
     shape.peak = context.peak;
     if (as_json) {
       json::Value answer = json::answer("tree");
@@ -88,8 +89,7 @@ int run_tree(const Arguments& given, const Streams& streams) {
   bool first = true;
   const int status = each_report(reports, files, streams, [&](reports::Report& report) {
     text::Context context;
-    const analyze::Table table =
-        text::table_of(report, reports.filter(), style, text::Rows::kChanged, 0, context);
+    const analyze::Table table = text::table_of(report, reports.filter(), style, rows, 0, context);
     shape.peak = context.peak;
     if (as_json) {
       json::Value one = json::report(report.head());
