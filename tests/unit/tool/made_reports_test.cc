@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <utility>
 
 #include "tool_test.h"
@@ -200,6 +201,36 @@ TEST_F(MadeReports, CallsOfAStackAreOneStackOfAProfile) {
   EXPECT_EQ(folded.err, "memlog: export: left out 1 stack whose number is below 0\n");
   const std::string csv = answer({"export", "-f", "csv"}, {file});
   EXPECT_EQ(lines_of(csv).size(), 5u) << csv;
+}
+
+// Read a piece at a time, it has the same lines as when it is read whole.
+TEST_F(MadeReports, CallsOfAStackAreOneStackOfALargeReport) {
+  std::vector<Item> items;
+  for (unsigned stack = 1; stack <= 60'000; ++stack) {
+    const unsigned grew = stack % 100 + 1;
+    items.push_back({stack, grew, 1, grew, "call=malloc"});
+    if (stack % 3 == 0) items.push_back({stack, -50, -1, 0, "call=calloc"});
+    if (stack % 9 == 0) items.push_back({stack, -50, -1, 0, "call=realloc"});
+  }
+  const std::string file = add(1, items);
+  ASSERT_GT(std::filesystem::file_size(file), 8u << 20);
+  const Outcome pieces = memlog({"export", "-f", "folded", file});
+  const Outcome whole = memlog({"export", "-f", "folded", "--by", "bytes", "--depth", "2", file});
+  EXPECT_TRUE(pieces.out == whole.out);
+  EXPECT_EQ(pieces.err, whole.err);
+  EXPECT_NE(pieces.out.find("\nmain;f51 2\n"), std::string::npos);
+  EXPECT_EQ(pieces.out.find("\nmain;f54 "), std::string::npos);
+}
+
+// Also of stacks that the order, net bytes, leaves out.
+TEST_F(MadeReports, ATreeCountsAllStacks) {
+  const std::string file = add(1, {{1, 100, 1, 100, "allocs=3\tallocated=300\tfrees=2\tfreed=200"},
+                                   {2, 0, 0, 0, "allocs=5\tallocated=50\tfrees=5\tfreed=50"}});
+  const std::string tree = answer({"tree", "--json"}, {file});
+  const std::string key = "\"allocated_blocks\":";
+  const size_t at = tree.find(key, tree.find("\"trees\""));
+  ASSERT_NE(at, std::string::npos) << tree;
+  EXPECT_EQ(std::stoi(tree.substr(at + key.size())), 8) << tree;
 }
 
 TEST_F(MadeReports, ATimelineIsOfTheWholeProcess) {

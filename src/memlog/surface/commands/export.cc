@@ -161,10 +161,9 @@ void export_lines(const Arguments& arguments, const Format& format, reports::Rep
                     } else if (format.name == "jsonl") {
                       output.write(json::lines(part));
                     } else {
-                      const exporting::Stacks stacks =
-                          exporting::stacks_of(part, analyze::Order::kBytes);
-                      left_out += stacks.left_out;
-                      folded.add(stacks);
+                      folded.add(exporting::stacks_of(part, analyze::Order::kBytes));
+                      left_out += folded.subtract(exporting::stacks_of(part, analyze::Order::kBytes,
+                                                                       exporting::Side::kBelow));
                     }
                   });
   if (format.name == "folded") {

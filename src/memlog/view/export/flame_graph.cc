@@ -231,7 +231,7 @@ std::vector<FlameNode> flame_tree(const Stacks& grew, const Stacks& shrank, doub
   return std::move(nodes);
 }
 
-void Folded::add(const Stacks& stacks) {
+std::vector<Folded::Key> Folded::keys_of(const Stacks& stacks) {
   std::vector<uint32_t> names;  // by location
   names.reserve(stacks.locations.size());
   for (const Location& location : stacks.locations) {
@@ -240,12 +240,37 @@ void Folded::add(const Stacks& stacks) {
     if (added) names_.push_back(name);
     names.push_back(place->second);
   }
+  std::vector<Key> keys;
+  keys.reserve(stacks.stacks.size());
   for (const Stack& stack : stacks.stacks) {
-    Key key;
+    Key& key = keys.emplace_back();
     key.reserve(stack.locations.size());
     for (size_t i = stack.locations.size(); i-- > 0;) key.push_back(names[stack.locations[i]]);
-    values_[std::move(key)] += stack.value;
   }
+  return keys;
+}
+
+void Folded::add(const Stacks& stacks) {
+  std::vector<Key> keys = keys_of(stacks);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const Stack& stack = stacks.stacks[i];
+    nets_[stack.row->stack] += static_cast<int64_t>(stack.value);
+    values_[std::move(keys[i])] += stack.value;
+  }
+}
+
+size_t Folded::subtract(const Stacks& stacks) {
+  size_t below = 0;
+  const std::vector<Key> keys = keys_of(stacks);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto lost = static_cast<int64_t>(stacks.stacks[i].value);
+    int64_t& net = nets_[stacks.stacks[i].row->stack];
+    const int64_t had = std::max<int64_t>(net, 0);
+    if (had != 0) values_[keys[i]] -= static_cast<uint64_t>(std::min(had, lost));
+    below += net >= 0 && net < lost;
+    net -= lost;
+  }
+  return below;
 }
 
 // As their lines are ordered, of which a name is followed by a semicolon or by the end.
@@ -264,7 +289,9 @@ bool Folded::before(const Key& a, const Key& b) const {
 void Folded::lines(const std::function<void(const std::string&)>& write) const {
   std::vector<const std::pair<const Key, uint64_t>*> sorted;
   sorted.reserve(values_.size());
-  for (const auto& one : values_) sorted.push_back(&one);
+  for (const auto& one : values_) {
+    if (one.second != 0) sorted.push_back(&one);
+  }
   std::sort(sorted.begin(), sorted.end(),
             [this](const auto* a, const auto* b) { return before(a->first, b->first); });
   for (const auto* one : sorted) {

@@ -45,17 +45,22 @@ std::vector<FlameNode> flame_tree(const Stacks& grew, const Stacks& shrank, doub
 class Folded {
  public:
   void add(const Stacks& stacks);
+  // Takes away what stacks lost, after all that grew has been added: a stack that calls several
+  // functions may be among both. Returns the number of stacks that are below 0 by now.
+  size_t subtract(const Stacks& stacks);
   // Calls `write` for each line.
   void lines(const std::function<void(const std::string&)>& write) const;
 
  private:
   using Key = std::vector<uint32_t>;  // names, outermost first
 
+  std::vector<Key> keys_of(const Stacks& stacks);
   bool before(const Key& a, const Key& b) const;
 
   std::vector<std::string> names_;
   absl::flat_hash_map<std::string, uint32_t> known_;
   absl::flat_hash_map<Key, uint64_t> values_;
+  absl::flat_hash_map<uint64_t, int64_t> nets_;  // of each stack, by its id
 };
 
 std::string folded(const Stacks& stacks);
