@@ -41,28 +41,35 @@ TEST_F(PeakTest, DoesNotRiseBecauseItIsLookedAt) {
 
 // A report that tells another peak than the one before has every stack's share in it.
 TEST_F(PeakTest, SharesAddUpWheneverItMoves) {
-  const Result result = peaks("course");
-  int64_t before = 0;
-  int moved = 0;
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  for (const Memlog& log : logs) {
-    const int64_t peak = first_number(log.get("peak"));
-    int64_t shares = 0;
-    for (const Entry& entry : log.entries) {
-      const auto share = entry.counts.find("peak");
-      if (share != entry.counts.end()) shares += share->second;
+  for (const char* listed : {"active", "net", "all"}) {
+    SCOPED_TRACE(listed);
+    Command command = traced({program("peaks"), "course"});
+    command.env["MTRACE_ENTRIES"] = listed;
+    const Result result = run(command);
+    ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+    int64_t before = 0;
+    int moved = 0;
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    for (const Memlog& log : logs) {
+      const int64_t peak = first_number(log.get("peak"));
+      int64_t shares = 0;
+      for (const Entry& entry : log.entries) {
+        const auto share = entry.counts.find("peak");
+        if (share != entry.counts.end()) shares += share->second;
+      }
+      EXPECT_EQ(shares, peak != before ? peak : shares) << log.path << ": " << before;
+      moved += peak != before;
+      before = peak;
+      EXPECT_GE(peak, log.amount("live").bytes) << log.path;
+      expect_peak(log, 10'000'000, 1000 + kBeside);
     }
-    EXPECT_EQ(shares, peak != before ? peak : shares) << log.path << ": " << before;
-    moved += peak != before;
-    before = peak;
-    EXPECT_GE(peak, log.amount("live").bytes) << log.path;
-    expect_peak(log, 10'000'000, 1000 + kBeside);
+    EXPECT_GE(moved, 2) << "every report found the peak of the first";
+    std::vector<std::string> words = {memlog_tool(), "show", "--peak", "--sum"};
+    for (const Memlog& log : logs) words.push_back(log.path);
+    const Result shown = run(plain(words));
+    EXPECT_NE(shown.out.find("at the peak 10000000 bytes (99"), std::string::npos)
+        << shown.out << shown.err;
   }
-  EXPECT_GE(moved, 2) << "every report found the peak of the first";
-  std::vector<std::string> words = {memlog_tool(), "show", "--peak", "--sum"};
-  for (const Memlog& log : logs) words.push_back(log.path);
-  const Result shown = run(plain(words));
-  EXPECT_NE(shown.out.find("at the peak 10000000 bytes (99"), std::string::npos) << shown.out << shown.err;
 }
 
 TEST_F(PeakTest, OfAChildIsItsOwn) {
