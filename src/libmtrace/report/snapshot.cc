@@ -211,9 +211,10 @@ void Snapshot::list_for_peak(ledger::Ledger& ledger) {
       continue;
     }
     StackRecord& stack = ledger.stacks.record(one.stack);
-    const ledger::Counters* last = ledger.reported.find(stack.ordinal);
+    const ledger::Counters* last = ledger.reported.find_or_create(stack.ordinal);
+    if (last == nullptr) continue;  // no memory, and remember() needs it
     Entry entry = {};
-    entry.live = last != nullptr ? ledger::live_bytes(*last) : 0;  // it was unchanged
+    entry.live = ledger::live_bytes(*last);  // it was unchanged
     entry.share = one.share;
     if (settled(entry).share == 0) continue;
     entry.slack = slack_of(ledger.stacks, stack);
