@@ -278,6 +278,24 @@ TEST(EventChunks, AreReadAsWritten) {
   }
 }
 
+// Of threads without a slot, which share a number, in any order.
+TEST(EventChunks, KnowWhichReallocEnds) {
+  for (const EventForm form : {EventForm::kFull, EventForm::kCompact}) {
+    for (const size_t of_chunk : {1u, 17u, 1000u}) {
+      Written written(form, of_chunk);
+      constexpr uint64_t kMost = 100;
+      for (uint64_t i = 1; i <= kMost; ++i) written.allocate(0, i << 12, i);
+      for (uint64_t i = 1; i <= kMost; ++i) written.begin_realloc(0, i << 12);
+      for (uint64_t i = 1; i <= kMost; ++i) {
+        const uint64_t old = i * 37 % (kMost + 1) << 12;
+        i % 4 == 0 ? written.fail_realloc(0, old) : written.realloc(0, old, old + 8, i);
+      }
+      written.finish();
+      written.check();
+    }
+  }
+}
+
 // An allocation takes 7 bytes: code, time, 2 of the size, usable, stack, where its block is. A free
 // of one of 1,000 blocks takes 4: code, time, 2 of the block's age. Addresses would take 2 or 3.
 // In a compact chunk an allocation takes a byte or two, a free as many and two of its distance.

@@ -15,8 +15,8 @@
 namespace mtrace::events {
 namespace {
 
-constexpr size_t kMostMoving = format::kOrderFar;  // reallocs of a thread inside one another
-constexpr size_t kMostTold = 8'000'000;            // addresses at a fork; the rest at the next
+constexpr size_t kMostMoving = 4096;     // reallocs of a thread under way at once
+constexpr size_t kMostTold = 8'000'000;  // addresses at a fork; the rest at the next
 
 using format::CompactColumn;
 
@@ -54,6 +54,7 @@ class CompactWriter : public EventColumns {
   void put_single(const Event& event, uint64_t steps);
   void put_begin(const Event& event, EventEntry entry);
   void put_end(const Event& event, EventEntry entry);
+  Block take_moved(const Event& event);
   uint8_t take_moving(const Event& event, uint64_t old, uint64_t* birth);
   void tell_addresses();
   bool forks(const Event& event, uint64_t steps);
@@ -156,11 +157,11 @@ CompactWriter::Block CompactWriter::take_block(uint64_t address) {
 }
 
 void CompactWriter::put_end(const Event& event, EventEntry entry) {
-  Block block = take_block(event.address);
-  if (block.birth == 0 && event.kind == Kind::kFree) {  // realloc(block, 0)
-    uint64_t moved = 0;
-    take_moving(event, event.address, &moved);
-    block = {moved, 1};
+  // After realloc(block, 0), another may live there.
+  const bool moves = event.kind == Kind::kFree && reallocates(event.call);
+  Block block = moves ? take_moved(event) : take_block(event.address);
+  if (block.birth == 0 && event.kind == Kind::kFree) {
+    block = moves ? take_block(event.address) : take_moved(event);
   }
   if (event.kind == Kind::kReallocBegin) {
     std::vector<Moving>& moving = moving_[thread_];
@@ -179,6 +180,13 @@ void CompactWriter::put_end(const Event& event, EventEntry entry) {
   block.birth != 0 ? birth(block.birth) : address(event.address);
 }
 
+// The block that the thread's realloc has freed. Its birth is 0: none.
+CompactWriter::Block CompactWriter::take_moved(const Event& event) {
+  uint64_t birth = 0;
+  take_moving(event, event.address, &birth);
+  return {birth, 1};
+}
+
 // Which of the blocks that the thread moves is that at `old`: returns the order, and stores the
 // number. What the order needs beyond itself is still to be written.
 uint8_t CompactWriter::take_moving(const Event& event, uint64_t old, uint64_t* birth) {
@@ -191,7 +199,7 @@ uint8_t CompactWriter::take_moving(const Event& event, uint64_t old, uint64_t* b
   if (found == moving.rend()) return format::kOrderAddress;
   *birth = found->birth;
   const auto later = found - moving.rbegin();
-  const bool near = found->in_chunk;
+  const bool near = found->in_chunk && later < format::kOrderFar;
   moving.erase(std::next(found).base());
   if (moving.empty()) moving_.erase(of_thread);
   if (near) return static_cast<uint8_t>(later);

@@ -104,6 +104,17 @@ bool aligns(uint8_t call) {
   return call < kAligning.size() && kAligning[call];
 }
 
+bool reallocates(uint8_t call) {
+  static constexpr auto kReallocating = [] {
+    std::array<bool, format::kEventCalls> found = {};
+    for (uint8_t i = 0; i < found.size(); ++i) {
+      found[i] = std::string_view(format::kCallNames[i]).starts_with("realloc");
+    }
+    return found;
+  }();
+  return call < kReallocating.size() && kReallocating[call];
+}
+
 uint8_t alignment_of(const Event& event) {
   const int own = event.alignment != 0 ? event.alignment : std::countr_zero(event.address);
   return static_cast<uint8_t>(std::clamp<int>(own, kLeastAlignment, kMostAlignment));

@@ -25,6 +25,9 @@ inline constexpr uint8_t kLeastAlignment = 4;
 inline constexpr uint8_t kMostAlignment = 21;  // a huge page
 uint8_t alignment_of(const Event& event);
 
+// Whether a free of that call is the end of realloc(block, 0).
+bool reallocates(uint8_t call);
+
 // The usable size of a block, as the difference from what glibc would give.
 void put_usable(Column& out, uint64_t requested, uint64_t usable);
 uint64_t read_usable(ColumnReader& in, uint64_t requested);

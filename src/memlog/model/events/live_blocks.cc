@@ -1,6 +1,16 @@
 #include "model/events/live_blocks.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include "model/events/event_code.h"
+
 namespace mtrace::events {
+namespace {
+
+constexpr size_t kMostMoves = 4096;  // reallocs of a thread under way; the ends of more were lost
+
+}  // namespace
 
 void LiveBlocks::begin(const Event& event, const LiveBlock* chained, BlockChange& change) {
   LiveBlock fresh;
@@ -54,15 +64,48 @@ void LiveBlocks::expect(const EventLog& log) const {
   if (found != places_.end()) __builtin_prefetch(&blocks_[found->second]);
 }
 
-// The thread's realloc of that address is over.
-bool LiveBlocks::end_moving(const Event& event, uint64_t address, BlockChange& change) {
-  Thread& by = thread(event.thread);
-  if (by.moving != address || address == 0) return false;
-  change.ended = by.moving_known;
-  if (by.moving_known) change.old = by.moving_block;
-  by.moving = 0;
-  by.moving_known = false;
+// A signal handler may interrupt a realloc, and threads without a slot share a number. So several
+// may be under way, each from an address of its own.
+void LiveBlocks::begin_move(const Event& event) {
+  std::vector<Move>& moves = thread(event.thread).moves;
+  if (moves.size() == kMostMoves) moves.erase(moves.begin());
+  Move& move = moves.emplace_back();
+  move.address = event.address;
+  move.known = take(event.address, move.block);
+}
+
+// The thread's realloc from that address is over. False: none was under way.
+bool LiveBlocks::take_move(uint32_t thread, uint64_t address, Move& move) {
+  std::vector<Move>& moves = this->thread(thread).moves;
+  const auto found = std::find_if(moves.rbegin(), moves.rend(),
+                                  [&](const Move& one) { return one.address == address; });
+  if (found == moves.rend()) return false;
+  move = *found;
+  moves.erase(std::next(found).base());
   return true;
+}
+
+bool LiveBlocks::end_move(uint32_t thread, uint64_t address, BlockChange& change) {
+  Move move;
+  if (!take_move(thread, address, move)) return false;
+  change.ended = move.known;
+  if (move.known) change.old = move.block;
+  return true;
+}
+
+// A free. While a realloc is under way, another block may live where its block was.
+void LiveBlocks::end(const Event& event, BlockChange& change) {
+  change.old_address = event.address;
+  if (reallocates(event.call) && end_move(event.thread, event.address, change)) return;
+  change.ended = take(event.address, change.old);
+  if (!change.ended) {
+    if (end_move(event.thread, event.address, change)) return;
+    if (event.kind == Kind::kFree) ++unknown_frees_;
+    return;
+  }
+  Thread& by = thread(event.thread);
+  change.temporary = by.last == event.address;
+  if (change.temporary) by.last = 0;
 }
 
 BlockChange LiveBlocks::apply(const Event& event) {
@@ -79,35 +122,20 @@ BlockChange LiveBlocks::apply(const Event& event) {
       break;
     }
     case Kind::kFree:
-    case Kind::kUnknownFree: {  // the tables of a child may have begun anew
-      change.old_address = event.address;
-      if (end_moving(event, event.address, change)) break;
-      change.ended = take(event.address, change.old);
-      if (!change.ended) {
-        if (event.kind == Kind::kFree) ++unknown_frees_;
-        break;
-      }
-      Thread& by = thread(event.thread);
-      change.temporary = by.last == event.address;
-      if (change.temporary) by.last = 0;
+    case Kind::kUnknownFree:  // the tables of a child may have begun anew
+      end(event, change);
       break;
-    }
-    case Kind::kReallocBegin: {
-      Thread& by = thread(event.thread);
-      by.moving = event.address;
-      by.moving_known = take(event.address, by.moving_block);
+    case Kind::kReallocBegin:
+      begin_move(event);
       break;
-    }
     case Kind::kReallocFailed: {
-      Thread& by = thread(event.thread);
-      if (by.moving_known) put(by.moving, by.moving_block);
-      by.moving = 0;
-      by.moving_known = false;
+      Move move;
+      if (take_move(event.thread, event.address, move) && move.known) put(move.address, move.block);
       break;
     }
     case Kind::kRealloc:
       change.old_address = event.old_address;
-      end_moving(event, event.old_address, change);
+      end_move(event.thread, event.old_address, change);
       begin(event, change.ended ? &change.old : nullptr, change);
       break;
     default:

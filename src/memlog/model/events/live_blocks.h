@@ -47,26 +47,26 @@ class LiveBlocks {
   template <typename Visit>
   void for_each(Visit&& visit) const {
     for (const auto& [address, place] : places_) visit(address, blocks_[place]);
-    for (const Thread& thread : threads_) {
-      if (thread.moving_known) visit(thread.moving, thread.moving_block);
-    }
+    for_each_moving(
+        [&](uint32_t, uint64_t address, const LiveBlock& block) { visit(address, block); });
   }
   // The same for each address: without a block whose realloc has moved it, as another that was
   // allocated in its place shows. Where it is now only the end of the realloc will tell.
   template <typename Visit>
   void for_each_address(Visit&& visit) const {
     for (const auto& [address, place] : places_) visit(address, blocks_[place]);
-    for (const Thread& thread : threads_) {
-      const bool is_there = thread.moving_known && !places_.contains(thread.moving);
-      if (is_there) visit(thread.moving, thread.moving_block);
-    }
+    for_each_moving([&](uint32_t, uint64_t address, const LiveBlock& block) {
+      if (!places_.contains(address)) visit(address, block);
+    });
   }
-  // Calls visit(thread, address, block) for each block whose realloc is under way.
+  // Calls visit(thread, address, block) for each block whose realloc is under way; of a thread, in
+  // the order in which they began.
   template <typename Visit>
   void for_each_moving(Visit&& visit) const {
     for (size_t i = 0; i < threads_.size(); ++i) {
-      const Thread& one = threads_[i];
-      if (one.moving_known) visit(static_cast<uint32_t>(i), one.moving, one.moving_block);
+      for (const Move& one : threads_[i].moves) {
+        if (one.known) visit(static_cast<uint32_t>(i), one.address, one.block);
+      }
     }
   }
   // Blocks that were allocated where one lived: 0, unless events were lost.
@@ -76,15 +76,22 @@ class LiveBlocks {
   uint64_t unknown_frees() const { return unknown_frees_; }
 
  private:
+  // A realloc that is under way.
+  struct Move {
+    uint64_t address = 0;
+    bool known = false;  // the block lived before, as the next says
+    LiveBlock block;
+  };
   struct Thread {
-    uint64_t last = 0;          // address of its last allocation; 0: it was freed by the thread
-    uint64_t moving = 0;        // of the block whose realloc is under way; 0: none is
-    bool moving_known = false;  // that block lived before, as the next says
-    LiveBlock moving_block;
+    uint64_t last = 0;        // address of its last allocation; 0: it was freed by the thread
+    std::vector<Move> moves;  // in the order in which they began
   };
 
   void begin(const Event& event, const LiveBlock* chained, BlockChange& change);
-  bool end_moving(const Event& event, uint64_t address, BlockChange& change);
+  void begin_move(const Event& event);
+  bool take_move(uint32_t thread, uint64_t address, Move& move);
+  bool end_move(uint32_t thread, uint64_t address, BlockChange& change);
+  void end(const Event& event, BlockChange& change);
   void put(uint64_t address, const LiveBlock& block);
   bool take(uint64_t address, LiveBlock& block);
   Thread& thread(uint32_t number) {

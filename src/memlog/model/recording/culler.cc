@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/events/event_code.h"
+
 namespace mtrace::events {
 namespace {
 
@@ -32,7 +34,16 @@ uint64_t between(uint64_t from, uint64_t to) { return to - std::min(from, to); }
 }  // namespace
 
 Culler::Index Culler::at(uint64_t address) const { return find(blocks_, address); }
-Culler::Index Culler::moved_by(uint32_t thread) const { return find(moving_, thread); }
+Culler::Index Culler::moved(uint32_t thread, uint64_t address) const {
+  return find(moving_, std::pair(thread, address));
+}
+
+// While a realloc is under way, another block may live where its block was.
+Culler::Index Culler::freed(const Event& event) const {
+  const Index here = at(event.address);
+  const Index moved = this->moved(event.thread, event.address);
+  return moved != 0 && (here == 0 || reallocates(event.call)) ? moved : here;
+}
 
 void Culler::put(const Event& event) {
   while (waiting_[0].after != 0 &&
@@ -40,18 +51,17 @@ void Culler::put(const Event& event) {
           between(waiting_[waiting_[0].after].event.time, event.time) >= wish_.lifetime)) {
     write_oldest();
   }
-  const Index moved = moved_by(event.thread);
   switch (event.kind) {
     case Kind::kAllocation:
       return begin(event);
     case Kind::kFree:
-      return end(event,
-                 moved != 0 && chains_[moved].address == event.address ? moved : at(event.address));
+      return end(event, freed(event));
     case Kind::kReallocBegin:
       return move(event, at(event.address));
     case Kind::kReallocFailed:
+      return arrive(event, moved(event.thread, event.address));
     case Kind::kRealloc:
-      return arrive(event, moved);
+      return arrive(event, moved(event.thread, event.old_address));
     default:
       return hold(event, 0);
   }
@@ -92,9 +102,10 @@ void Culler::move(const Event& event, Index index) {
   if (index == 0) return hold(event, 0);
   Chain& chain = chains_[index];
   blocks_.erase(chain.address);
-  if (const Index other = moved_by(event.thread)) decide(other);  // its end was lost
+  // Its end was lost, or threads without a slot move two blocks from one address.
+  if (const Index other = moved(event.thread, event.address)) decide(other);
   chain.moved_by = event.thread + 1;
-  moving_[event.thread] = index;
+  moving_[{event.thread, event.address}] = index;
   if (!chain.dropped) hold(event, index);
 }
 
@@ -102,7 +113,7 @@ void Culler::arrive(const Event& event, Index index) {
   if (index == 0) return hold(event, 0);
   if (const Index old = at(event.address)) decide(old);
   Chain& chain = chains_[index];
-  moving_.erase(event.thread);
+  moving_.erase({event.thread, chain.address});
   chain.moved_by = 0;
   chain.address = event.address;
   blocks_[event.address] = index;
@@ -166,7 +177,7 @@ void Culler::decide(Index index) {
 void Culler::forget(Index index) {
   const Chain& chain = chains_[index];
   if (chain.moved_by != 0) {
-    moving_.erase(chain.moved_by - 1);
+    moving_.erase({chain.moved_by - 1, chain.address});
   } else {
     blocks_.erase(chain.address);
   }

@@ -53,7 +53,7 @@ class Culler {
     Index first = 0;       // of its events that wait; so is the next
     Index last = 0;
     uint64_t born = 0;      // time of its first allocation
-    uint64_t address = 0;   // where it is; during a realloc
+    uint64_t address = 0;   // where it is; during a realloc, where it was
     uint32_t moved_by = 0;  // the thread that moves it, + 1; else 0
     // Of a dropped one, the present block:
     uint32_t stack = 0;
@@ -68,7 +68,8 @@ class Culler {
   void hold(const Event& event, Index chain);
   void set_block(const Event& event, Chain& chain);
   Index at(uint64_t address) const;
-  Index moved_by(uint32_t thread) const;
+  Index moved(uint32_t thread, uint64_t address) const;
+  Index freed(const Event& event) const;
   void leave_out(Index chain, const Event& freed);
   void decide(Index chain);
   void forget(Index chain);
@@ -82,8 +83,8 @@ class Culler {
   size_t count_ = 0;
   std::vector<Chain> chains_ = {{}};
   std::vector<Index> free_chains_;
-  absl::flat_hash_map<uint64_t, Index> blocks_;  // by address
-  absl::flat_hash_map<uint32_t, Index> moving_;  // by thread
+  absl::flat_hash_map<uint64_t, Index> blocks_;                       // by address
+  absl::flat_hash_map<std::pair<uint32_t, uint64_t>, Index> moving_;  // by thread and address
 };
 
 }  // namespace mtrace::events
