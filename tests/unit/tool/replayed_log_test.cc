@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "made_log.h"
+#include "model/events/event_log.h"
 #include "model/events/replay_memlog.h"
+#include "model/events/replay_plan.h"
 #include "tool_test.h"
 
 namespace mtrace::test {
@@ -58,6 +60,22 @@ TEST_F(ReplayedLog, CullsReallocsThatCross) {
   const Outcome kept = memlog({"events", "--no-resolve", path("culled")});
   EXPECT_NE(kept.out.find(" 10 usable=10"), std::string::npos) << kept.out;
   EXPECT_EQ(kept.out.find(" 20 usable=20"), std::string::npos) << kept.out;
+}
+
+TEST_F(ReplayedLog, PerformsReallocsThatCross) {
+  {
+    MadeLog log(path("whole"));
+    put_crossed_reallocs(log);
+    log.begin_realloc(0, 0x3000);
+    log.begin_realloc(0, 0x4000);
+    log.fail_realloc(0, 0x3000);
+    log.free(0, 0x4000, MadeLog::kRealloc);
+  }
+  events::EventLog log(path("whole"));
+  const events::PlanFacts facts = events::make_replay_plan(path("whole"), log).facts;
+  EXPECT_EQ(facts.live_peak, 70u);
+  EXPECT_EQ(facts.live_end, 30u);
+  EXPECT_EQ(facts.operations, 5u);
 }
 
 }  // namespace

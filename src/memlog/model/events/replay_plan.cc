@@ -27,7 +27,7 @@ namespace {
 using format::ReplayCode;
 using format::ReplayOperation;
 
-constexpr size_t kBatch = 4096;     // operations written at once
+constexpr size_t kBatch = 4096;  // operations written at once
 
 bool clears(uint8_t call) {
   const char* name = format::call_name(call);
@@ -217,15 +217,16 @@ class Planner {
     count(0, block.size);
   }
 
-  // realloc(p, 0) frees what it began to move.
+  // realloc(p, 0) frees what it began to move, though another block may live there by now.
   void release(const Event& event) {
-    const auto moving = moving_.find(event.thread);
-    if (moving != moving_.end() && moving->second.first == event.address) {
-      free_block(event.thread, moving->second.second);
+    auto moving = moving_.find({event.thread, event.address});
+    const auto found = blocks_.find(event.address);
+    if (found != blocks_.end() && !reallocates(event.call)) moving = moving_.end();
+    if (moving != moving_.end()) {
+      free_block(event.thread, moving->second);
       moving_.erase(moving);
       return;
     }
-    const auto found = blocks_.find(event.address);
     if (found == blocks_.end()) {
       ++facts_.unknown_frees;
       return;
@@ -238,17 +239,17 @@ class Planner {
   void begin_realloc(const Event& event) {
     const auto found = blocks_.find(event.address);
     if (found == blocks_.end()) return;
-    moving_.insert_or_assign(event.thread, std::pair(event.address, found->second));
+    moving_.insert_or_assign({event.thread, event.address}, found->second);
     blocks_.erase(found);
   }
   void fail_realloc(const Event& event) {
-    const auto moving = moving_.extract(event.thread);
-    if (!moving.empty()) blocks_.insert_or_assign(moving.mapped().first, moving.mapped().second);
+    const auto moving = moving_.extract({event.thread, event.address});
+    if (!moving.empty()) blocks_.insert_or_assign(event.address, moving.mapped());
   }
   void end_realloc(const Event& event) {
-    const auto moving = moving_.extract(event.thread);
-    if (moving.empty() || moving.mapped().first != event.old_address) return allocate(event);
-    const PlannedBlock old = moving.mapped().second;
+    const auto moving = moving_.extract({event.thread, event.old_address});
+    if (moving.empty()) return allocate(event);
+    const PlannedBlock old = moving.mapped();
     file_.append({ReplayCode::kRealloc, 0, worker(event.thread), old.slot, event.requested});
     count(event.requested, old.size);
     place(event, {old.slot, event.requested});
@@ -260,11 +261,12 @@ class Planner {
   PlanFacts facts_;
   Numbers slots_{0, UINT32_MAX, "blocks live at once: too many to replay"};
   Numbers threads_{1, UINT16_MAX, "threads run at once: too many to replay"};
-  absl::flat_hash_map<uint64_t, PlannedBlock> blocks_;                       // by address
-  absl::flat_hash_map<uint32_t, std::pair<uint64_t, PlannedBlock>> moving_;  // by thread
-  absl::flat_hash_map<uint32_t, uint16_t> workers_;                          // by thread
-  absl::flat_hash_set<uint32_t> seen_;                                       // threads
-  uint64_t live_ = 0;                                                        // bytes
+  absl::flat_hash_map<uint64_t, PlannedBlock> blocks_;  // by address
+  absl::flat_hash_map<std::pair<uint32_t, uint64_t>, PlannedBlock>
+      moving_;                                       // by thread and address
+  absl::flat_hash_map<uint32_t, uint16_t> workers_;  // by thread
+  absl::flat_hash_set<uint32_t> seen_;               // threads
+  uint64_t live_ = 0;                                // bytes
   uint64_t at_peak_ = 0;
   uint64_t first_ = 0;  // nanoseconds since 1970; so is the next
   uint64_t last_ = 0;
