@@ -56,6 +56,7 @@ enum class EventCode : uint8_t {
   kUnknownFreeWithStack = 0x60,
   kUnmapWithStack = 0x70,
   kInherited = 0x80,  // a block from before the file began
+  kAllocatedLeftOut = 0x90,
 };
 
 struct EventsEndEarly {

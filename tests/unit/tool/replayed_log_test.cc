@@ -1,6 +1,8 @@
 // What reports made from event logs say of cases that a program seldom makes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -76,6 +78,55 @@ TEST_F(ReplayedLog, PerformsReallocsThatCross) {
   EXPECT_EQ(facts.live_peak, 70u);
   EXPECT_EQ(facts.live_end, 30u);
   EXPECT_EQ(facts.operations, 5u);
+}
+
+// What the entries allocated of which something was temporary, in the order of their sizes.
+std::vector<std::string> temporary(const std::string& memlog) {
+  std::vector<std::string> found;
+  const std::regex entry("\tallocated=([0-9]+)\t[^\n]*\ttemporary=([0-9]+)\t");
+  for (std::sregex_iterator at(memlog.begin(), memlog.end(), entry), end; at != end; ++at) {
+    found.push_back((*at)[1].str() + ':' + (*at)[2].str());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// What a thread allocated last and frees is temporary, whether the log has the blocks or not.
+TEST_F(ReplayedLog, KnowsWhatIsTemporaryOfACulledLog) {
+  for (const format::EventForm form : {format::EventForm::kFull, format::EventForm::kCompact}) {
+    TemporaryDirectory directory;
+    const auto strip = [&](const char* time, const std::string& name, const std::string& from) {
+      const Outcome made =
+          memlog({"strip", "--cull", time, "-o", directory / name, directory / from});
+      EXPECT_EQ(made.out + made.err, "");
+    };
+    {
+      MadeLog log(directory / "whole", {}, form);
+      log.allocate(1, 0x1000, 1, 1);  // temporary, and short
+      log.free(1, 0x1000);
+      log.allocate(1, 0x2000, 2, 2);  // not, for the next one
+      log.allocate(1, 0x3000, 3, 3);  // not: another thread frees it
+      log.free(2, 0x3000);
+      log.wait(1000);
+      log.free(1, 0x2000);
+      log.allocate(1, 0x4000, 4, 4);  // temporary, though another thread allocates
+      log.allocate(2, 0x5000, 5, 5);  // as realloc ends it, no; what realloc gives, yes
+      log.begin_realloc(2, 0x5000);
+      log.realloc(2, 0x5000, 0x6000, 6, 6);
+      log.free(2, 0x6000);
+      log.wait(1000);
+      log.free(1, 0x4000);
+    }
+    strip("100ms", "once", "whole");
+    strip("100ms", "twice", "once");
+    strip("10s", "all", "once");
+    for (const char* name : {"whole", "once", "twice", "all"}) {
+      SCOPED_TRACE(name);
+      const std::string made = events::memlog_at(directory / name, {});
+      EXPECT_EQ(value_of(made, "freed"), "21 bytes 6 blocks");
+      EXPECT_EQ(temporary(made), (std::vector<std::string>{"1:1", "4:1", "6:1"}));
+    }
+  }
 }
 
 }  // namespace

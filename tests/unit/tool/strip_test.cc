@@ -91,7 +91,7 @@ TEST_F(Strip, LeavesOutWhatLivesShorterAndCountsIt) {
 TEST_F(Strip, CountsStackByStack) {
   const char* const counts =
       "select stack, live_bytes, allocated_blocks, allocated_bytes, freed_blocks, freed_bytes, "
-      "short_lived_blocks, lifetime_min_ms, lifetime_max_ms from entries order by stack";
+      "temporary_blocks, short_lived_blocks, lifetime_min_ms, lifetime_max_ms from entries order by stack";
   const std::string whole = rows(counts, report(shop_log()));
   EXPECT_EQ(rows(counts, report(strip({"--cull", "1ms"}, shop_log()))), whole);
   EXPECT_EQ(rows(counts, report(strip({"--cull", "1s"}, shop_log()))), whole);

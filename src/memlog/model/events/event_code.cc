@@ -44,6 +44,7 @@ constexpr CodedKind kWithCall[] = {
     {Kind::kUnknownFree},      {Kind::kRealloc, true},
     {Kind::kFree, true},       {Kind::kUnknownFree, true},
     {Kind::kUnmap, true},      {Kind::kInherited, true},
+    {Kind::kAllocatedLeftOut},
 };
 constexpr uint8_t kFirstWithCall = static_cast<uint8_t>(EventCode::kAllocation);
 

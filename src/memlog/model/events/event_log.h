@@ -41,6 +41,9 @@ enum class Kind : uint8_t {
   // (EventHeader::before): address, requested, usable, call, stack; number: the time of its
   // allocation.
   kInherited = 21,
+  // Before a free of what the log has as the thread's last allocation: the thread has allocated
+  // blocks since that the log leaves out.
+  kAllocatedLeftOut = 22,
 };
 
 // Compact logs have numbers in place of the addresses of blocks, in the order of allocation. In an

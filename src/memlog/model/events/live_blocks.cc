@@ -138,6 +138,9 @@ BlockChange LiveBlocks::apply(const Event& event) {
       end_move(event.thread, event.old_address, change);
       begin(event, change.ended ? &change.old : nullptr, change);
       break;
+    case Kind::kAllocatedLeftOut:
+      thread(event.thread).last = 0;
+      break;
     default:
       break;
   }

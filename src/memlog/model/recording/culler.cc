@@ -33,6 +33,27 @@ uint64_t between(uint64_t from, uint64_t to) { return to - std::min(from, to); }
 
 }  // namespace
 
+bool LastAllocations::take(const Event& event) {
+  if (event.thread >= addresses_.size()) addresses_.resize(event.thread + size_t{1});
+  uint64_t& last = addresses_[event.thread];
+  switch (event.kind) {
+    case Kind::kAllocation:
+    case Kind::kRealloc:
+      last = event.address;
+      return false;
+    case Kind::kFree:
+    case Kind::kUnknownFree:
+      if (reallocates(event.call) || last != event.address) return false;
+      last = 0;
+      return true;
+    case Kind::kAllocatedLeftOut:
+      last = 0;
+      return false;
+    default:
+      return false;
+  }
+}
+
 Culler::Index Culler::at(uint64_t address) const { return find(blocks_, address); }
 Culler::Index Culler::moved(uint32_t thread, uint64_t address) const {
   return find(moving_, std::pair(thread, address));
@@ -46,6 +67,8 @@ Culler::Index Culler::freed(const Event& event) const {
 }
 
 void Culler::put(const Event& event) {
+  temporary_ = all_.take(event);
+  if (event.kind == Kind::kAllocatedLeftOut) return;  // write() tells anew
   while (waiting_[0].after != 0 &&
          (count_ >= wish_.most_waiting ||
           between(waiting_[waiting_[0].after].event.time, event.time) >= wish_.lifetime)) {
@@ -92,7 +115,7 @@ void Culler::end(const Event& event, Index index) {
   if (index == 0) return hold(event, 0);
   const Chain& chain = chains_[index];
   if (chain.dropped) {
-    out_.count_free(chain.stack, chain.requested, between(chain.time, event.time));
+    out_.count_free(chain.stack, chain.requested, between(chain.time, event.time), temporary_);
     return forget(index);
   }
   leave_out(index, event);
@@ -119,14 +142,14 @@ void Culler::arrive(const Event& event, Index index) {
   blocks_[event.address] = index;
   if (!chain.dropped) return hold(event, index);
   if (event.kind == Kind::kReallocFailed) return;
-  out_.count_free(chain.stack, chain.requested, between(chain.time, event.time));
+  out_.count_free(chain.stack, chain.requested, between(chain.time, event.time), false);
   out_.count_allocation(event.stack, event.requested);
   set_block(event, chain);
 }
 
 // Lets an event wait, as the youngest.
 void Culler::hold(const Event& event, Index chain) {
-  if (event.kind == Kind::kLeftOut || wish_.lifetime == 0) return out_.put(event);
+  if (event.kind == Kind::kLeftOut || wish_.lifetime == 0) return write(event, temporary_);
   const Index index = take(waiting_, free_waiting_);
   Waiting& one = waiting_[index];
   one.event = event;
@@ -134,6 +157,7 @@ void Culler::hold(const Event& event, Index chain) {
   one.event.text = {};
   one.before = waiting_[0].before;
   one.chain = chain;
+  one.temporary = temporary_;
   waiting_[one.before].after = index;
   waiting_[0].before = index;
   ++count_;
@@ -146,18 +170,19 @@ void Culler::hold(const Event& event, Index chain) {
 // The block was freed too soon.
 void Culler::leave_out(Index index, const Event& freed) {
   const Waiting* block = nullptr;
-  const auto ends = [&](uint64_t time) {
+  const auto ends = [&](uint64_t time, bool temporary) {
     if (block == nullptr) return;
-    out_.count_free(block->event.stack, block->event.requested, between(block->event.time, time));
+    out_.count_free(block->event.stack, block->event.requested, between(block->event.time, time),
+                    temporary);
   };
   for (Index at = chains_[index].first; at != 0; at = waiting_[at].next_of_chain) {
     const Waiting& one = waiting_[at];
     if (one.event.kind != Kind::kAllocation && one.event.kind != Kind::kRealloc) continue;
-    ends(one.event.time);
+    ends(one.event.time, false);
     out_.count_allocation(one.event.stack, one.event.requested);
     block = &one;
   }
-  ends(freed.time);
+  ends(freed.time, temporary_);
   for (Index at = chains_[index].first; at != 0;) {
     const Index next = waiting_[at].next_of_chain;
     unlink(at);
@@ -189,8 +214,16 @@ void Culler::write_oldest() {
   if (waiting_[index].chain != 0) decide(waiting_[index].chain);
   Waiting& one = waiting_[index];
   one.event.text = one.text;
-  out_.put(one.event);
+  write(one.event, one.temporary);
   unlink(index);
+}
+
+// Without what the log leaves out, more may look temporary.
+void Culler::write(const Event& event, bool temporary) {
+  if (written_.take(event) && !temporary) {
+    out_.put({.kind = Kind::kAllocatedLeftOut, .thread = event.thread, .time = event.time});
+  }
+  out_.put(event);
 }
 
 void Culler::unlink(Index index) {

@@ -23,6 +23,16 @@ struct CullWish {
   size_t most_waiting = 512 * 1024;
 };
 
+// Of each thread, the block that it allocated last.
+class LastAllocations {
+ public:
+  // Takes the next event. True: it frees what its thread allocated last.
+  bool take(const Event& event);
+
+ private:
+  std::vector<uint64_t> addresses_;  // by thread; 0: it was freed
+};
+
 // A block and what realloc made of it stay together or go together; their life is from the first
 // allocation to the free. All of its events go, and are counted by stack.
 class Culler {
@@ -46,6 +56,7 @@ class Culler {
     Index after = 0;
     Index chain = 0;
     Index next_of_chain = 0;
+    bool temporary = false;  // a free of what the thread allocated last
   };
   // A block with its reallocs, while it may still be left out, or once it is.
   struct Chain {
@@ -66,6 +77,7 @@ class Culler {
   void move(const Event& event, Index chain);
   void arrive(const Event& event, Index chain);
   void hold(const Event& event, Index chain);
+  void write(const Event& event, bool temporary);
   void set_block(const Event& event, Chain& chain);
   Index at(uint64_t address) const;
   Index moved(uint32_t thread, uint64_t address) const;
@@ -83,6 +95,9 @@ class Culler {
   size_t count_ = 0;
   std::vector<Chain> chains_ = {{}};
   std::vector<Index> free_chains_;
+  LastAllocations all_;
+  LastAllocations written_;  // of the events that the log has
+  bool temporary_ = false;   // the present event is a free of what the thread allocated last
   absl::flat_hash_map<uint64_t, Index> blocks_;                       // by address
   absl::flat_hash_map<std::pair<uint32_t, uint64_t>, Index> moving_;  // by thread and address
 };

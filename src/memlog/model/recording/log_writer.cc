@@ -192,8 +192,10 @@ void LogWriter::count_allocation(uint32_t stack, uint64_t bytes) {
   add(one);
 }
 
-void LogWriter::count_free(uint32_t stack, uint64_t bytes, uint64_t lifetime) {
-  add(ended_block(stack, bytes, lifetime));
+void LogWriter::count_free(uint32_t stack, uint64_t bytes, uint64_t lifetime, bool temporary) {
+  LeftOut one = ended_block(stack, bytes, lifetime);
+  one.temporary = temporary ? 1 : 0;
+  add(one);
 }
 
 void LogWriter::add(const LeftOut& more) {

@@ -47,9 +47,10 @@ class LogWriter {
   void begin_file(absl::FunctionRef<void()> open_next);
   // Writes an event that `from` has met. Times must not decrease.
   void put(const Event& event);
-  // Counts blocks that are not written; lives are in nanoseconds.
+  // Counts blocks that are not written; lives are in nanoseconds. `temporary`: the free was of what
+  // its thread allocated last.
   void count_allocation(uint32_t stack, uint64_t bytes);
-  void count_free(uint32_t stack, uint64_t bytes, uint64_t lifetime);
+  void count_free(uint32_t stack, uint64_t bytes, uint64_t lifetime, bool temporary);
   // Appends what was put and counted since.
   void flush();
 

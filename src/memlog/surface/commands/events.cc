@@ -52,7 +52,8 @@ parent in the same directory. A realloc has two events: realloc-begin, when the 
 and realloc, or realloc-failed. Other events are mmap, munmap, mremap, thread-begin, thread-end
 (noticed within a second), note, report, start, stop, resident (bytes of the process in memory),
 fork, lost (events that found no room), left-out (blocks that are only counted: ALLOCATIONS BYTES
-freed=FREES BYTES) and end.
+freed=FREES BYTES), allocated-left-out (before a free: the thread has allocated such blocks since the
+one that it frees) and end.
 
 With several filters an event must pass all of them. Events without a size, an address, a thread or a
 stack do not pass a filter for it. From --lifetime on, filters choose blocks: allocations, reallocs

@@ -118,6 +118,8 @@ const char* event_name(const Event& event, const events::EventLog& log) {
       return "end";
     case Kind::kLeftOut:
       return "left-out";
+    case Kind::kAllocatedLeftOut:
+      return "allocated-left-out";
     case Kind::kUnknown:
       break;
   }
