@@ -4,12 +4,16 @@
 #include <algorithm>
 #include <regex>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "made_log.h"
 #include "model/events/event_log.h"
 #include "model/events/replay_memlog.h"
 #include "model/events/replay_plan.h"
+#include "model/recording/log_file.h"
+#include "model/recording/log_writer.h"
 #include "tool_test.h"
 
 namespace mtrace::test {
@@ -29,13 +33,39 @@ class ReplayedLog : public testing::Test {
   std::string report(const std::string& name) const { return events::memlog_at(path(name), {}); }
   // Leaves out of the log what lives shorter than 100 ms.
   std::string cull(const std::string& name) {
-    const Outcome result = memlog({"strip", "--cull", "100ms", "-o", path("culled"), path(name)});
+    const std::string made = path(name + ".culled");
+    const Outcome result = memlog({"strip", "--cull", "100ms", "-o", made, path(name)});
     EXPECT_EQ(result.out + result.err, "");
-    return events::memlog_at(path("culled"), {});
+    return events::memlog_at(made, {});
   }
 
   TemporaryDirectory directory_;
 };
+
+// Writes the log anew, with the last event in a second file.
+void rewrite_in_files(const std::string& from, const std::string& to) {
+  size_t count = 0;
+  {
+    events::EventLog log(from);
+    for (events::Event event; log.next(event);) ++count;
+  }
+  events::EventLog log(from);
+  events::LogFile file(to, "made", 1);
+  events::LogWriter writer(log, "", [&](std::string one) { file.append(std::move(one)); });
+  writer.keep_state();
+  for (events::Event event; log.next(event);) {
+    if (--count == 1) {
+      EXPECT_TRUE(file.make_next());
+      writer.begin_file([&] {
+        file.finish();
+        file.begin_next(1);
+      });
+    }
+    writer.put(event);
+  }
+  writer.flush();
+  EXPECT_EQ(file.finish(), 0);
+}
 
 // Of threads without a slot, which share a number.
 void put_crossed_reallocs(MadeLog& log) {
@@ -59,7 +89,7 @@ TEST_F(ReplayedLog, CullsReallocsThatCross) {
   EXPECT_EQ(value_of(culled, "allocated"), "100 bytes 4 blocks");
   EXPECT_EQ(value_of(culled, "live"), "0 bytes 0 blocks");
   EXPECT_EQ(value_of(culled, "unknown-frees"), "0");
-  const Outcome kept = memlog({"events", "--no-resolve", path("culled")});
+  const Outcome kept = memlog({"events", "--no-resolve", path("whole.culled")});
   EXPECT_NE(kept.out.find(" 10 usable=10"), std::string::npos) << kept.out;
   EXPECT_EQ(kept.out.find(" 20 usable=20"), std::string::npos) << kept.out;
 }
@@ -126,6 +156,34 @@ TEST_F(ReplayedLog, KnowsWhatIsTemporaryOfACulledLog) {
       EXPECT_EQ(value_of(made, "freed"), "21 bytes 6 blocks");
       EXPECT_EQ(temporary(made), (std::vector<std::string>{"1:1", "4:1", "6:1"}));
     }
+  }
+}
+
+// MTRACE_TEMPORARY_MS of the process says what lives shortly.
+TEST_F(ReplayedLog, KnowsHowLongShortIs) {
+  const auto put_blocks = [](MadeLog& log) {
+    for (const uint64_t lifetime : {5u, 7u, 9u, 150u}) {
+      log.allocate(1, 0x1000, 10);
+      log.wait(lifetime - 1);
+      log.free(1, 0x1000);
+    }
+  };
+  const auto short_lived = [](const std::string& memlog) {
+    return memlog.substr(memlog.find("short-lived="), 13);
+  };
+  for (const auto& [name, library, expected] :
+       {std::tuple{"own", "allocator=libc.so.6 MTRACE_TEMPORARY_MS=7 MTRACE_EVENTS=1", "2"},
+        {"usual", "allocator=libc.so.6", "3"}}) {
+    SCOPED_TRACE(name);
+    {
+      MadeLog log(path(name), {{format::kEventsLibrary, library}});
+      put_blocks(log);
+    }
+    EXPECT_EQ(short_lived(report(name)), std::string("short-lived=") + expected);
+    EXPECT_EQ(short_lived(cull(name)), std::string("short-lived=") + expected);
+    rewrite_in_files(path(name), path(name + std::string("-files")));
+    EXPECT_EQ(short_lived(report(name + std::string("-files"))),
+              std::string("short-lived=") + expected);
   }
 }
 

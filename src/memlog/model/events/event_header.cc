@@ -39,6 +39,17 @@ void read_parent_events(EventHeader& header, std::string_view text) {
   }
 }
 
+void read_library(EventHeader& header, std::string_view text) {
+  constexpr uint64_t kMillisecond = 1'000'000;
+  header.library = text;
+  for (const std::string_view word : util::split(text, ' ')) {
+    constexpr std::string_view kOption = "MTRACE_TEMPORARY_MS=";
+    if (!word.starts_with(kOption)) continue;
+    const auto value = util::read_unsigned(word.substr(kOption.size()), UINT32_MAX);
+    if (value) header.short_lived = *value * kMillisecond;
+  }
+}
+
 void read_inherited(EventHeader& header, std::string_view text) {
   header.knows_inherited = true;
   std::tie(header.inherited_bytes, header.inherited_blocks) = pair_of(text, ' ');
@@ -68,7 +79,7 @@ constexpr struct {
     {format::kEventsCommand, [](EventHeader& to, std::string_view text) { to.command = text; }},
     {format::kEventsParentLog,
      [](EventHeader& to, std::string_view text) { to.parent_log = text; }},
-    {format::kEventsLibrary, [](EventHeader& to, std::string_view text) { to.library = text; }},
+    {format::kEventsLibrary, read_library},
     {format::kEventsHost, [](EventHeader& to, std::string_view text) { to.host = text; }},
     {format::kEventsProcessor, [](EventHeader& to, std::string_view text) { to.processor = text; }},
     {format::kEventsBootId, [](EventHeader& to, std::string_view text) { to.boot_id = text; }},

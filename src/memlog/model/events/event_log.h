@@ -67,7 +67,7 @@ struct LeftOut {
   uint64_t allocated = 0;  // bytes; so is `freed`
   uint64_t frees = 0;
   uint64_t freed = 0;
-  uint64_t short_lived = 0;  // of the frees, within 100 ms
+  uint64_t short_lived = 0;  // of the frees, within EventHeader::short_lived
   uint64_t temporary = 0;    // of the frees, by the thread before it allocated again
   uint64_t lifetime = 0;     // of all freed blocks together, nanoseconds; so are the next two
   uint64_t shortest = UINT64_MAX;
@@ -143,7 +143,10 @@ struct EventHeader {
   BeforeFile before;
   bool compact = false;  // blocks have numbers and times are whole milliseconds
   std::string left_out;  // which blocks are only counted; empty: none
-  std::string library;   // as in memlogs; so are the next two
+  // Of a freed block that counts as short-lived, the longest life: MTRACE_TEMPORARY_MS,
+  // nanoseconds.
+  uint64_t short_lived = 100'000'000;
+  std::string library;  // as in memlogs; so are the next two
   std::string host;
   std::string boot_id;
   std::string processor = format::processor_name(0);

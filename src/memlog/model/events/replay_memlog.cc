@@ -26,7 +26,6 @@ namespace mtrace::events {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
-constexpr uint64_t kShortLivedNs = 100 * kMillisecond;  // MTRACE_TEMPORARY_MS
 
 struct Counts {
   uint64_t allocations = 0;
@@ -154,7 +153,7 @@ class Replay {
         ++counts->frees;
         counts->freed += change.old.requested;
         counts->temporary += change.temporary ? 1 : 0;
-        counts->short_lived += lifetime <= kShortLivedNs ? 1 : 0;
+        counts->short_lived += lifetime <= log_.header().short_lived ? 1 : 0;
         counts->shortest = std::min(counts->shortest, lifetime);
         counts->longest = std::max(counts->longest, lifetime);
         counts->lifetime += lifetime;

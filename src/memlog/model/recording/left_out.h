@@ -8,15 +8,15 @@
 
 namespace mtrace::events {
 
-inline constexpr uint64_t kShortLived = 100'000'000;  // nanoseconds, as MTRACE_TEMPORARY_MS
-
-// The free of a block; `lifetime` in nanoseconds.
-inline LeftOut ended_block(uint32_t stack, uint64_t bytes, uint64_t lifetime) {
+// The free of a block. `short_lived`: the longest life that counts as short; it and `lifetime` in
+// nanoseconds.
+inline LeftOut ended_block(uint32_t stack, uint64_t bytes, uint64_t lifetime,
+                           uint64_t short_lived) {
   LeftOut one;
   one.stack = stack;
   one.frees = 1;
   one.freed = bytes;
-  one.short_lived = lifetime <= kShortLived ? 1 : 0;
+  one.short_lived = lifetime <= short_lived ? 1 : 0;
   one.lifetime = one.shortest = one.longest = lifetime;
   return one;
 }

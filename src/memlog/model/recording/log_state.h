@@ -13,6 +13,8 @@ namespace mtrace::events {
 
 class LogState {
  public:
+  // `short_lived`: as in EventHeader.
+  explicit LogState(uint64_t short_lived) : short_lived_(short_lived) {}
   // Takes the next event of the log.
   void apply(const Event& event);
   // Takes blocks that are only counted.
@@ -25,6 +27,7 @@ class LogState {
   BeforeFile before(uint64_t now) const;
 
  private:
+  uint64_t short_lived_;
   LiveBlocks blocks_;
   absl::btree_map<uint32_t, LeftOut> sums_;
   BeforeFile before_;

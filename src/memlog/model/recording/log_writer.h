@@ -42,7 +42,7 @@ class LogWriter {
             Wording* wording = nullptr);
 
   // From now on begin_file() may be called: keeps what lives, some 100 bytes a block.
-  void keep_state() { state_ = std::make_unique<LogState>(); }
+  void keep_state() { state_ = std::make_unique<LogState>(from_.header().short_lived); }
   // Ends the file and, after `open_next`, begins another one: with what lives and the sums so far.
   void begin_file(absl::FunctionRef<void()> open_next);
   // Writes an event that `from` has met. Times must not decrease.
