@@ -187,5 +187,29 @@ TEST_F(ReplayedLog, KnowsHowLongShortIs) {
   }
 }
 
+// A realloc that moved a block from before the log frees what nobody knows; one that failed does
+// not.
+TEST_F(ReplayedLog, CountsReallocsOfUnknownBlocks) {
+  {
+    MadeLog log(path("whole"));
+    log.begin_realloc(1, 0x1000);
+    log.fail_realloc(1, 0x1000);
+    log.begin_realloc(1, 0x1000);
+    log.realloc(1, 0x1000, 0x2000, 20);
+    log.begin_realloc(1, 0x3000);
+    log.free(1, 0x3000, MadeLog::kRealloc);
+    log.begin_realloc(1, 0x2000);
+    log.realloc(1, 0x2000, 0x2000, 30);
+    log.begin_realloc(1, 0x4000);
+    log.realloc(1, 0x4000, 0x4000, 40);
+  }
+  EXPECT_EQ(value_of(report("whole"), "unknown-frees"), "3");
+  EXPECT_EQ(value_of(report("whole"), "live"), "70 bytes 2 blocks");
+  EXPECT_EQ(value_of(cull("whole"), "unknown-frees"), "3");
+  rewrite_in_files(path("whole"), path("files"));  // the last realloc ends in the second file
+  EXPECT_EQ(value_of(report("files"), "unknown-frees"), "3");
+  EXPECT_EQ(value_of(report("files"), "live"), "70 bytes 2 blocks");
+}
+
 }  // namespace
 }  // namespace mtrace::test

@@ -96,13 +96,13 @@ bool LiveBlocks::end_move(uint32_t thread, uint64_t address, BlockChange& change
 // A free. While a realloc is under way, another block may live where its block was.
 void LiveBlocks::end(const Event& event, BlockChange& change) {
   change.old_address = event.address;
-  if (reallocates(event.call) && end_move(event.thread, event.address, change)) return;
-  change.ended = take(event.address, change.old);
+  bool moved = reallocates(event.call) && end_move(event.thread, event.address, change);
+  if (!moved) change.ended = take(event.address, change.old);
   if (!change.ended) {
-    if (end_move(event.thread, event.address, change)) return;
-    if (event.kind == Kind::kFree) ++unknown_frees_;
-    return;
+    moved = moved || end_move(event.thread, event.address, change);
+    if (!change.ended && event.kind == Kind::kFree) ++unknown_frees_;
   }
+  if (moved || !change.ended) return;
   Thread& by = thread(event.thread);
   change.temporary = by.last == event.address;
   if (change.temporary) by.last = 0;
@@ -136,6 +136,7 @@ BlockChange LiveBlocks::apply(const Event& event) {
     case Kind::kRealloc:
       change.old_address = event.old_address;
       end_move(event.thread, event.old_address, change);
+      if (!change.ended) ++unknown_frees_;
       begin(event, change.ended ? &change.old : nullptr, change);
       break;
     case Kind::kAllocatedLeftOut:

@@ -71,8 +71,8 @@ class LiveBlocks {
   }
   // Blocks that were allocated where one lived: 0, unless events were lost.
   uint64_t conflicts() const { return conflicts_; }
-  // Frees of blocks that the log said are known, and that do not live: 0, unless events were lost,
-  // or what the process inherited is not known.
+  // Frees, reallocs too, of blocks that do not live, but for the events kUnknownFree. Of those that
+  // the process knew: 0, unless events were lost, or what it inherited is not known.
   uint64_t unknown_frees() const { return unknown_frees_; }
 
  private:
