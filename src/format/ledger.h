@@ -151,6 +151,7 @@ struct LedgerHeader {
   // Address of kLedgerOwnRanges words, one for each range that the library has mapped for itself,
   // in the process but not in the file; 0: an older library.
   uint64_t own_ranges;
+  uint64_t was_off;  // 1: recording was off for a time; 0: it was not, or an older library
 };
 // Such a word: the number of the first page, above the number of pages; 0: no range.
 inline constexpr uint32_t kLedgerOwnRanges = 2048;

@@ -1,5 +1,6 @@
 // memlog unreachable on processes whose lost blocks are known.
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -376,6 +377,53 @@ TEST_F(UnreachableTest, WhatAChildKeepsInItsParentsBlocksIsReachable) {
   EXPECT_EQ(found["unknown_blocks"], "it has blocks of the process that forked it");
   process.close_input();
   EXPECT_TRUE(process.wait().exited(0));
+}
+
+TEST_F(UnreachableTest, WhatIsHeldByBlocksFromBeforeTheRecordingIsReachable) {
+  for (const char* start : {"0", "1"}) {
+    Command command = traced({program("held_list"), "100"});
+    command.env["MTRACE_LEDGER"] = out() + "/";
+    command.env["MTRACE_START"] = start;
+    Process process(command);
+    process.read_until("ready");
+    wait_until_blocked(process.pid(), SYS_read);
+    const json found = answer(look(process.pid()));
+    EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
+    EXPECT_EQ(found.value("unknown_blocks", ""),
+              *start == '0' ? "recording was off for a time" : "");
+    process.close_input();
+    EXPECT_TRUE(process.wait().exited(0));
+  }
+}
+
+TEST_F(UnreachableTest, SharedMemoryHoldsBlocksAlsoWhenItIsReadOnly) {
+  const Ready one = ready({program("held_list"), "100", "shared"});
+  const json found = answer(look(one.process->pid()));
+  EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
+  EXPECT_FALSE(found.contains("unknown_blocks")) << found;
+  one.process->close_input();
+  EXPECT_TRUE(one.process->wait().exited(0));
+}
+
+// A disk that is full: the ledger lacks most of the list.
+TEST_F(UnreachableTest, NothingIsLostForWantOfALedger) {
+  Command command = traced({program("held_list"), "60000"});
+  command.env["MTRACE_LEDGER"] = out() + "/";
+  command.before_exec = [] {
+    const rlimit limit = {2400000, 2400000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  };
+  Process process(command);
+  process.read_until("ready");
+  wait_until_blocked(process.pid(), SYS_read);
+  const json found = answer(look(process.pid()));
+  EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
+  EXPECT_EQ(found["unknown_blocks"], "its ledger lacks a part of the live blocks");
+  const Result heap = run(plain({memlog_tool(), "heap", std::to_string(process.pid())}));
+  EXPECT_NE(heap.out.find("note: a part of the ledger could not be read"), std::string::npos)
+      << heap.out << heap.err;
+  process.close_input();
+  process.wait();
 }
 
 TEST_F(UnreachableTest, SaysWhatIsMissing) {

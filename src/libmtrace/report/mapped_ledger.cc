@@ -117,6 +117,7 @@ void describe_ledger(bool recording) {
   header->sampled = g_ledger.sampling.mean;
   show_cost();
   header->recording = recording;
+  header->was_off = !recording;
   header->seq = header->named_seq = header->label_length = 0;
   header->names_offered = header->names_left = 0;
   header->roots = ledger::Layout::roots(g_ledger);
@@ -147,7 +148,9 @@ void describe_ledger(bool recording) {
 }
 
 void ledger_recording(bool on) {
-  if (sys::g_table_header != nullptr) store(sys::g_table_header->recording, uint32_t{on});
+  if (sys::g_table_header == nullptr) return;
+  store(sys::g_table_header->recording, uint32_t{on});
+  if (!on) store(sys::g_table_header->was_off, uint64_t{1});
 }
 
 void ledger_reporting(uint32_t seq) {

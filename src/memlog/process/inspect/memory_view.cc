@@ -113,7 +113,8 @@ std::vector<Range> MemoryView::roots(const Snapshot& snapshot, bool heaps,
     // The kernel joins the last of the library's variables with what is mapped behind them.
     if (library_.holds(region.begin)) region.begin = std::min(library_.end, region.end);
     if (region.begin == region.end) continue;
-    const bool file = region.path.starts_with('/');
+    // Shared memory without a name has the path of a file that is gone.
+    const bool file = region.path.starts_with('/') && !region.path.starts_with("/dev/zero");
     // What a program made read-only after it had written it.
     if (!region.readable || (!region.writable && (file || region.path.starts_with('[')))) continue;
     if (is_device(region.path)) continue;

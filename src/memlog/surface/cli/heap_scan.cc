@@ -32,14 +32,17 @@ bool same(const HeapBlock& a, const HeapBlock& b) {
   return a.address == b.address && a.size == b.size && a.stack == b.stack && a.birth == b.birth;
 }
 
-// Why there may be blocks that the ledger does not know; empty: there are none.
+// Why there may be blocks that the ledger does not know; empty: there are none. `whole`: its blocks
+// could all be read.
 std::string unknown_blocks(const ledger::LedgerFile& ledger, const ledger::LedgerState& state,
-                           const process::Snapshot& snapshot) {
+                           const process::Snapshot& snapshot, bool whole) {
+  if (!whole) return "its ledger lacks a part of the live blocks";
   if (snapshot.late) return "memlog attached to it later";
   // A child begins its ledger without the blocks from before the fork.
   if (ledger.header().parent != 0) return "it has blocks of the process that forked it";
   if (ledger.header().sampled != 0) return "MTRACE_SAMPLE records only some blocks";
   if (ledger.header().recording == 0) return "recording is off";
+  if (ledger.header().was_off != 0) return "recording was off for a time";
   if (state.lost_blocks != 0) return "some blocks were not recorded (lost)";
   return {};
 }
@@ -120,6 +123,9 @@ HeapScan::HeapScan(const process::CoreMemory& core, ledger::LedgerFile& ledger,
     return word;
   };
   blocks_ = read_blocks();
+  if (!whole_) {
+    throw process::CoreError(fmt::format("{}: lacks a part of the live blocks", ledger_.name()));
+  }
   uint64_t lacking = 0;
   for (const HeapBlock& block : blocks_) {
     if (!core.has({block.address, block.address + block.size})) lacking += block.size;
@@ -171,7 +177,7 @@ std::vector<HeapBlock> HeapScan::read_blocks() {
   const std::optional<ledger::LedgerTotals> totals = ledger::read_totals(ledger_);
   const uint64_t most = ledger_.size() / sizeof(uint64_t);  // a word each
   if (totals) blocks.reserve(std::min(totals->live_blocks + totals->live_blocks / 8, most));
-  ledger::each_block(ledger_, [&](const ledger::LedgerBlock& block) {
+  whole_ = ledger::each_block(ledger_, [&](const ledger::LedgerBlock& block) {
     if (blocks.size() % kBlocksAtOnce == 0) process::check_interruption();
     blocks.push_back({block.address, block.size, block.stack, block.packed_birth});
   });
@@ -188,7 +194,7 @@ void HeapScan::match_blocks(const std::function<void(const HeapBlock&)>& rest) {
   std::vector<bool> still(blocks_.size());
   auto at = blocks_.begin();  // most come in the order of addresses
   ledger_.refresh();
-  ledger::each_block(ledger_, [&](const ledger::LedgerBlock& now) {
+  whole_ &= ledger::each_block(ledger_, [&](const ledger::LedgerBlock& now) {
     const HeapBlock block = {now.address, now.size, now.stack, now.packed_birth};
     if (at == blocks_.end() || at->address != block.address) {
       at = std::lower_bound(blocks_.begin(), blocks_.end(), block, by_address);
@@ -295,7 +301,7 @@ void HeapScan::look() {
 void HeapScan::search(const process::Snapshot& snapshot, const process::MemoryView& memory,
                       const Blocks& others, const std::function<void()>& check_limit) {
   const ledger::LedgerState state = ledger::read_ledger(ledger_);
-  unknown_ = unknown_blocks(ledger_, state, snapshot);
+  unknown_ = unknown_blocks(ledger_, state, snapshot, whole_);
   analyze::Roots roots;
   roots.tag_bits = settings_.tag_bits;
   roots.inner_counts = settings_.inner_counts;

@@ -103,6 +103,7 @@ class HeapScan {
   std::function<int(const process::Mapping&)> open_file_;
   std::function<uint64_t(uint64_t address)> read_word_;  // as it is now; 0: it cannot be read
   std::string unknown_;
+  bool whole_ = true;  // the ledger's blocks could all be read
   process::MemoryView::Missing missing_;
   std::vector<analyze::HeapBlock> blocks_;
   std::optional<analyze::BlockIndex> index_;

@@ -87,6 +87,13 @@ class HeapAnswer {
       out +=
           text::remark("the process records a sample of its blocks: only these are counted", style);
     }
+    if (!whole_) {
+      out +=
+          text::remark("a part of the ledger could not be read: its blocks are not counted", style);
+    }
+    if (known_->state().lost_blocks != 0) {
+      out += text::remark("blocks that found no place in the tables are not counted", style);
+    }
     out +=
         text::coloured(fmt::format("{:>15} {:>12}  type\n", "bytes", "blocks"), text::kBold, style);
     for (size_t i = 0; i < shown(); ++i) {
@@ -102,6 +109,7 @@ class HeapAnswer {
     json::Value out = json::answer("heap");
     out["pid"] = file_.header().pid;
     out["name"] = json::plain(util::array_text(file_.header().name));
+    if (!whole_) out["incomplete"] = true;
     out["bytes"] = total_.bytes;
     out["blocks"] = total_.blocks;
     json::Value types = json::Value::array();
@@ -123,7 +131,8 @@ class HeapAnswer {
                    std::map<uint32_t, HeapRow>& others) {
     std::vector<ledger::LedgerBlock> blocks;
     file_.refresh();
-    ledger::each_block(file_, [&](const ledger::LedgerBlock& block) { blocks.push_back(block); });
+    whole_ = ledger::each_block(file_,
+                                [&](const ledger::LedgerBlock& block) { blocks.push_back(block); });
     std::sort(blocks.begin(), blocks.end(),
               [](const auto& a, const auto& b) { return a.address < b.address; });
     known_.emplace(file_);
@@ -142,6 +151,7 @@ class HeapAnswer {
 
   ledger::LedgerFile& file_;
   std::optional<ledger::KnownLedger> known_;
+  bool whole_ = true;  // all blocks could be read
   text::StackNames names_;
   size_t limit_;
   std::vector<HeapRow> rows_;
