@@ -48,7 +48,8 @@ Line parse(const std::string& text) {
   std::getline(words >> std::ws, line.rest);
   std::istringstream rest(line.rest);
   for (std::string word; rest >> word;) {
-    if ((word.starts_with("0x") || word.starts_with('#')) && line.address == 0) line.address = hex_of(word);
+    if ((word.starts_with("0x") || word.starts_with('#')) && line.address == 0)
+      line.address = hex_of(word);
     if (word.starts_with("old=")) line.old = hex_of(word.substr(4));
     if (word.starts_with("stack=")) line.stack = word.substr(6);
     if (word == "unknown") line.unknown = true;
@@ -460,7 +461,7 @@ TEST_F(EventsTest, OfAChildBeginWithWhatItInherited) {
         EXPECT_EQ(replay.stacks[stack].bytes, live.bytes) << report.path << " stack=" << stack;
       }
       const Memlog made = made_at(path, static_cast<int>(next));
-      for (const char* key : {"inherited", "live", "delta"}) {
+      for (const char* key : {"inherited", "live", "delta", "allocated", "freed"}) {
         EXPECT_EQ(made.amount(key), report.amount(key)) << key;
       }
       const std::map<std::string, Amount> live = live_of(made);

@@ -60,7 +60,8 @@ struct EventLog::State {
   size_t inherited_told = 0;
   size_t inherited_modules = 0;                              // the first of `modules`
   absl::flat_hash_map<uint64_t, uint32_t> inherited_stacks;  // by id
-  std::string problem;                                       // with what it inherited
+  BeforeFork before_fork;
+  std::string problem;  // with what it inherited
   EventHeader header;
   std::vector<profile::Module> modules;
   std::vector<uint64_t> identities;  // of the modules
@@ -296,6 +297,7 @@ void EventLog::State::inherit() {
   Inheritance found = read_inheritance(file.path(), header, generation);
   problem = std::move(found.problem);
   inherited = std::move(found.blocks);
+  before_fork = std::move(found.before);
   std::vector<uint32_t> numbers;  // here, by those of the parent's log
   for (InheritedBlock& one : inherited) {
     uint32_t& stack = one.block.stack;
@@ -457,6 +459,7 @@ uint64_t EventLog::address_of(uint64_t numbered) const {
 }
 
 const std::string& EventLog::missing_inheritance() const { return state_->problem; }
+const BeforeFork& EventLog::before_fork() const { return state_->before_fork; }
 
 bool EventLog::skip_chunk() {
   if (state_->inherits) state_->inherit();

@@ -46,6 +46,12 @@ enum class Kind : uint8_t {
   kAllocatedLeftOut = 22,
 };
 
+// Whether its call is counted, as in `calls:` of memlogs.
+constexpr bool is_counted(Kind kind) {
+  return kind == Kind::kAllocation || kind == Kind::kFree || kind == Kind::kUnknownFree ||
+         kind == Kind::kRealloc;
+}
+
 // Compact logs have numbers in place of the addresses of blocks, in the order of allocation. In an
 // event these are an address of no process: with this bit, and the number times 8.
 inline constexpr uint64_t kNumbered = uint64_t{1} << 62;
@@ -125,6 +131,13 @@ struct BeforeFile {
   std::vector<uint64_t> calls = std::vector<uint64_t>(format::kEventCalls);  // by function
 };
 
+// What the ancestors of a process had done until they forked it or one another.
+struct BeforeFork {
+  uint64_t freed = 0;  // bytes
+  uint64_t frees = 0;
+  std::vector<uint64_t> calls = std::vector<uint64_t>(format::kEventCalls);  // by function
+};
+
 struct EventHeader {
   std::string program;
   std::string command;  // escaped as in memlogs; empty: not kept
@@ -170,6 +183,8 @@ class EventLog {
   // After the first event: why blocks that the process inherited are not known, or not all. Empty:
   // they are, or there were none.
   const std::string& missing_inheritance() const;
+  // After the first event. All 0: nothing, or missing_inheritance() says why it is not known.
+  const BeforeFork& before_fork() const;
 
   // Stores the next event. False: the end of what the file holds now; when the file grows, a later
   // call returns more. Skips damaged chunks and counts them.

@@ -27,18 +27,41 @@ class UntilFork {
   }
 
   // False: the log ends before the fork.
-  bool run(LiveBlocks& blocks) {
+  bool run(LiveBlocks& blocks, BeforeFork& before) {
+    const bool reached = read(blocks, before);
+    const BeforeFork& earlier = parent_.before_fork();
+    before.freed += earlier.freed;
+    before.frees += earlier.frees;
+    for (size_t call = 0; call < before.calls.size(); ++call) {
+      before.calls[call] += earlier.calls[call] + parent_.header().before.calls[call];
+    }
+    return reached;
+  }
+
+ private:
+  bool read(LiveBlocks& blocks, BeforeFork& before) {
     Event event;
     while (parent_.next(event)) {
       if (!forked_ && is_after_fork(event)) forked_ = true;
       if (forked_ && is_over(event)) return true;
-      if (takes(event)) blocks.apply(event);
+      if (event.kind == Kind::kLeftOut && !forked_) {
+        before.freed += event.left_out->freed;
+        before.frees += event.left_out->frees;
+      }
+      if (takes(event)) apply(event, blocks, before);
       if (event.kind == Kind::kFork && event.number == child_.parent_fork) begin_fork(event);
     }
     return forked_;
   }
 
- private:
+  static void apply(const Event& event, LiveBlocks& blocks, BeforeFork& before) {
+    const BlockChange change = blocks.apply(event);
+    if (change.ended) {
+      before.freed += change.old.requested;
+      ++before.frees;
+    }
+    if (is_counted(event.kind)) ++before.calls[event.call];
+  }
   // Where the parent had no room to tell of the fork, its time must do.
   bool is_after_fork(const Event& event) const {
     return child_.parent_fork == 0 && event.time > child_.parent_time;
@@ -125,7 +148,7 @@ Inheritance read_inheritance(const std::string& path, const EventHeader& child,
         parent.started > child.started) {
       return unknown("this is the log of another process");
     }
-    if (!UntilFork(*inherited.parent, child).run(blocks)) {
+    if (!UntilFork(*inherited.parent, child).run(blocks, inherited.before)) {
       return unknown("the log ends before the fork");
     }
   } catch (const std::exception& error) {

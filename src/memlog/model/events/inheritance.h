@@ -29,7 +29,8 @@ struct InheritedBlock {
 struct Inheritance {
   std::unique_ptr<EventLog> parent;    // read up to the fork; null: it cannot be
   std::vector<InheritedBlock> blocks;  // in the order of their allocation
-  std::string problem;                 // what is not known, and why; empty: nothing
+  BeforeFork before;
+  std::string problem;  // what is not known, and why; empty: nothing
 };
 
 // Replays the log of the parent, a file beside the log at `path` whose header is `child`, and those

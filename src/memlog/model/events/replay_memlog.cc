@@ -96,8 +96,13 @@ class Replay {
 
   const EventLog& log() const { return log_; }
   const std::vector<Counts>& stacks() const { return stacks_; }
-  const std::vector<uint64_t>& calls() const { return calls_; }
+  uint64_t calls(unsigned call) const { return calls_[call] + before_fork().calls[call]; }
   const Counts& total() const { return total_; }
+  // Of chosen blocks, only what the process did itself is known.
+  const BeforeFork& before_fork() const {
+    static const BeforeFork nothing;
+    return chosen_ == nullptr ? log_.before_fork() : nothing;
+  }
   const Totals& peak() const { return peak_; }
   uint64_t peak_event() const { return peak_event_; }
   uint64_t peak_time() const { return peak_time_; }
@@ -143,10 +148,7 @@ class Replay {
       change.inherited = change.inherited && fresh;
       if (!change.ended && !change.begun && !change.inherited) return;
     }
-    if (event.kind == Kind::kAllocation || event.kind == Kind::kFree ||
-        event.kind == Kind::kUnknownFree || event.kind == Kind::kRealloc) {
-      ++calls_[event.call];
-    }
+    if (is_counted(event.kind)) ++calls_[event.call];
     if (change.ended) {
       const uint64_t lifetime = event.time - std::min(event.time, change.old.time);
       for (Counts* counts : {&at(change.old.stack), &total_}) {
@@ -252,10 +254,12 @@ class Text : private profile::MemlogText {
     line("# {}: {} bytes {} blocks", format::kKeyLive, total.live(), total.live_blocks());
     line("# {}: {} bytes {}", format::kKeyPeak, replay_.peak().bytes,
          util::time_text(std::max(replay_.peak_time(), header.started)));
-    // What is known of the time before a fork is what was left of it.
-    line("# {}: {} bytes {} blocks", format::kKeyAllocated, total.inherited + total.allocated,
-         total.inherited_blocks + total.allocations);
-    line("# {}: {} bytes {} blocks", format::kKeyFreed, total.freed, total.frees);
+    const BeforeFork& before = replay_.before_fork();
+    const uint64_t freed = before.freed + total.freed;
+    const uint64_t frees = before.frees + total.frees;
+    line("# {}: {} bytes {} blocks", format::kKeyAllocated, total.live() + freed,
+         total.live_blocks() + frees);
+    line("# {}: {} bytes {} blocks", format::kKeyFreed, freed, frees);
     line("# {}: frames=0 stacks=0 blocks=0 inflight=0{}", format::kKeyLost,
          replay_.lost() != 0 ? fmt::format(" events={}", replay_.lost()) : "");
     for (const auto& [time, text] : replay_.notes()) {
@@ -356,7 +360,7 @@ class Text : private profile::MemlogText {
          util::escaped(header.processor, " "));
     std::string calls;
     for (unsigned call = 0; call < format::kEventCalls; ++call) {
-      const uint64_t count = replay_.calls()[call];
+      const uint64_t count = replay_.calls(call);
       if (count != 0) calls += fmt::format(" {}={}", format::kCallNames[call], count);
     }
     if (!calls.empty()) line("# {}:{}", format::kKeyCalls, calls);

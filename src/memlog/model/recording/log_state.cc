@@ -17,10 +17,7 @@ void LogState::apply(const Event& event) {
   if (event.kind == Kind::kLost) before_.lost += event.number;
   if (event.kind == Kind::kUnknownFree) ++before_.unknown_frees;
   if (event.kind == Kind::kMemory) before_.resident = event.number;
-  if (event.kind == Kind::kAllocation || event.kind == Kind::kFree ||
-      event.kind == Kind::kUnknownFree || event.kind == Kind::kRealloc) {
-    ++before_.calls[event.call];
-  }
+  if (is_counted(event.kind)) ++before_.calls[event.call];
   const BlockChange change = blocks_.apply(event);
   if (change.ended) {
     LeftOut one = ended_block(change.old.stack, change.old.requested,
