@@ -287,8 +287,9 @@ Response Site::act(const Request& request, const Match& match) {
     throw NotFound(fmt::format("process {} is not among those that are served", process));
   }
   const std::lock_guard<std::mutex> lock(names_mutex_);
-  const CommandAnswer answer = run(match, given_of(request, match), {std::to_string(process)});
+  CommandAnswer answer = run(match, given_of(request, match), {std::to_string(process)});
   if (answer.status != 0) return failure(409, first_line(answer.err));
+  if (answer.out.ends_with('\n')) answer.out.pop_back();
   json::Value out = json::answer(match.route->view.command().manual.name);
   out["output"] = json::plain(answer.out);
   return answer_with(json::text(out));
