@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
@@ -134,6 +135,16 @@ TEST_F(CheckFormats, JunitIsATestThatFails) {
             "open_log(): 4,000 bytes in 1 block live\n");
   check("-f junit -o memory.xml --max-live 1M -- ./app");
   EXPECT_EQ(junit(*directory_ / "memory.xml"), "testsuite 1 0\ntestcase memlog.check live\n");
+}
+
+// The verdict of another run is none: the program ends with an error, so that nothing is judged.
+TEST_F(CheckFormats, NoVerdictIsLeftWhereNothingIsJudged) {
+  for (const char* format : {"junit", "gitlab", "json"}) {
+    check(std::string("-f ") + format + " -o verdict --max-live 1M -- ./app");
+    EXPECT_NE(file("verdict"), "");
+    check(std::string("-f ") + format + " -o verdict -- /bin/false");
+    EXPECT_FALSE(std::filesystem::exists(*directory_ / "verdict")) << format;
+  }
 }
 
 struct Issue {

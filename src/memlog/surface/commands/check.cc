@@ -446,6 +446,11 @@ int run_check(const Arguments& arguments, const Streams& streams) {
   fold(style, reports);
   if (!arguments.has("--no-builtin")) reports.leave_out_runtime();
   if (!options.baseline.empty()) reports::files_of(options.baseline);  // before anything runs
+  // A verdict of an earlier run is none of this one, which may judge nothing.
+  std::error_code none;
+  if (std::filesystem::is_regular_file(options.output, none)) {
+    std::filesystem::remove(options.output, none);
+  }
 
   std::vector<std::string> files;
   std::vector<ExitLook> looked_at;
