@@ -11,11 +11,11 @@
 #include "model/events/event_code.h"
 #include "model/events/event_columns.h"
 #include "model/events/inheritance.h"
+#include "model/events/live_blocks.h"
 
 namespace mtrace::events {
 namespace {
 
-constexpr size_t kMostMoving = 4096;     // reallocs of a thread under way at once
 constexpr size_t kMostTold = 8'000'000;  // addresses at a fork; the rest at the next
 
 using format::CompactColumn;
@@ -165,7 +165,7 @@ void CompactWriter::put_end(const Event& event, EventEntry entry) {
   }
   if (event.kind == Kind::kReallocBegin) {
     std::vector<Moving>& moving = moving_[thread_];
-    if (moving.size() == kMostMoving) moving.erase(moving.begin());  // its end was lost
+    if (moving.size() == kMostMoves) moving.erase(moving.begin());  // its end was lost
     moving.push_back({event.address, block.birth, true});
   }
   if (block.birth >= first_birth_ && !block.returned) {

@@ -6,11 +6,6 @@
 #include "model/events/event_code.h"
 
 namespace mtrace::events {
-namespace {
-
-constexpr size_t kMostMoves = 4096;  // reallocs of a thread under way; the ends of more were lost
-
-}  // namespace
 
 void LiveBlocks::begin(const Event& event, const LiveBlock* chained, BlockChange& change) {
   LiveBlock fresh;

@@ -3,6 +3,7 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -34,6 +35,9 @@ struct BlockChange {
   LiveBlock fresh;         // if `begun` or `inherited`
   uint64_t old_address = 0;
 };
+
+// Reallocs of a thread that are under way at once. Of more, the ends of the first were lost.
+inline constexpr size_t kMostMoves = 4096;
 
 class LiveBlocks {
  public:
