@@ -9,14 +9,15 @@
 namespace mtrace::events {
 
 // The free of a block. `short_lived`: the longest life that counts as short; it and `lifetime` in
-// nanoseconds.
-inline LeftOut ended_block(uint32_t stack, uint64_t bytes, uint64_t lifetime,
-                           uint64_t short_lived) {
+// nanoseconds. `temporary`: by its thread, which had allocated nothing since.
+inline LeftOut ended_block(uint32_t stack, uint64_t bytes, uint64_t lifetime, uint64_t short_lived,
+                           bool temporary) {
   LeftOut one;
   one.stack = stack;
   one.frees = 1;
   one.freed = bytes;
   one.short_lived = lifetime <= short_lived ? 1 : 0;
+  one.temporary = temporary ? 1 : 0;
   one.lifetime = one.shortest = one.longest = lifetime;
   return one;
 }

@@ -21,8 +21,8 @@ void LogState::apply(const Event& event) {
   const BlockChange change = blocks_.apply(event);
   if (change.ended) {
     LeftOut one = ended_block(change.old.stack, change.old.requested,
-                              event.time - std::min(event.time, change.old.time), short_lived_);
-    one.temporary = change.temporary ? 1 : 0;
+                              event.time - std::min(event.time, change.old.time), short_lived_,
+                              change.temporary);
     one.allocations = 1;
     one.allocated = change.old.requested;
     add_left_out(sums_[one.stack], one);

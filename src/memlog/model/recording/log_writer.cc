@@ -193,9 +193,7 @@ void LogWriter::count_allocation(uint32_t stack, uint64_t bytes) {
 }
 
 void LogWriter::count_free(uint32_t stack, uint64_t bytes, uint64_t lifetime, bool temporary) {
-  LeftOut one = ended_block(stack, bytes, lifetime, from_.header().short_lived);
-  one.temporary = temporary ? 1 : 0;
-  add(one);
+  add(ended_block(stack, bytes, lifetime, from_.header().short_lived, temporary));
 }
 
 void LogWriter::add(const LeftOut& more) {
