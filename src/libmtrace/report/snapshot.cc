@@ -167,12 +167,16 @@ void Snapshot::sort_listed() {
   });
 }
 
-void Snapshot::drop_order() {
-  if (order_ != nullptr) sys::unmap_memory(order_, size_t{capacity_} * sizeof(Key));
+void Snapshot::drop_unlisted() {
   if (unlisted_ != nullptr) sys::unmap_memory(unlisted_, size_t{capacity_} * sizeof(Unlisted));
+  unlisted_ = nullptr;
+}
+
+void Snapshot::drop_order() {
+  drop_unlisted();
+  if (order_ != nullptr) sys::unmap_memory(order_, size_t{capacity_} * sizeof(Key));
   if (births_ != nullptr) sys::unmap_memory(births_, (size_t{last_stack_} + 1) * sizeof(uint32_t));
   order_ = nullptr;
-  unlisted_ = nullptr;
   births_ = nullptr;
   listed_ = 0;
 }
@@ -261,8 +265,7 @@ bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
   ledger_renews_extremes();
   settle_peak(ledger);
   list_for_peak(ledger);
-  sys::unmap_memory(unlisted_, size_t{capacity_} * sizeof(Unlisted));
-  unlisted_ = nullptr;
+  drop_unlisted();
   sort_listed();
   find_oldest(ledger);
   return errors_.find(ledger, last_stack_) && complete;

@@ -93,6 +93,7 @@ class Snapshot {
   bool read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index);
   bool read_stacks(ledger::Ledger& ledger, Listed listed);
   void sort_listed();
+  void drop_unlisted();
   void drop_order();
   void settle_peak(const ledger::Ledger& ledger);
   void list(const Entry& entry, uint32_t place);
