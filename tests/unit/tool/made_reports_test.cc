@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <utility>
 
+#include "heaptrack_print.h"
 #include "tool_test.h"
 
 namespace mtrace::test {
@@ -101,25 +101,15 @@ class MadeReports : public testing::Test {
   std::string heaptrack(const std::string& title, const std::vector<std::string>& files) const {
     const std::string file = directory_ / "heaptrack.data";
     answer({"export", "-f", "heaptrack", "-o", file}, files);
-    const std::string out =
-        shell("heaptrack_print --disable-builtin-suppressions -a0 -p0 -T0 {}", file);
+    const std::string out = heaptrack_print(file);
     for (const std::string& line : lines_of(out)) {
       if (line.starts_with(title + ": ")) return line.substr(title.size() + 2);
     }
     return out;
   }
-  // heaptrack's numbers of each stack, largest first.
+  // heaptrack's numbers of each stack in the last file, largest first.
   std::string stacks_in_heaptrack(const std::string& cost) const {
-    return shell(
-        "heaptrack_print --disable-builtin-suppressions -a0 -p0 -T0 --flamegraph-cost-type {0} -F "
-        "{1}.stacks {1} >/dev/null; awk '$NF > 0 {{ print $NF }}' {1}.stacks | sort -nr | paste "
-        "-sd ' '",
-        cost, directory_ / "heaptrack.data");
-  }
-  static std::string sorted(std::vector<int64_t> numbers) {
-    std::erase(numbers, 0);
-    std::sort(numbers.rbegin(), numbers.rend());
-    return fmt::format("{}\n", fmt::join(numbers, " "));
+    return in_heaptrack(directory_ / "heaptrack.data", cost);
   }
 
   TemporaryDirectory directory_;
@@ -149,8 +139,8 @@ constexpr Lived kLived[] = {
 TEST_F(MadeReports, NoCallsAreAddedAroundAPeak) {
   std::vector<Item> first;
   std::vector<Item> second;
-  std::vector<int64_t> live;
-  std::vector<int64_t> shares;
+  std::vector<uint64_t> live;
+  std::vector<uint64_t> shares;
   int64_t peak = 0;
   int64_t calls = 0;
   for (const Lived& one : kLived) {
@@ -165,8 +155,8 @@ TEST_F(MadeReports, NoCallsAreAddedAroundAPeak) {
     if (one.frees != 0) more += fmt::format("frees={}\tfreed={}\t", one.frees, freed);
     second.push_back(
         {stack, change, one.blocks - 2, one.live, more + fmt::format("peak={}", one.peak)});
-    live.push_back(one.live);
-    shares.push_back(one.peak);
+    live.push_back(static_cast<uint64_t>(one.live));
+    shares.push_back(static_cast<uint64_t>(one.peak));
     peak += one.peak;
     calls += 2 + one.allocs;
   }
