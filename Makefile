@@ -5,7 +5,8 @@
 #   make deps       install the Debian packages that building needs (root or sudo)
 #   make deps-test  the same for the tests, and their npm packages
 #   make demo       find a planted leak in a small service
-#   make check      every test; ends with "N passed, N failed"
+#   make check      the tests; ends with "N passed, N failed"
+#   make check-long   what is for a night: fuzz targets, thread orders, ThreadSanitizer, walks
 #   make check-quick  unit and structure tests without the longest, in half a minute
 #   make check-aarch64  what of them runs under an emulator of arm64; make deps-aarch64 installs
 #                   the emulator, the cross compiler and two libraries

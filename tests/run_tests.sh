@@ -56,6 +56,8 @@ export -f run_piece
 export scratch
 printf '%s\n' "${pieces[@]}" | xargs -d '\n' -P "$jobs" -I{} bash -c 'run_piece "{}"'
 
+# A skip for a reason that tests/skips.txt does not have is a failure.
+grep -v '^#' "$source_dir/tests/skips.txt" >"$scratch/skips"
 passed=0 failed=0 skipped=0
 for piece in "${pieces[@]}"; do
   read -r number binary filter <<< "$piece"
@@ -64,6 +66,11 @@ for piece in "${pieces[@]}"; do
   good=$(grep -c '^\[       OK \]' "$log")
   bad=$(grep -c '^\[  FAILED  \] .* ([0-9]* ms)$' "$log")
   skip=$(grep -c '^\[  SKIPPED \] .* ([0-9]* ms)$' "$log")
+  for test in $(sed -n 's/^\[  SKIPPED \] \(.*\) ([0-9]* ms)$/\1/p' "$log"); do
+    sed -n "/^\[ RUN      \] ${test//\//\\/}\$/,/^\[  SKIPPED \]/p" "$log" | grep -qFf "$scratch/skips" && continue
+    echo "$test was skipped for a reason that is not in tests/skips.txt:"
+    bad=$((bad + 1)) skip=$((skip - 1))
+  done
   passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + skip))
   # Each failed test from its RUN line to its end.
   awk '/^\[ RUN      \]/ { text = "" } { text = text $0 "\n" }
@@ -78,8 +85,16 @@ for piece in "${pieces[@]}"; do
   fi
 done
 
+# Tests and suites by the time they took.
+sed -nE 's/^\[(       OK |  FAILED  )\] (.*) \(([0-9]+) ms\)$/\3 \2/p' "$scratch"/logs/* | sort -rn >"$scratch/tests"
+awk '{ sub(/\.[^.]*$/, "", $2); sum[$2] += $1 } END { for (suite in sum) print sum[suite], suite }' \
+    "$scratch/tests" | sort -rn >"$scratch/suites"
+awk '{ printf "%9.1f s  %s\n", $1 / 1000, $2 }' "$scratch/suites" >"$build_dir/tests/times"
+echo "slowest tests, and suites (all: $build_dir/tests/times):"
+paste -d ' ' <(head -n 10 "$scratch/tests") <(head -n 10 "$scratch/suites") |
+    awk '{ printf "%7.1f s  %-70s %7.1f s  %s\n", $1 / 1000, $2, $3 / 1000, $4 }'
 summary="$passed passed, $failed failed"
-[ "$skipped" -gt 0 ] && echo "$skipped skipped"
+[ "$skipped" -gt 0 ] && echo "$skipped skipped, each for a reason of tests/skips.txt"
 # .ci/run looks whether it came to this.
 echo "$summary" | tee "$build_dir/tests/summary"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -45,7 +45,7 @@ $(WALKCHECK): tests/walkcheck/walkcheck.cc tests/walkcheck/walkcheck.h $(WALKCHE
 	@mkdir -p $(@D)
 	$(CXX) $(CPPFLAGS) -Itests $(filter-out -MMD -MP,$(LIB_FLAGS)) -shared -static-libgcc -o $@ \
 	    $< $(WALKCHECK_OBJ) -lgcc_eh
-TEST_EXTRA += $(WALKCHECK)
+LONG_EXTRA += $(WALKCHECK)
 
 # Frames of many kinds, by both compilers, and the program that leads through them.
 define frames_rule

@@ -64,12 +64,12 @@ constexpr EventRecord event_kind(uint64_t word) {
 // highest 16 bits (0: no module), and in the other 48 its ELF address or, without a module, its
 // address or Python frame, of which whole_frame() makes what it was.
 struct EventStackFacts {
-  uint8_t depth;
+  uint16_t depth;
   uint8_t kind;  // index into EventRingHeader::kinds, from 1; 0: heap
   uint8_t cut;
   uint8_t call;     // the function that was called (format/calls.h)
   uint8_t guessed;  // index of the first frame that may be wrong; 0: none
-  uint8_t unused[3];
+  uint8_t unused[2];
 };
 static_assert(sizeof(EventStackFacts) == 8);
 

@@ -20,7 +20,7 @@
 namespace mtrace::format {
 
 inline constexpr uint64_t kLedgerMagic = 0x315245474445'4c4du;  // "MLEDGER1"
-inline constexpr uint32_t kLedgerVersion = 7;                   // of everything in this file
+inline constexpr uint32_t kLedgerVersion = 8;                   // of everything in this file
 inline constexpr char kLedgerSuffix[] = ".ledger";
 
 // `size` bytes at `address` of the process are at `offset` of the file.
@@ -297,9 +297,8 @@ struct LedgerCounters {
   }
 };
 
-// See ledger/stack_table.h. `depth` addresses of kLedgerFrameBytes follow, innermost first, of
-// which whole_frame() makes what they were; then a byte: how many frames there were where the stack
-// was cut.
+// See ledger/stack_table.h. `own_frames` addresses of kLedgerFrameBytes follow, innermost first, of
+// which whole_frame() makes what they were.
 struct LedgerStack {
   LedgerCounterSet own;
   uint64_t hash;
@@ -310,15 +309,29 @@ struct LedgerStack {
   uint32_t others;   // index of LedgerOtherSets, 0: none
   uint32_t retired;  // unload epoch; kLedgerAlive: in use
   uint32_t still_gone;
-  uint8_t depth;
+  uint8_t own_frames;
   uint8_t kind : 6;
   uint8_t ignored : 1;  // between __lsan_disable and __lsan_enable: its blocks are no leaks
   uint8_t cut : 1;
   uint8_t call;  // format/calls.h
   uint8_t guessed;
+  uint32_t tail;  // index of a LedgerTail, 0: none
+  uint8_t tails;
+  uint8_t reserved[3];
 };
 inline constexpr size_t kLedgerFrameBytes = 6;
-static_assert(sizeof(LedgerStack) == 128);
+static_assert(sizeof(LedgerStack) == 136);
+
+// Frames beyond those of a stack's own, or of another tail.
+inline constexpr unsigned kLedgerTailFrames = 8;
+struct LedgerTail {
+  char frames[kLedgerTailFrames * kLedgerFrameBytes];
+  uint32_t hash;
+  uint32_t next;
+  uint32_t parent;  // index of a LedgerTail, 0: none
+  uint32_t children;
+};
+static_assert(sizeof(LedgerTail) == 64);
 
 // The sets of a stack's third thread and of those after it.
 inline constexpr unsigned kLedgerOtherSets = 8;

@@ -1,7 +1,7 @@
-// The memlog file format, version 1: what libmtrace.so writes and memlog reads.
+// The memlog file format, version 2: what libmtrace.so writes and memlog reads.
 // doc/memlog-format.md is the same grammar in prose, with an example.
 //
-//   file     = "# memlog 1\n" *meta *entry *meta "# end\n"
+//   file     = "# memlog 2\n" *meta *entry *tail *meta "# end\n"
 //   meta     = "# " key ": " value "\n"
 //   entry    = [kind "\t"] bytes "\t" field *("\t" field) "\n" *frame
 //   kind     = "@" 1*(ALPHA / DIGIT / "-")     ; absent: a heap entry
@@ -11,6 +11,9 @@
 //            / "\t" function "\t" place ["?"] "\n"
 //            / "\t" function "\t" source "\t" place ["?"] "\n"
 //            / "\t...\n"                       ; last line: the stack was cut at the depth
+//            / "\t^ tail=" id "\n"             ; last line: it goes on as that tail does
+//   tail     = "# tail: " id "\n" 1*frame
+//   id       = 16 hex digits
 //   place    = "(" module "+0x" hex ")" / "(0x" hex ")" / "(inlined)"
 //   module   = path ["#" generation]           ; generation from 2
 //   source   = path ":" line
@@ -31,9 +34,12 @@
 
 namespace mtrace::format {
 
-inline constexpr char kMagicLine[] = "# memlog 1";
+inline constexpr char kMagicLine[] = "# memlog 2";
+inline constexpr char kFirstMagicLine[] = "# memlog 1";  // of reports without tails
 inline constexpr char kEndLine[] = "# end";
 inline constexpr char kCutLine[] = "...";
+inline constexpr char kTailMark[] = "^ tail=";   // ends a list of frames that goes on elsewhere
+inline constexpr unsigned kUntailedFrames = 10;  // of an entry that are before that at least
 inline constexpr char kInlined[] = "(inlined)";
 inline constexpr char kGuessedMark = '?';
 inline constexpr char kUnknownFunction[] = "??";
@@ -71,6 +77,7 @@ inline constexpr char kKeyNote[] = "note";             // for the reader; anywhe
 // Begins the note of a report that is elsewhere: the directory where it should be follows.
 inline constexpr char kNoteElsewhere[] = "could not write to ";
 inline constexpr char kKeyKind[] = "kind";      // NAME N bytes M blocks: live of that @kind
+inline constexpr char kKeyTail[] = "tail";      // 16 hex digits; lines of frames follow
 inline constexpr char kKeyModule[] = "module";  // PATH[#G] build-id=HEX base=0xHEX
 inline constexpr char kModulePython[] = "language=python";  // in such a line: a source file
 // The processor of the line `host`, as uname(1) has it, by its number in ELF files. 0: of files
@@ -85,9 +92,11 @@ inline constexpr char kKeyUnknownFrees[] = "unknown-frees";  // N frees of block
 inline constexpr char kKeyMisuse[] = "misuse";    // CAUSE=N ...: calls of the API in error
 inline constexpr char kKeyReports[] = "reports";  // written=N failed=N, with this one
 inline constexpr char kKeyRegion[] = "region";    // resident=N size=N NAME: mappings of one kind
-inline constexpr char kKeyRss[] = "rss";          // N bytes: resident memory of the process
-inline constexpr char kKeyRssMax[] = "rss-max";   // N bytes: the most that it ever was
-inline constexpr char kKeyVirtual[] = "virtual";  // N bytes: address space of the process
+inline constexpr char kKeyHeap[] = "heap";        // resident=N live=N free=N ...: malloc's heaps
+inline constexpr char kKeyHeapStacks[] = "heap-stacks";  // ID=N ...: who keeps them resident
+inline constexpr char kKeyRss[] = "rss";                 // N bytes: resident memory of the process
+inline constexpr char kKeyRssMax[] = "rss-max";          // N bytes: the most that it ever was
+inline constexpr char kKeyVirtual[] = "virtual";         // N bytes: address space of the process
 inline constexpr char kKeyCost[] =
     "cost";  // memory=N shadow=N stopped-us=N processor-ms=N: tracing's
 inline constexpr char kKeyPerfMap[] = "perf-map";       // N bytes: size of /tmp/perf-PID.map then
@@ -111,6 +120,11 @@ inline constexpr char kPythonOnTrial[] = "on trial: Python frames";
 inline constexpr char kResident[] = "resident, not malloc's: ";
 // What it calls memory of no owner.
 inline constexpr char kUnnamed[] = "mapped without a name";
+
+// Whether so much of a process's resident memory is worth a line.
+constexpr bool is_much(uint64_t bytes, uint64_t resident) {
+  return bytes >= uint64_t{8} << 20 && bytes >= resident / 5;
+}
 
 // Name of the `region` of malloc's heaps and large blocks.
 inline constexpr char kRegionMalloc[] = "malloc";
@@ -147,8 +161,6 @@ inline constexpr char kFieldLifetimeMean[] = "lifetime-mean";  // previous repor
 inline constexpr char kFieldLifetimeMax[] = "lifetime-max";    // from allocation to free
 inline constexpr char kFieldAge[] = "age";      // milliseconds since the oldest live block was made
 inline constexpr char kFieldSlack[] = "slack";  // usable less requested bytes of the live blocks
-inline constexpr char kFieldDepth[] = "depth";  // of a stack that was cut: frames that it had, 129:
-                                                // more than 128; when it was counted, if it was
 inline constexpr char kFieldPeak[] = "peak";    // bytes that the stack held at the process's peak
 inline constexpr char kFieldCall[] = "call";    // the function that was called, see calls.h
 inline constexpr char kFieldBefore[] = "before";  // id of the stack that freed the block first
@@ -157,7 +169,7 @@ inline constexpr char kFieldProtection[] = "prot";      // of a mapping, see map
 inline constexpr char kFieldFlags[] = "flags";          // of a mapping, see mapping_form.h
 inline constexpr char kFieldStack[] = "stack";          // 16 hex digits, see StackId
 
-inline constexpr int kMaxDepth = 128;
+inline constexpr int kMaxDepth = 256;
 
 // Finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
 // OOPSLA 2014). Every input bit affects every output bit.
@@ -184,9 +196,12 @@ inline uint64_t module_identity(const void* bytes, size_t size) {
 }
 
 // The `stack=` id: the same stack has the same id in every report, restart and machine. Add frames
-// innermost first; a frame without module has identity 0 and its address as offset.
+// outermost first; a frame without module has identity 0 and its address as offset.
 class StackId {
  public:
+  constexpr StackId() = default;
+  // Goes on from the value() of frames further out.
+  explicit constexpr StackId(uint64_t value) : value_(value) {}
   constexpr void add(uint64_t module_identity, uint64_t offset) {
     value_ = mix64(mix64(value_ + module_identity) ^ offset);
   }

@@ -77,7 +77,7 @@ class Process:
     def report(self, seq):
         entries = sorted((self.entry(number) for number in range(len(FUNCTIONS))), reverse=True)
         taken = self.started + datetime.timedelta(minutes=MINUTES * seq)
-        return (f'# memlog 1\n# program: /usr/bin/app\n# command: app\n# pid: {self.pid}\n'
+        return (f'# memlog 2\n# program: /usr/bin/app\n# command: app\n# pid: {self.pid}\n'
                 f'# seq: {seq}\n# trigger: interval\n# started: {time(self.started)}\n'
                 f'# taken: {time(taken)}\n'
                 f'# delta: {sum(one[0] for one in entries):+} bytes '

@@ -63,7 +63,7 @@ def main():
         count = sum(entry[2] - entry[4] for entry in entries)
         path = f'{given.directory}/app-4711-{seq}.memlog'
         with open(path, 'w', encoding='ascii') as file:
-            file.write('# memlog 1\n# program: /usr/bin/app\n# pid: 4711\n'
+            file.write('# memlog 2\n# program: /usr/bin/app\n# pid: 4711\n'
                        f'# seq: {seq}\n# trigger: signal\n# started: {time(0)}\n'
                        f'# taken: {time(10 * seq)}\n# delta: {change:+} bytes {count:+} blocks\n'
                        f'# live: {sum(held)} bytes {sum(blocks)} blocks\n'

@@ -76,9 +76,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ++data;
   size = std::min(size - 1, kMost);
   char* const begin = memory() + kMost - size;
-  __asan_unpoison_memory_region(memory(), kMost);
+  ASAN_UNPOISON_MEMORY_REGION(memory(), kMost);
   memcpy(begin, data, size);
-  __asan_poison_memory_region(memory(), kMost - size);
+  ASAN_POISON_MEMORY_REGION(memory(), kMost - size);
   const auto start = reinterpret_cast<uintptr_t>(begin);
   const uintptr_t end = start + size;
 
@@ -90,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const uintptr_t hole = start + size / 2 / 8 * 8;
     object.bounds.add(start, hole);
     object.bounds.add(hole + 16, end);
-    __asan_poison_memory_region(reinterpret_cast<void*>(hole), 16);
+    ASAN_POISON_MEMORY_REGION(reinterpret_cast<void*>(hole), 16);
   } else {
     object.bounds.add(start, end);
   }

@@ -1,6 +1,6 @@
 // Text with addresses in it, as memlog decode reads it from logs and terminals. Modules are looked
 // for below FUZZ_SYSROOT, where the seeds of the ELF target lie, and in this process: worker.cc is
-// left out.
+// left out of the fuzzer.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +12,7 @@
 #include "model/symbols/text_decoder.h"
 #include "model/symbols/worker.h"
 
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION  // by fuzz.mk
 namespace mtrace::symbols {
 
 std::optional<std::string> run_isolated(const std::function<std::string()>& work, unsigned, int) {
@@ -19,6 +20,7 @@ std::optional<std::string> run_isolated(const std::function<std::string()>& work
 }
 
 }  // namespace mtrace::symbols
+#endif
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace mtrace::symbols;

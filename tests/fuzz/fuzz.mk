@@ -3,19 +3,21 @@
 #
 #   make fuzz                  each target for SECONDS (600); new inputs stay in build/fuzz-long/found
 #   make fuzz FUZZ=cfi         only that one
-#   make fuzz-short            what make check runs: the seeds and a few thousand executions
+#   make fuzz-short            what make check-long runs: the seeds and a few thousand executions
+#
+# make check gives the seeds to the targets as the compiler of the rest builds them, with its objects.
 
 FUZZ_BUILD   ?= $(BUILD)/fuzz
 FUZZ_TARGETS := archive cfi memlog elf options decode ledger events request
 FUZZ         ?= $(FUZZ_TARGETS)
 SECONDS      ?= 600
 
-# Half the time of building for make check; make fuzz has targets of its own, which run faster.
+# Half the time of building for make check-long; make fuzz has targets of its own, which run faster.
 FUZZ_OPT      ?= -O0
 
 FUZZ_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 FUZZ_FLAGS    := -Isrc/libmtrace -Isrc/memlog -std=c++20 $(FUZZ_OPT) -g1 $(WARN) -MMD -MP -fno-omit-frame-pointer \
-                 -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE) \
+                 -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE) -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION \
                  -DMTRACE_INSTALLED_MEMLOG='"$(BINDIR)/memlog"'
 # What a system call of the library's takes.
 FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc file.cc filters.cc inherited_calls.cc \
@@ -78,8 +80,21 @@ $(FUZZ_BUILD)/$(1): $$(FUZZ_OBJ_$(1))
 endef
 $(foreach target,$(FUZZ_TARGETS),$(eval $(call fuzz_rule,$(target))))
 
-FUZZ_BINARIES := $(addprefix $(FUZZ_BUILD)/,$(FUZZ_TARGETS))
-TEST_EXTRA    += $(FUZZ_BINARIES)
+LONG_EXTRA += $(addprefix $(FUZZ_BUILD)/,$(FUZZ_TARGETS))
+
+# ---- The targets without the fuzzer, for their seeds.
+SEEDS_BUILD := $(TEST_BUILD)/seeds
+seeds_tool  := $(filter-out %/commands/main.o,$(TOOL_OBJ))
+define seeds_rule
+$(SEEDS_BUILD)/$(1): $(TEST_BUILD)/obj/fuzz/$(1)_fuzz.o $(TEST_BUILD)/obj/fuzz/replay.o \
+    $$(if $$(filter src/libmtrace/%,$$(FUZZ_SRC_$(1))),$$(FUZZ_SRC_$(1):src/%.cc=$(BUILD)/obj/%.o),$$(seeds_tool))
+	@mkdir -p $$(@D)
+	$$(call say,LINK,$$@)
+	$$(Q)$(CXX) $(LDFLAGS) -o $$@ $$^ $(TOOL_LIBS) -lpthread
+endef
+$(foreach target,$(FUZZ_TARGETS),$(eval $(call seeds_rule,$(target))))
+$(TEST_BUILD)/obj/fuzz/%.o: TEST_FLAGS += -Isrc/libmtrace -Isrc/memlog
+TEST_EXTRA += $(addprefix $(SEEDS_BUILD)/,$(FUZZ_TARGETS))
 
 .PHONY: fuzz fuzz-long fuzz-short
 fuzz:
@@ -89,4 +104,4 @@ fuzz-long: $(addprefix $(FUZZ_BUILD)/,$(FUZZ))
 fuzz-short: $(addprefix $(FUZZ_BUILD)/,$(FUZZ))
 	@tests/fuzz/run.sh $(FUZZ_BUILD) --runs 3000 $(FUZZ)
 
--include $(sort $(FUZZ_OBJ:.o=.d)) $(FUZZ_BUILD)/headers.h.gch.d
+-include $(sort $(FUZZ_OBJ:.o=.d)) $(FUZZ_BUILD)/headers.h.gch.d $(wildcard $(TEST_BUILD)/obj/fuzz/*.d)

@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const LedgerFile file(make_file(data, size), "f");
     const LedgerState state = read_ledger(file);
     const std::string text =
-        ledger_memlog(file, state, {"recovered", last_sign_of_life(file, state), "", {}});
+        ledger_memlog(file, state, {"recovered", last_sign_of_life(file, state).when, "", {}});
     read("recovered", text);
   } catch (const LedgerError&) {
   } catch (const FormatError&) {

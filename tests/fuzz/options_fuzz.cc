@@ -61,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
   read_options(envp.data());
   const Options& options = g_options;
-  if (options.depth < 1 || options.depth > 128 || options.signal < 0 || options.signal > 64 ||
+  if (options.depth < 1 || options.depth > 256 || options.signal < 0 || options.signal > 64 ||
       options.toggle_signal < 0 || options.toggle_signal > 64 || options.fill < -1 ||
       options.fill > 255 || (options.signal != 0 && options.signal == options.toggle_signal)) {
     __builtin_trap();

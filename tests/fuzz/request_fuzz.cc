@@ -146,7 +146,7 @@ void use_memlog(const std::string& body) {
 // A body of addresses, for the names of a program with two functions.
 void use_addresses(const std::string& body) {
   constexpr char kReport[] =
-      "# memlog 1\n# program: /usr/bin/app\n# pid: 4711\n# seq: 1\n# trigger: signal\n"
+      "# memlog 2\n# program: /usr/bin/app\n# pid: 4711\n# seq: 1\n# trigger: signal\n"
       "# started: 2026-11-20T20:15:00.000000Z\n# taken: 2026-11-20T20:15:31.123456Z\n"
       "# delta: +128 bytes +2 blocks\n# live: 128 bytes 2 blocks\n"
       "# lost: frames=0 stacks=0 blocks=0 inflight=0\n"

@@ -252,6 +252,19 @@ TEST_F(AttachTest, AllocatorOfTheProgramAndNobodyWaits) {
   EXPECT_TRUE(process.wait().exited(5)) << "unhurt";
 }
 
+// Nothing that the library does as it begins waits for the lock of the exit handlers. The report at
+// exit is there nevertheless, though quick_exit calls no destructor.
+TEST_F(AttachTest, WhileAThreadHoldsTheLockOfTheExitHandlers) {
+  Process process(plain({program("registers_slowly")}));
+  process.read_until("ready");
+  expect_good(attach(process.pid()));
+  process.write("\n");
+  EXPECT_TRUE(process.wait().exited(5));
+  const std::string file = program("registers_slowly");
+  EXPECT_EQ(describe(site_sums(logs_of(process.pid()), file, file)),
+            describe({{"site_last", {1008, 1}}}));
+}
+
 // A stopped process stays stopped, and is attached to.
 TEST_F(AttachTest, StoppedProcess) {
   Process process(plain({program("attached"), "sites"}));
@@ -398,6 +411,22 @@ TEST_F(AttachTest, InAnotherNamespace) {
   expect_good(detach(pid));
   process.close_input();
   EXPECT_TRUE(process.wait().exited(0));
+}
+
+// The first process of a container, from inside.
+TEST_F(AttachTest, FirstProcessOfANamespaceFromInside) {
+  if (run(plain({"/usr/bin/unshare", "--mount", "--pid", "--fork", "/bin/true"})).status != 0) {
+    GTEST_SKIP() << "may not make namespaces";
+  }
+  Command command =
+      plain({"/usr/bin/unshare", "--mount", "--pid", "--fork", "--mount-proc", "/bin/sh", "-c",
+             "\"$1\" attach 1 >&2; echo attached: $?; read line", "sh", memlog_tool()});
+  command.directory = out();
+  Process process(command);
+  process.read_until("attached: 0");
+  process.close_input();
+  process.wait();
+  EXPECT_EQ(logs_of("sh").at(0).get("trigger"), "exit");
 }
 
 // A process that ends at any moment of the attach.

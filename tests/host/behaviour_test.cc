@@ -66,7 +66,15 @@ TEST_F(BehaviourTest, PluginInLocalScope) {
   const std::string plugin = program("plugin_cxx.so");
   // Twenty strings of 1,000 bytes, their objects, and the vector that holds them.
   EXPECT_EQ(site_sums({logs[0]}, plugin, plugin),
-            (Sites{{"site_plugin", {20 * (1001 + 32) + 20 * 8, 41}}}));
+            (Sites{{"site_plugin", {20 * (1001 + 32) + 20 * 8, 41}},
+                   {"site_forms", {1000 + 1001 + 1002 + 1003 + 1004 + 1005, 6}}}));
+  // With libstdc++ out of sight the library allocates itself.
+  for (const Entry& entry : logs[0].entries) {
+    if (entry.call == "new") continue;  // std::string's and std::vector's functions, in between
+    size_t sites = 0;
+    for (const Frame& frame : entry.frames) sites += frame.module == plugin;
+    EXPECT_LE(sites, 1u) << entry.line;
+  }
   EXPECT_EQ(site_sums({logs[1]}, plugin, plugin),
             (Sites{{"site_plugin", {-15 * (1001 + 32), -30}}}));
 }
@@ -170,11 +178,13 @@ TEST_F(HostileTest, NoDescriptorLeft) {
   EXPECT_EQ(sites(logs), (Sites{{"site_without_descriptors", {55, 1}}}));
 }
 
-// Nothing half-written is left either, where there never is one.
+// Where there never is one, a thread with a table of its own writes. Nothing half-written is left.
 TEST_F(HostileTest, NeverADescriptorLeft) {
-  survive("no_descriptors");
+  const std::vector<Memlog> logs = survive("no_descriptors");
+  ASSERT_GE(logs.size(), 1u);
+  EXPECT_EQ(sites(logs), (Sites{{"site_without_descriptors", {55, 1}}}));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(out()), {}),
-            static_cast<long>(all_logs().size()));
+            static_cast<long>(logs.size()));
 }
 
 // 16,384 stacks, in depth 128, so that none is merged with another.
@@ -224,7 +234,6 @@ class AllocatorTest : public BehaviourTest, public ::testing::WithParamInterface
     SCOPED_TRACE(name);
     Command command = traced({program(name), "signals"});
     command.env["LD_PRELOAD"] = library() + ":" + GetParam().file;
-    command.env["TRUTH_OWN_NEW"] = "1";
     if (std::string(GetParam().name) == "jemalloc") command.env["TRUTH_LENIENT"] = "1";
     const Result result = run(command);
     ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;

@@ -29,6 +29,26 @@ class CallsTest : public HostTest {
     return calls;
   }
   static const std::map<std::string, Amount> kForms;
+  // Each site once in a stack, called by main.
+  static void expect_whole(const Memlog& log) {
+    size_t seen = 0;
+    for (const Entry& entry : log.entries) {
+      for (size_t i = 0; i < entry.frames.size(); ++i) {
+        const std::string& site = entry.frames[i].function;
+        const size_t at = site.find("site_");
+        if (at == std::string::npos) continue;
+        // Not what has a site in its name: functions of the library, lambdas.
+        const std::string scope = site.substr(0, at);
+        if (scope != "" && scope != "(anonymous namespace)::") continue;
+        if (site.find("::", at) != std::string::npos) continue;
+        ASSERT_LT(i + 1, entry.frames.size()) << entry.line;
+        EXPECT_TRUE(entry.frames[i + 1].function.starts_with("main"))
+            << site << ": " << entry.frames[i + 1].function;
+        ++seen;
+      }
+    }
+    EXPECT_GE(seen, 8u);
+  }
   Memlog only_log(const Result& result) const {
     EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
     const std::vector<Memlog> logs = logs_of(result.pid);
@@ -51,11 +71,17 @@ const std::map<std::string, Amount> CallsTest::kForms = {
     {"site_aligned_new aligned-new", {101, 1}},
     {"site_aligned_new_array aligned-new[]", {102, 1}},
     {"site_aligned_nothrow aligned-nothrow-new", {103, 1}},
+    {"site_aligned_nothrow_array aligned-nothrow-new[]", {104, 1}},
     {"site_wide aligned-new", {128, 1}},
     {"site_strdup strdup", {13, 1}},
     {"site_strndup strndup", {7, 1}},
     {"site_wcsdup wcsdup", {16, 1}},
     {"site_large_new new", {100000, 1}},
+    {"site_zero_new new", {1, 1}},
+    {"site_zero_new_array nothrow-new[]", {1, 1}},
+    {"site_zero_aligned aligned-new", {1, 1}},
+    {"site_zero_aligned_array aligned-nothrow-new[]", {1, 1}},
+    {"site_zero_malloc malloc", {0, 1}},
     {"site_after_strdup malloc", {44, 1}},
     {"site_after_strdup strdup", {0, 0}},
     // One call through a pointer.
@@ -74,8 +100,27 @@ TEST_F(CallsTest, OfOtherAllocators) {
   for (const char* allocator :
        {"libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"}) {
     Command command = named({program("call_forms")});
+    SCOPED_TRACE(allocator);
     command.env["LD_PRELOAD"] += std::string(":") + allocator;
-    EXPECT_EQ(calls_of(only_log(run(command))), kForms) << allocator;
+    const Memlog log = only_log(run(command));
+    EXPECT_EQ(calls_of(log), kForms);
+    expect_whole(log);
+  }
+}
+
+// By callers of both compilers, with frame pointers and without. (mimalloc ends this program.)
+TEST_F(CallsTest, CallersOfEachOperatorOfOtherAllocators) {
+  for (const char* allocator : {"libtcmalloc_minimal.so.4", "libjemalloc.so.2"}) {
+    for (const char* compiler : {"gcc.O2.pie.nofp", "gcc.O0.pie.fp", "clang.O2.pie.nofp"}) {
+      SCOPED_TRACE(std::string(allocator) + ' ' + compiler);
+      Command command = named({program(std::string("truth_cxx.") + compiler), "signals"});
+      command.env["LD_PRELOAD"] += std::string(":") + allocator;
+      const Result result = run(command);
+      ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+      const std::vector<Memlog> logs = logs_of(result.pid);
+      ASSERT_GE(logs.size(), 1u);
+      expect_whole(logs[0]);
+    }
   }
 }
 
@@ -141,7 +186,7 @@ TEST_F(CallsTest, ShownAndChosen) {
     bytes[stack["call"]] += stack["bytes"].get<int64_t>();
   }
   EXPECT_EQ(bytes, (std::map<std::string, int64_t>{{"new[]", 264 + 15000},
-                                                   {"aligned-new", 101 + 128}}));
+                                                   {"aligned-new", 101 + 128 + 1}}));
   const Result text = run(plain({memlog_tool(), "show", log.path}));
   EXPECT_NE(text.out.find("by aligned-new[]"), std::string::npos) << text.out;
   const Result bad = run(plain({memlog_tool(), "show", "--call", "new()", log.path}));

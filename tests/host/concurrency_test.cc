@@ -1,5 +1,5 @@
 // Threads that come and go, and the checkers of doc/reliability.md in their short forms: every
-// order of the tables' scenarios, ThreadSanitizer, the fuzz targets.
+// order of the tables' scenarios, ThreadSanitizer.
 #include <regex>
 
 #include "host_test.h"
@@ -7,7 +7,10 @@
 namespace mtrace::test {
 namespace {
 
-class ConcurrencyTest : public HostTest {
+using ConcurrencyTest = HostTest;
+
+// In make check-long, and in make check when what they check has changed (tests/tests.mk).
+class CheckersTest : public HostTest {
  protected:
   Result checker(std::vector<std::string> argv) {
     argv[0] = build_dir() + "/" + argv[0];
@@ -41,21 +44,19 @@ TEST_F(ConcurrencyTest, ThreadsComeAndGo) {
   EXPECT_EQ(logs.back().get("unknown-frees"), "0");
 }
 
-TEST_F(ConcurrencyTest, EveryOrderOfAFewThreadsIsGood) {
-  expect_good_orders({"schedule/scenarios"});
-}
+TEST_F(CheckersTest, EveryOrderOfAFewThreadsIsGood) { expect_good_orders({"schedule/scenarios"}); }
 
-TEST_F(ConcurrencyTest, EveryOrderIsGoodOnTheMemoryOfArm) {
+TEST_F(CheckersTest, EveryOrderIsGoodOnTheMemoryOfArm) {
   expect_good_orders({"schedule/scenarios", "--arm"});
 }
 
-TEST_F(ConcurrencyTest, SeededBugsAreFound) {
+TEST_F(CheckersTest, SeededBugsAreFound) {
   const Result result = script("schedule/find_bugs.sh", {build_dir() + "/schedule"});
   EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
   EXPECT_GE(lines_of(result.out).size(), 26u);
 }
 
-TEST_F(ConcurrencyTest, ThreadSanitizerHasNothingToSay) {
+TEST_F(CheckersTest, ThreadSanitizerHasNothingToSay) {
   const Result result =
       checker({"tsan/tables",
                "--gtest_filter=ThreadSlots.*:*Threads*:*GrowthLosesNothing:*ConcurrentMisuse*:"
@@ -64,20 +65,6 @@ TEST_F(ConcurrencyTest, ThreadSanitizerHasNothingToSay) {
   EXPECT_EQ(result.err.find("WARNING: ThreadSanitizer"), std::string::npos) << result.err;
   EXPECT_NE(result.out.find("ThreadsComeAndGoAndEverythingAddsUp"), std::string::npos);
 }
-
-class FuzzTest : public ConcurrencyTest, public ::testing::WithParamInterface<const char*> {};
-
-TEST_P(FuzzTest, SeedsAndAFewThousandMore) {
-  const Result result =
-      script("fuzz/run.sh", {build_dir() + "/fuzz", "--runs", "3000", GetParam()});
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
-  std::smatch match;
-  ASSERT_TRUE(std::regex_search(result.out, match, std::regex(": ([0-9]+) executions")))
-      << result.out;
-  EXPECT_GE(std::stoi(match[1]), 3000);
-}
-INSTANTIATE_TEST_SUITE_P(Targets, FuzzTest,
-                         ::testing::Values("cfi", "memlog", "elf", "options", "decode"));
 
 }  // namespace
 }  // namespace mtrace::test

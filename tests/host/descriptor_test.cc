@@ -73,8 +73,8 @@ class DescriptorRunTest : public DescriptorTest,
                           public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(DescriptorRunTest, UnderMemlogRun) {
-  Command command = plain({memlog_tool(), "run", "--quiet", "--output", out(), GetParam(), "--",
-                           program("lowest"), rounds()});
+  Command command = plain({memlog_tool(), "run", "--quiet", "--no-compress", "--output", out(),
+                           GetParam(), "--", program("lowest"), rounds()});
   command.directory = temp();
   expect_own_numbers(command, kReports);
 }

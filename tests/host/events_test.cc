@@ -407,6 +407,19 @@ TEST_F(EventsTest, OfAChildNameItsParents) {
   EXPECT_EQ(children, 2);
 }
 
+// As nginx and others, which write their titles over the environment.
+TEST_F(EventsTest, OfAChildStayWhereTheEnvironmentSaidThatIsOverwritten) {
+  Command command = logged({program("overwrites_environment")});
+  command.env["MTRACE_EVENTS"] = temp() + "/elsewhere/";
+  fs::create_directory(temp() + "/elsewhere");
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::string child = result.out.substr(6, result.out.size() - 7);
+  for (const std::string& pid : {std::to_string(result.pid), child}) {
+    EXPECT_TRUE(fs::exists(temp() + "/elsewhere/overwrites_environment-" + pid + ".events")) << pid;
+  }
+}
+
 // The logs that a run of event_forks made, but the first process's.
 std::vector<pid_t> children_in(const std::string& directory, pid_t first) {
   std::vector<pid_t> found;
@@ -557,6 +570,21 @@ TEST_F(EventsTest, SurviveAKillAtAnyMoment) {
   }
 }
 
+// The last of those that a pattern chooses, not those of the last events that it chooses.
+TEST_F(EventsTest, LastCountsWhatAPatternChooses) {
+  const Result result = run(logged({program("shop")}));
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::string path = log_of("shop", result.pid);
+  const auto loaded = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"events", path, "--include", "function:^load_catalog$"});
+    return lines_of(memlog(options).out);
+  };
+  const std::vector<std::string> all = loaded({});
+  ASSERT_EQ(all.size(), 1000u);  // before all others
+  EXPECT_EQ(loaded({"--last", "3"}), std::vector<std::string>(all.end() - 3, all.end()));
+  EXPECT_EQ(loaded({"--last", "1001"}), all);
+}
+
 TEST_F(EventsTest, GoOnWithoutAWriter) {
   Process process(logged({program("event_endless")}));
   process.read_until("ready");
@@ -700,6 +728,10 @@ TEST_F(EventsTest, NeedAPlaceThatTakesThem) {
   EXPECT_EQ(result.err,
             "mtrace: MTRACE_EVENTS: no event log: cannot write /proc/none/such.events: no such "
             "directory\n");
+  const std::string report = read_file(logs_of(result.pid).at(0).path);
+  EXPECT_NE(report.find(" no event log: cannot write /proc/none/such.events: no such directory\n"),
+            std::string::npos)
+      << report;
 }
 
 TEST_F(EventsTest, AreOfEveryBlock) {
@@ -720,18 +752,29 @@ TEST_F(EventsTest, AreFiltered) {
                                   [](const Line& line) { return line.event == "posix_memalign"; });
   std::ostringstream address;
   address << "0x" << std::hex << some.address;
-  for (const std::vector<std::string>& options :
-       std::vector<std::vector<std::string>>{{"--size", "300"},
-                                             {"--address", address.str()},
-                                             {"--time", some.time + ".." + some.time},
-                                             {"--include", "event_schedule"},
-                                             {"--thread", some.thread}}) {
-    const std::vector<Line> found = lines(path, options);
-    EXPECT_LT(found.size(), all.size()) << options[0];
-    EXPECT_TRUE(std::any_of(found.begin(), found.end(), [&](const Line& line) {
-      return line.rest == some.rest;
-    })) << options[0];
-  }
+  const auto texts = [](const std::vector<Line>& of, const auto& taken) {
+    std::vector<std::string> texts;
+    for (const Line& line : of) {
+      if (taken(line)) texts.push_back(line.time + ' ' + line.thread + ' ' + line.rest);
+    }
+    return texts;
+  };
+  const auto expect = [&](const char* option, const std::string& value, const auto& taken) {
+    const std::vector<std::string> wanted = texts(all, taken);
+    EXPECT_LT(wanted.size(), all.size()) << option;
+    EXPECT_EQ(texts(lines(path, {option, value}), [](const Line&) { return true; }), wanted)
+        << option;
+  };
+  expect("--size", "300", [](const Line& line) { return line.size == 300; });
+  expect("--address", address.str(), [&](const Line& line) {
+    return line.address == some.address || line.old == some.address;
+  });
+  expect("--time", some.time + ".." + some.time,
+         [&](const Line& line) { return line.time == some.time; });
+  expect("--thread", some.thread, [&](const Line& line) { return line.thread == some.thread; });
+  expect("--include", "event_schedule", [](const Line& line) {
+    return line.rest.find(" event_schedule+0x") != std::string::npos;
+  });
   const Result json = memlog({"events", "--json", "--size", "300", path});
   EXPECT_NE(json.out.find("\"event\":\"posix_memalign\""), std::string::npos) << json.out;
 }

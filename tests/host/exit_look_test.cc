@@ -142,6 +142,24 @@ TEST_F(ExitLookTest, AMemlogThatIsGoneHoldsNobody) {
   EXPECT_TRUE(result.exited(4)) << result.how() << result.err;
 }
 
+// As that of a daemon, whose memlog was started by a process that reaps it late.
+TEST_F(ExitLookTest, AMemlogThatIsAZombieHoldsNobody) {
+  Process gone(plain({"/bin/true"}));
+  wait_until("a zombie", [&] { return process_state(gone.pid()) == 'Z'; });
+  Command command = traced({program("exit_roots"), "return"});
+  command.env["MTRACE_LEDGER"] = out() + "/";
+  command.env["MTRACE_HOLD_EXIT"] = std::to_string(gone.pid());
+  Process leaving(command);
+  bool waits = false;
+  wait_until("the end", [&] {
+    waits = is_blocked(leaving.pid(), SYS_futex);
+    return waits || process_state(leaving.pid()) == 'Z';
+  });
+  EXPECT_FALSE(waits);
+  gone.wait();
+  EXPECT_TRUE(leaving.wait().exited(4));
+}
+
 // A program that is to wait at its exit runs below a function of the library. It can be stopped.
 TEST_F(ExitLookTest, LeavesSafePointsWhereTheyWere) {
   Command command = traced({program("held_blocks")});

@@ -9,6 +9,13 @@ namespace {
 
 using Sites = std::map<std::string, Amount>;
 
+// Before any handler or destructor.
+const Sites kAll = {{"site_atexit", {1001, 1}},
+                    {"site_static", {1002, 1}},
+                    {"site_destructor", {1003, 1}},
+                    {"site_quick", {1004, 1}},
+                    {"site_kept", {1005, 1}}};
+
 class ExitTest : public HostTest {
  protected:
   // Runs programs/exits.cc; returns its memlogs.
@@ -42,18 +49,13 @@ TEST_F(ExitTest, OrderlyEnds) {
 }
 
 TEST_F(ExitTest, ImmediateEnds) {
-  const Sites all = {{"site_atexit", {1001, 1}},
-                     {"site_static", {1002, 1}},
-                     {"site_destructor", {1003, 1}},
-                     {"site_quick", {1004, 1}},
-                     {"site_kept", {1005, 1}}};
   const std::vector<std::pair<std::string, int>> kModes = {
       {"_exit", 13}, {"_Exit", 14}, {"_exit_in_thread", 17}};
   for (const auto& [mode, status] : kModes) {
     const std::vector<Memlog> logs = leave(mode, status);
     ASSERT_EQ(logs.size(), 1u) << mode;
     EXPECT_EQ(logs[0].get("trigger"), "exit");
-    EXPECT_EQ(sites(logs), all) << mode << "\n" << describe(sites(logs));
+    EXPECT_EQ(sites(logs), kAll) << mode << "\n" << describe(sites(logs));
   }
 }
 
@@ -76,6 +78,29 @@ TEST_F(ExitTest, EndsWithoutReport) {
     EXPECT_TRUE(WIFSIGNALED(result.status) && WTERMSIG(result.status) == signal) << result.how();
     EXPECT_EQ(logs_of(result.pid).size(), 0u) << mode;
   }
+}
+
+// libc ends the parent by a call of its own. The daemon ends some time later.
+TEST_F(ExitTest, Daemon) {
+  Process process(traced({program("exits"), "daemon"}));
+  const pid_t daemon = std::stoi(process.read_line().value_or("0"));
+  EXPECT_EQ(process.read_line(), "leads");
+  EXPECT_TRUE(process.wait().exited(0));
+  const std::vector<Memlog> logs = logs_of(process.pid());
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_EQ(logs[0].get("trigger"), "exit");
+  EXPECT_EQ(sites(logs), kAll) << describe(sites(logs));
+  wait_for_report("exits", daemon, 1);
+  const std::vector<Memlog> of_daemon = logs_of(daemon);
+  ASSERT_EQ(of_daemon.size(), 1u);
+  EXPECT_EQ(of_daemon[0].get("trigger"), "exit");
+  EXPECT_EQ(of_daemon[0].number("parent"), process.pid());
+}
+
+TEST_F(ExitTest, DaemonThatCannotFork) {
+  const std::vector<Memlog> logs = leave("daemon_fails", 20);
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_TRUE(sites(logs).contains("site_late")) << describe(sites(logs));
 }
 
 // A vfork child that ends is not the end of its parent, whose memory it used.

@@ -27,7 +27,8 @@ class FailedTest : public HostTest {
 };
 
 TEST_F(FailedTest, NamesTheSites) {
-  for (const char* allocator : {"", ":libtcmalloc_minimal.so.4"}) {
+  for (const char* allocator :
+       {"", ":libtcmalloc_minimal.so.4", ":libjemalloc.so.2", ":libmimalloc.so.2"}) {
     Command command = named({program("failures")});
     command.env["LD_PRELOAD"] += allocator;
     const Result result = run(command);

@@ -1,8 +1,11 @@
 // Programs that give up system calls by filters (seccomp(2)), as sandboxes do, and are asked for
 // reports: what the filter would make of the library's calls does not happen to the program.
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -197,6 +200,38 @@ TEST_F(InheritedFilterTest, ProgramWithoutStandardDescriptors) {
   for (const auto& entry : std::filesystem::directory_iterator(out())) {
     EXPECT_GT(entry.file_size(), 0u) << entry.path();
   }
+}
+
+// What starts the resolver shares the memory of the program, but not the life of the thread that
+// asked.
+TEST_F(InheritedFilterTest, ThreadThatAskedMayEnd) {
+  g_calls[0] = SYS_mount;
+  g_calls[1] = 0;
+  g_answer = SECCOMP_RET_ERRNO | EPERM;
+  const std::string pipe = temp() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string tool = temp() + "/tool";
+  write_file(tool, "#!/bin/sh\nread line <" + pipe + "\n");
+  std::filesystem::permissions(tool, std::filesystem::perms::owner_all);
+  Command command = traced({program("ended_reporter")});
+  command.env["MTRACE_RESOLVER"] = tool;
+  command.before_exec = give_up_calls;
+  Process process(command);
+  process.read_until("gone");
+  const auto end_tool = [&](const char* which) {
+    int fd = -1;
+    wait_until(which, [&] { return (fd = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK)) >= 0; });
+    EXPECT_EQ(::write(fd, "\n", 1), 1);
+    // Until it has closed the pipe, it could be taken for the next.
+    pollfd closed = {fd, 0, 0};
+    EXPECT_EQ(::poll(&closed, 1, -1), 1);
+    ::close(fd);
+  };
+  end_tool("the first resolver runs");
+  process.write("a");
+  end_tool("the second resolver runs");
+  end_tool("the resolver of the exit report runs");
+  EXPECT_TRUE(process.wait().exited(0));
 }
 
 // Nor is a ledger lost, only its removal at the end.

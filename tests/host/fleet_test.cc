@@ -37,7 +37,7 @@ struct Sample {
 std::string text_of(const Sample& sample) {
   const std::string change = std::to_string(64 * sample.seq) + " bytes +1 blocks\n";
   std::string out =
-      "# memlog 1\n# program: /usr/bin/app\n# command: app\n# pid: " + std::to_string(sample.pid) +
+      "# memlog 2\n# program: /usr/bin/app\n# command: app\n# pid: " + std::to_string(sample.pid) +
       "\n# seq: " + std::to_string(sample.seq) +
       (sample.first == sample.seq ? "\n"
                                   : "\n# merged: " + std::to_string(sample.first) + " to " +
@@ -573,7 +573,7 @@ TEST_F(FleetTest, OneReceiverADirectory) {
 
 TEST_F(FleetTest, DamagedReportsAreNamedAndLeftOut) {
   write_sample({});
-  write_file(sources() + "/bad.memlog", "# memlog 1\n# pid: 7\n");
+  write_file(sources() + "/bad.memlog", "# memlog 2\n# pid: 7\n");
   receive();
   const Result result = push();
   EXPECT_TRUE(result.exited(1));

@@ -99,9 +99,9 @@ TEST_F(FullDiskTest, NamesGoWhereThereIsRoom) {
     size = std::max(size, entry.file_size());
   }
   ASSERT_GT(size, 100'000u);
-  const Result result =
-      run_on(std::to_string(size * 3 / 2).c_str(), "0",
-             {"run", "--quiet", "-o", place(), "/usr/bin/python3", "-c", "import json"});
+  const Result result = run_on(
+      std::to_string(size * 3 / 2).c_str(), "0",
+      {"run", "--quiet", "--no-compress", "-o", place(), "/usr/bin/python3", "-c", "import json"});
   const std::string path = "(" + place() + "/(python3-[0-9]+-1.memlog))";
   EXPECT_TRUE(std::regex_search(
       result.err, std::regex("^no names in " + path +

@@ -88,6 +88,26 @@ TEST_F(JitTest, FramePointersLeadThroughMadeCodeAndBack) {
   EXPECT_EQ(log_.get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
 }
 
+// Anybody may make a link of this name in /tmp: nothing is looked up through it.
+TEST_F(JitTest, APerfMapThatIsALinkIsNone) {
+  run_mode("frames");
+  EXPECT_NE(log_.get("perf-map"), "");
+  run_mode("linked");
+  EXPECT_EQ(log_.get("perf-map"), "");
+}
+
+// /proc/self is of the first thread: without it, it tells no mappings.
+TEST_F(JitTest, FramesAfterTheEndOfTheFirstThread) {
+  run_mode("outlived");
+  const Entry entry = entry_of(1001);
+  std::vector<std::string> names;
+  for (const Frame& frame : entry.frames) names.push_back(frame.function);
+  names.resize(6);
+  EXPECT_EQ(names, (std::vector<std::string>{"jit_leaf", "jit_middle", "between", "jit_entry",
+                                             "jit_outer", "frames"}));
+  EXPECT_TRUE(log_.get("program").ends_with("/jit_frames")) << log_.get("program");
+}
+
 // A stack that is cut in made code, before, at and behind the guess, is the beginning of the whole.
 TEST_F(JitTest, DepthCutsAnywhere) {
   const std::vector<std::string> names = run_mode("frames").at(1001);

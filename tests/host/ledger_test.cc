@@ -6,9 +6,11 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
@@ -163,6 +165,25 @@ sys.stdin.read()
   const Memlog killed = recover(name);
   EXPECT_EQ(killed.get("lost"), alive.get("lost"));
   EXPECT_FALSE(killed.has("rss"));
+}
+
+TEST_F(LedgerTest, TheDatesOfACopyAreNoSignOfLife) {
+  Process process(mapped({"/bin/cat"}));
+  wait_until_blocked(process.pid(), SYS_read);
+  process.send(SIGKILL);
+  process.wait();
+  const std::string name = found()[0];
+  const Memlog own = recover(name);
+  EXPECT_EQ(own.get("note"), "");
+  // A process makes its file within a second of its last sign of life.
+  using Clock = std::chrono::steady_clock;
+  const auto later = Clock::now() + std::chrono::milliseconds(1100);
+  wait_until("a later second", [&] { return Clock::now() > later; });
+  fs::copy_file(ledgers() + "/" + name, ledgers() + "/copy.ledger");
+  const Memlog copy = recover("copy.ledger");
+  EXPECT_EQ(copy.get("note"),
+            "recovered from a copy of the ledger: the process may have lived longer than told");
+  EXPECT_LE(copy.get("taken"), own.get("taken"));
 }
 
 // What the program had noted, and no report had said when it was killed.

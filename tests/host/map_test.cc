@@ -362,6 +362,34 @@ TEST_F(MapTest, CutsWhatTheKernelHasMerged) {
   }
 }
 
+// Of a mapping that two stacks have made in turn, each has its parts.
+TEST_F(MapTest, CutsBetweenTheStacksThatMapped) {
+  Command command = layout(0);
+  command.argv = {program("merged_mappings"), "turns"};
+  command.env["MTRACE_MMAP"] = "1";
+  Process process(std::move(command));
+  uint64_t begin = 0;
+  const std::string told = process.read_until("ready").at(0);
+  ASSERT_EQ(sscanf(told.c_str(), "0x%lx", &begin), 1) << told;
+  wait_until_blocked(process.pid(), SYS_read);
+  const std::string maps = read_file("/proc/" + std::to_string(process.pid()) + "/maps");
+  ASSERT_NE(maps.find(fmt::format("{:x}-{:x} rw-p", begin, begin + 43 * 2 * kPage)),
+            std::string::npos)
+      << maps;
+  std::map<std::string, json> regions;
+  const json answer = map_of(process.pid());
+  for (const json& region : answer["regions"]) regions[region["address"]] = region;
+  for (uint64_t i = 0; i < 43; ++i) {
+    const json& region = regions[fmt::format("0x{:x}", begin + i * 2 * kPage)];
+    ASSERT_TRUE(region.contains("mapped_by")) << i << region;
+    EXPECT_TRUE(is_of(region["mapped_by"], i % 2 == 0 ? "site_first" : "site_second")) << region;
+    EXPECT_EQ(region["size_bytes"], 2 * kPage);
+    EXPECT_EQ(region["resident_bytes"], (i % 2 + 1) * kPage);
+  }
+  process.close_input();
+  EXPECT_TRUE(process.wait().exited(0));
+}
+
 // A cell of the picture is a page here: these have few.
 TEST_F(MapTest, PictureHasEachPageInTheColourOfItsOwner) {
   Process process(layout(7));
@@ -488,6 +516,22 @@ TEST_F(MapTest, TextNamesStacksAndSaysWhatIsMissing) {
   EXPECT_NE(result.out.find("    site_"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find(" stacks more: --limit 0 shows them\n"), std::string::npos)
       << result.out;
+  // In bytes, as all tests have it, or in KiB.
+  Command command = plain({memlog_tool(), "map", std::to_string(process.pid())});
+  command.env.erase("MEMLOG_BYTES");
+  const std::string kib = run(command).out;
+  const std::regex total("\ntotal +[0-9]+ +([0-9,]+) ");
+  std::smatch in_bytes;
+  std::smatch in_kib;
+  ASSERT_TRUE(std::regex_search(result.out, in_bytes, total) &&
+              std::regex_search(kib, in_kib, total))
+      << kib;
+  const auto number = [](std::string text) { return std::stoull((std::erase(text, ','), text)); };
+  EXPECT_EQ(number(in_bytes.str(1)), 1024 * number(in_kib.str(1)));
+  EXPECT_NE(result.out.find(" bytes resident, 0 bytes swapped; sizes in bytes\n"),
+            std::string::npos)
+      << result.out;
+  EXPECT_NE(kib.find(" KiB swapped; sizes in KiB\n"), std::string::npos) << kib;
   EXPECT_TRUE(process.wait().exited(0));
   const Result gone = run(plain({memlog_tool(), "map", "999999999"}));
   EXPECT_TRUE(gone.exited(1)) << gone.how();

@@ -113,7 +113,7 @@ class Parser {
       check_bytes(line);
       if (ended_) fail("text after # end");
       if (line_ == 1) {
-        if (line != "# memlog 1") fail("not a memlog");
+        if (line != "# memlog 1" && line != "# memlog 2") fail("not a memlog");
       } else if (line == "# end") {
         ended_ = true;
       } else if (line.starts_with("# ")) {
@@ -125,6 +125,7 @@ class Parser {
       }
     }
     if (!ended_) fail("no # end");
+    add_tails();
     return std::move(log_);
   }
 
@@ -147,12 +148,51 @@ class Parser {
     if (after_entries_ == 0 && !log_.entries.empty()) {
       after_entries_ = 1;
     }
+    if (key == "tail") return tail(text.substr(colon + 2));
+    after_tails_ = !tails_.empty();
+    in_tail_ = nullptr;
     log_.meta.emplace_back(key, text.substr(colon + 2));
     if (log_.entries.empty()) log_.meta_before_entries = log_.meta.size();
     in_entry_ = false;
   }
 
+  void tail(const std::string& id) {
+    if (after_tails_) fail("a tail among the closing meta lines");
+    if (id.size() != 16 || !is_hex(id)) fail("bad tail " + id);
+    if (!tails_.emplace(id, Tail{}).second) fail("a tail twice");
+    if (!ended_with_.contains(id)) fail("a tail that nothing ends with");
+    in_tail_ = &tails_[id];
+  }
+
+  // "^ tail=ID"
+  void end_with_tail(const std::string& id) {
+    if (in_tail_ == nullptr) {
+      const auto& frames = log_.entries.back().frames;
+      if (std::count_if(frames.begin(), frames.end(), [](const auto& f) { return !f.inlined; }) <
+          10)
+        fail("a tail before ten frames");
+      if (log_.entries.back().cut) fail("a tail after ...");
+    }
+    std::string& end = in_tail_ == nullptr ? ends_[log_.entries.size() - 1] : in_tail_->end;
+    if (!end.empty()) fail("two tails");
+    end = id;
+    ended_with_.insert(id);
+  }
+
+  void add_tails() {
+    for (const auto& [number, first] : ends_) {
+      std::vector<Frame>& frames = log_.entries[number].frames;
+      for (std::string id = first; !id.empty(); id = tails_[id].end) {
+        if (!tails_.contains(id)) fail("no tail " + id);
+        if (frames.size() > 2000) fail("tails that lead to each other");
+        frames.insert(frames.end(), tails_[id].frames.begin(), tails_[id].frames.end());
+      }
+    }
+  }
+
   void entry(const std::string& line) {
+    in_tail_ = nullptr;
+    if (!tails_.empty()) fail("an entry after the tails");
     if (after_entries_ != 0) fail("entry after the closing meta lines");
     std::vector<std::string> fields = split(line, '\t');
     Entry entry;
@@ -205,13 +245,18 @@ class Parser {
   }
 
   void frame(const std::string& text) {
-    if (!in_entry_) fail("frame outside an entry");
+    if (!in_entry_ && in_tail_ == nullptr) fail("frame outside an entry");
+    const bool in_entry = in_tail_ == nullptr;
     Entry& entry = log_.entries.back();
-    if (entry.cut) fail("frame after ...");
-    if (text == "...") {
+    if (in_entry && entry.cut) fail("frame after ...");
+    if (in_entry ? ends_.contains(log_.entries.size() - 1) : !in_tail_->end.empty()) {
+      fail("frame after a tail");
+    }
+    if (in_entry && text == "...") {
       entry.cut = true;
       return;
     }
+    if (text.starts_with("^ tail=")) return end_with_tail(text.substr(7));
     const std::vector<std::string> fields = split(text, '\t');
     if (fields.size() > 3) fail("too many fields in a frame");
     Frame frame;
@@ -250,8 +295,13 @@ class Parser {
         frame.module.resize(hash);
       }
     }
-    entry.frames.push_back(std::move(frame));
+    (in_entry ? entry.frames : in_tail_->frames).push_back(std::move(frame));
   }
+
+  struct Tail {
+    std::vector<Frame> frames;
+    std::string end;  // id of the tail that it ends with; empty: none
+  };
 
   const std::string& text_;
   size_t position_ = 0;
@@ -259,6 +309,11 @@ class Parser {
   int after_entries_ = 0;
   bool in_entry_ = false;
   bool ended_ = false;
+  std::map<std::string, Tail> tails_;   // by id
+  std::map<size_t, std::string> ends_;  // of entries, by number
+  std::set<std::string> ended_with_;
+  Tail* in_tail_ = nullptr;
+  bool after_tails_ = false;
   Memlog log_;
 };
 

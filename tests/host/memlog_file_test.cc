@@ -10,7 +10,7 @@ namespace mtrace::test {
 namespace {
 
 constexpr char kHead[] =
-    "# memlog 1\n"
+    "# memlog 2\n"
     "# program: /usr/bin/app\n"
     "# command: app\n"
     "# pid: 7\n"
@@ -65,7 +65,7 @@ TEST(MemlogFileTest, Good) {
 
 TEST(MemlogFileTest, Damaged) {
   const std::vector<std::pair<std::string, std::string>> kDamages = {
-      {"# memlog 1", "# memlog 2"},
+      {"# memlog 2", "# memlog 3"},
       {"# end\n", ""},
       {"# end\n", "# end\nmore\n"},
       {"+200\t", "200\t"},

@@ -79,6 +79,41 @@ TEST_F(MmapTest, Truth) {
   }
 }
 
+// An event log has every mapping: a report that is made from it has those of the process's own.
+TEST_F(MmapTest, ReportsFromTheEventLogAreTheOwn) {
+  Command command = mmaps("truth");
+  command.env["MTRACE_EVENTS"] = "1";
+  command.env["MTRACE_RESOLVER"] = memlog_tool();
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const std::vector<Memlog> own = logs_of(result.pid);
+  ASSERT_EQ(own.size(), 6u);
+  const auto counts = [](const std::vector<Memlog>& logs) {
+    std::map<std::string, int64_t> sums;
+    for (const Memlog& log : only(logs, "mmap")) {
+      for (const Entry& entry : log.entries) {
+        for (const char* key : {"allocs", "allocated", "frees", "freed"}) {
+          const auto found = entry.counts.find(key);
+          if (found != entry.counts.end()) sums[key] += found->second;
+        }
+      }
+    }
+    return sums;
+  };
+  const std::string events = out() + "/mmaps-" + std::to_string(result.pid) + ".events";
+  for (size_t seq = 1; seq <= own.size(); ++seq) {
+    const Result told =
+        memlog({"report", "--from", events, "--at", "report:" + std::to_string(seq)});
+    ASSERT_TRUE(told.exited(0)) << told.how() << told.err;
+    const Memlog made = read_memlog(out() + '/' + lines_of(told.out).at(0));
+    std::filesystem::remove(made.path);
+    const std::vector<Memlog> until(own.begin(), own.begin() + static_cast<ptrdiff_t>(seq));
+    EXPECT_EQ(sites({made}), sites(until)) << seq;
+    EXPECT_EQ(live(made), live(until.back())) << seq;
+    EXPECT_EQ(counts({made}), counts(until)) << seq;
+  }
+}
+
 // How each mapping was asked for. mremap keeps what is there, so it tells nothing.
 TEST_F(MmapTest, ProtectionAndFlags) {
   const Result result = run_part("truth");

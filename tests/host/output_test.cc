@@ -197,6 +197,14 @@ TEST_F(OutputTest, GivesWay) {
   }
 }
 
+TEST_F(OutputTest, MarksACommandThatLacksArguments) {
+  const std::string kept(40000, 'a');
+  run(traced({program("errors"), kept, std::string(40000, 'b')}));
+  const auto logs = all_logs();
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_EQ(logs.begin()->second[0].get("command"), program("errors") + ' ' + kept + " ...");
+}
+
 // Programs whose name or arguments hold bytes that could forge a line.
 TEST_F(OutputTest, HostileNames) {
   const std::string name = "evil\n# end\n\t\\name #2 (x)\xff";

@@ -1,6 +1,7 @@
 // Memory that is resident and not malloc's: a note names it.
 #include <cstring>
 #include <regex>
+#include <sstream>
 
 #include "host_test.h"
 
@@ -9,6 +10,24 @@ namespace {
 
 class ResidentTest : public HostTest {
  protected:
+  // The numbers of the line `heap`, or of another one.
+  static std::map<std::string, uint64_t> numbers_of(const Memlog& log,
+                                                    const std::string& line = "heap") {
+    std::map<std::string, uint64_t> numbers;
+    for (const auto& [key, value] : log.meta) {
+      if (key != line) continue;
+      std::istringstream words(value);
+      for (std::string word; words >> word;) {
+        const size_t equals = word.find('=');
+        numbers[word.substr(0, equals)] = std::stoull(word.substr(equals + 1));
+      }
+    }
+    return numbers;
+  }
+  static constexpr uint64_t kDecoded = 2 * 348000;  // blocks of the program decodes, ...
+  static constexpr uint64_t kChunk = 112;           // ... and what each takes
+  static constexpr uint64_t kPage = 4096;
+
   // MiB by name, of the note of a report.
   static std::map<std::string, int> named(const Memlog& log) {
     const std::string begin = "resident, not malloc's: ";
@@ -46,6 +65,30 @@ TEST_F(ResidentTest, NamesWhatSbrkGave) {
   EXPECT_EQ(named(logs[0]), (std::map<std::string, int>{{"taken by sbrk", 20}}));
   const std::string region = "region: resident=20971520 size=20971520 taken by sbrk";
   EXPECT_NE(read_file(logs[0].path).find(region), std::string::npos) << region;
+}
+
+// With malloc's growth in between. What was given back is not among it.
+TEST_F(ResidentTest, NamesWhatManyCallsOfSbrkGave) {
+  for (const uint64_t times : {300, 1500}) {
+    Command command = traced({program("resident"), "sbrk", std::to_string(times)});
+    command.env["MTRACE_MMAP"] = "1";
+    const Result result = run(command);
+    ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+    const std::vector<Memlog> logs = logs_of(result.pid);
+    ASSERT_EQ(logs.size(), 1u);
+    uint64_t taken = 0;
+    uint64_t unplaced = 0;
+    for (const auto& [key, value] : logs[0].meta) {
+      if (key == "region" && value.ends_with(" taken by sbrk")) {
+        taken = std::stoul(value.substr(strlen("resident=")));
+      } else if (key == "note" && value.ends_with(" bytes taken by sbrk count as malloc's")) {
+        unplaced = std::stoul(value.substr(strlen("up to ")));
+      }
+    }
+    EXPECT_EQ(taken + unplaced, times << 14);
+    EXPECT_EQ(unplaced != 0, times > 1024);
+    EXPECT_GE(taken, std::min<uint64_t>(times, 1024) << 14);
+  }
 }
 
 // Of threads that run and of one that has ended. Memory that the program lent to a thread is not
@@ -97,6 +140,109 @@ TEST_F(ResidentTest, SummaryNamesIt) {
   }
 }
 
+// Of the blocks that threads have freed, the pages that others keep are told, and by whom: each
+// block that stays is on a page of its own, or on two.
+TEST_F(ResidentTest, HeapsOfThreads) {
+  const Result ran = run(
+      plain({memlog_tool(), "run", "--output=" + out() + "/", "--", program("decodes"), "100"}));
+  ASSERT_TRUE(ran.exited(0)) << ran.how() << ran.err;
+  const auto logs = all_logs();
+  ASSERT_EQ(logs.size(), 1u);
+  const Memlog& log = logs.begin()->second.at(0);
+  EXPECT_EQ(named(log).count("mapped without a name"), 0u);
+  std::map<std::string, uint64_t> heap = numbers_of(log);
+  constexpr uint64_t kKept = kDecoded / 100;
+  EXPECT_GE(heap["live"], kKept * 96);
+  EXPECT_LT(heap["live"], kKept * 96 + 100000);
+  EXPECT_GE(heap["resident"], kDecoded * kChunk);
+  EXPECT_LT(heap["resident"], kDecoded * kChunk + 1000000);
+  EXPECT_GE(heap["free"], (kDecoded - kKept) * kChunk);
+  EXPECT_LT(heap["free"], (kDecoded - kKept) * kChunk + 1000000);
+  EXPECT_EQ(heap["arenas"], 2u);
+  EXPECT_GE(heap["empty"], heap["arenas-empty"]);
+  EXPECT_LT(heap["empty"], heap["arenas-empty"] + 200000);
+  const uint64_t kept = heap["resident"] - heap["empty"];
+  EXPECT_GE(kept, kKept * kPage);
+  EXPECT_LT(kept, kKept * kPage * 104 / 100 + 400000);
+  uint64_t held = 0;
+  for (const auto& [stack, bytes] : numbers_of(log, "heap-stacks")) held += bytes;
+  EXPECT_EQ(held, kept);
+
+  const std::string note = "note: heaps of malloc: ";
+  const Result shown = run(plain({memlog_tool(), "show", log.path}));
+  const Result summed = run(plain({memlog_tool(), "show", "--sum", log.path}));
+  for (const std::string& text : {ran.err, shown.out, summed.out}) {
+    const size_t at = text.find(note);
+    ASSERT_NE(at, std::string::npos) << text;
+    EXPECT_EQ(at, text.rfind(note)) << text;
+    const std::string line = text.substr(at, text.find('\n', at) - at);
+    EXPECT_NE(line.find("; malloc_trim(3) frees at most "), std::string::npos) << line;
+    EXPECT_NE(line.find(", fewer arenas (MALLOC_ARENA_MAX, now 2 of threads) "), std::string::npos)
+        << line;
+    EXPECT_NE(line.find("; blocks of decode keep "), std::string::npos) << line;
+    EXPECT_TRUE(line.ends_with("; more, while it runs: memlog map PID")) << line;
+    EXPECT_EQ(text.find("The rest may be"), std::string::npos) << text;
+    EXPECT_EQ(text.find("mapped without a name"), std::string::npos) << text;
+    EXPECT_EQ(text.find(".ledger "), std::string::npos) << text;
+  }
+}
+
+// Of a running process, top says it, and report of the report that it asks for.
+TEST_F(ResidentTest, HeapsOfRunningProcess) {
+  Command command = traced({program("decodes"), "100", "wait"});
+  command.env["MTRACE_LEDGER"] = out() + "/";
+  Process process(command);
+  process.read_until("ready");
+  const std::string pid = std::to_string(process.pid());
+  const Result top = run(plain({memlog_tool(), "top", "--once", "--limit", "1", pid}));
+  const Result report = run(plain({memlog_tool(), "report", pid}));
+  ASSERT_TRUE(top.exited(0) && report.exited(0)) << top.err << report.err;
+  EXPECT_TRUE(process.wait().exited(0));
+  uint64_t free[2] = {};
+  uint64_t held[2] = {};
+  const std::string texts[] = {top.out, report.err};
+  for (size_t i = 0; i < 2; ++i) {
+    const std::regex line(
+        "heaps of malloc: [^\n]* live, ([^\n]*) free; malloc_trim[^\n]*; blocks of "
+        "decode keep ([^\n]*); more, while it runs: memlog map " +
+        pid + "\n");
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(texts[i], found, line)) << texts[i];
+    // In bytes, or in MiB with a digit behind the point.
+    const double unit = found[1].str().ends_with(" MiB") ? 1 << 20 : 1;
+    free[i] = static_cast<uint64_t>(std::stod(found[1]) * unit);
+    held[i] = static_cast<uint64_t>(std::stod(found[2]) * unit);
+  }
+  // The library counts each page for one of its stacks, memlog in parts for all of them.
+  EXPECT_NEAR(static_cast<double>(free[0]), static_cast<double>(free[1]), 1000000);
+  EXPECT_NEAR(static_cast<double>(held[0]), static_cast<double>(held[1]), 1000000);
+}
+
+// Heaps without a live block are malloc's, too.
+TEST_F(ResidentTest, EmptyHeapsOfThreads) {
+  Command command = traced({program("decodes"), "0"});
+  command.env["MTRACE_LEDGER"] = out() + "/";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  for (const auto& [name, size] : named(logs[0])) EXPECT_EQ(name, "mtrace's tables");
+  std::map<std::string, uint64_t> heap = numbers_of(logs[0]);
+  EXPECT_GE(heap["arenas-empty"], kDecoded * kChunk - 4 * kPage);
+  EXPECT_LE(heap["arenas-empty"], heap["resident"]);
+}
+
+// Where not all live blocks are known, nobody knows what is free.
+TEST_F(ResidentTest, NoHeapsOfSamples) {
+  Command command = traced({program("decodes"), "100"});
+  command.env["MTRACE_SAMPLE"] = "64K";
+  const Result result = run(command);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::vector<Memlog> logs = logs_of(result.pid);
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_TRUE(numbers_of(logs[0]).empty());
+}
+
 // What is not much is not looked for, nor is malloc's own.
 TEST_F(ResidentTest, NothingToSay) {
   for (const std::vector<std::string>& argv : {std::vector<std::string>{program("three_leaks")},
@@ -104,6 +250,7 @@ TEST_F(ResidentTest, NothingToSay) {
     const Result result = run(traced(argv));
     for (const Memlog& log : logs_of(result.pid)) {
       EXPECT_EQ(named(log), (std::map<std::string, int>())) << argv[0];
+      EXPECT_TRUE(numbers_of(log).empty()) << argv[0];
     }
   }
 }

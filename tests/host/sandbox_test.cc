@@ -171,6 +171,58 @@ TEST_F(LimitTest, Descriptors) {
   for (const rlim_t count : {4, 5, 8}) expect_same(set_limit<RLIMIT_NOFILE>, count);
 }
 
+// The program has used up its descriptors, or may have hardly any from now on.
+TEST_F(LimitTest, DescriptorsThatAreGone) {
+  for (const char* number : {"1", "2", "3", "used"}) {
+    for (const bool threads : {false, true}) {
+      SCOPED_TRACE(std::string(number) + (threads ? " and threads" : ""));
+      Command command = named({program("sandboxes"), "descriptors", number});
+      if (threads) command.argv.push_back("threads");
+      const std::vector<Memlog> logs = logs_of(survive(command).pid);
+      ASSERT_EQ(logs.size(), 2u);
+      EXPECT_EQ(sites({logs[0]}), (Sites{{"site_before", {1000, 1}}}));
+      EXPECT_EQ(sites({logs[1]}), (Sites{{"site_after", {300, 1}}}));
+    }
+  }
+}
+
+// Where none is left, nothing can be opened: the status says so.
+TEST_F(LimitTest, NoDescriptors) {
+  Command command = traced({program("sandboxes"), "descriptors", "0", "wait"});
+  Process process(command);
+  process.read_until("none");
+  const Result status = memlog({"status", std::to_string(process.pid())});
+  EXPECT_NE(status.out.find("Too many open files"), std::string::npos) << status.out << status.err;
+  process.write("x");
+  EXPECT_TRUE(process.wait().exited(0));
+  EXPECT_TRUE(all_logs().empty());
+}
+
+// The memory of an event log is a small part of a limited address space.
+TEST_F(LimitTest, AddressSpaceAndEvents) {
+  for (const rlim_t megabytes : {64, 200}) {
+    SCOPED_TRACE(megabytes);
+    long given[2];
+    for (const bool events : {false, true}) {
+      Command command = limited(set_limit<RLIMIT_AS>, megabytes << 20);
+      command.argv = {program("sandboxes"), "most"};
+      if (events) {
+        command.env["MTRACE_EVENTS"] = "1";
+        command.env["MTRACE_RESOLVER"] = memlog_tool();
+      }
+      const Result result = survive(command);
+      given[events] = std::stol(result.out);
+      if (events) {
+        const Result log =
+            memlog({"events", out() + "/sandboxes-" + std::to_string(result.pid) + ".events"});
+        EXPECT_TRUE(log.exited(0)) << log.err;
+        EXPECT_TRUE(log.out.ends_with("end exit\n")) << log.out;
+      }
+    }
+    EXPECT_GE(given[true], given[false] - static_cast<long>(megabytes) / 16 - 1);
+  }
+}
+
 // No further process: the reports are there, without names. Root is exempt, so as another user.
 TEST_F(LimitTest, Processes) {
   if (geteuid() != 0) GTEST_SKIP() << "needs to become another user";

@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -62,6 +64,18 @@ class StreamedTest : public HostTest {
       if (item.path().extension() == ".events") logs.push_back(item.path());
     }
     return logs;
+  }
+  // The writers of logs, and their senders: they have the environment of the program.
+  std::vector<pid_t> writers() const {
+    std::vector<pid_t> found;
+    for (const auto& item : fs::directory_iterator("/proc")) {
+      const pid_t one = std::atoi(item.path().filename().c_str());
+      if (one != 0 && read_file(item.path() / "cmdline").find("--write-log") != std::string::npos &&
+          read_file(item.path() / "environ").find(temp()) != std::string::npos) {
+        found.push_back(one);
+      }
+    }
+    return found;
   }
   std::string sent_log() const {
     wait_until("a log begins to arrive", [&] { return !logs_in(store()).empty(); });
@@ -265,7 +279,7 @@ TEST_F(StreamedTest, WhatFindsNoRoomIsCounted) {
   process.close_input();
   wait_for_end(pid);
   const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
 
   std::vector<Step> all = before;
   all.insert(all.end(), after.begin(), after.end());
@@ -279,6 +293,11 @@ TEST_F(StreamedTest, WhatFindsNoRoomIsCounted) {
     }
   }
   EXPECT_GT(lost, 100'000u);
+  std::string digits;  // of the number, without commas
+  for (const char one : result.err.substr(0, result.err.find(" events that found no room"))) {
+    digits = std::isdigit(one) != 0 ? digits + one : one == ',' ? digits : "";
+  }
+  EXPECT_EQ(digits, std::to_string(lost)) << result.err;
   EXPECT_EQ(sent.size() + lost, local.size());
   // The last events: those of `after`, with their stacks, the report's at the end and others.
   const auto tail_of = [](const std::vector<std::string>& lines) {
@@ -291,6 +310,23 @@ TEST_F(StreamedTest, WhatFindsNoRoomIsCounted) {
   };
   EXPECT_GT(tail_of(sent).size(), 400u);
   EXPECT_EQ(tail_of(sent), tail_of(local));
+}
+
+// The writer does not run while the program's ring fills up.
+TEST_F(StreamedTest, WhatTheLogInAFileLacksIsTold) {
+  Process process(
+      logging({"--output", temp() + "/local", "--events-drop", program("event_steps")}));
+  ASSERT_TRUE(process.read_line().has_value());
+  const std::vector<pid_t> found = writers();
+  ASSERT_EQ(found.size(), 1u);
+  ASSERT_EQ(::kill(found[0], SIGSTOP), 0);
+  do_steps(process, {{1'000'000, 3}});
+  ASSERT_EQ(::kill(found[0], SIGCONT), 0);
+  process.close_input();
+  const Result result = process.wait();
+  EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
+  EXPECT_NE(result.err.find(".events lacks "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find(" events that found no room"), std::string::npos) << result.err;
 }
 
 TEST_F(StreamedTest, WhatDoesNotArriveIsTold) {
@@ -317,18 +353,13 @@ TEST_F(StreamedTest, AKilledSenderEndsTheLogAndNotTheProgram) {
   Process process(streaming({program("event_steps")}));
   const pid_t pid = std::stoi(process.read_line().value());
   sent_log();
-  // The writer and the sender, of the same command, have the environment of the program.
-  const auto is_writer = [&](pid_t one) {
-    const std::string place = "/proc/" + std::to_string(one);
-    return read_file(place + "/cmdline").find("--write-log") != std::string::npos &&
-           read_file(place + "/environ").find(temp()) != std::string::npos;
-  };
+  // A child of the writer, of the same command.
+  const std::vector<pid_t> all = writers();
   pid_t sender = 0;
-  for (const auto& item : fs::directory_iterator("/proc")) {
-    const pid_t one = std::atoi(item.path().filename().c_str());
-    if (one == 0 || !is_writer(one)) continue;
-    const std::string stat = read_file(item.path() / "stat");
-    if (is_writer(std::atoi(stat.substr(stat.rfind(')') + 4).c_str()))) sender = one;
+  for (const pid_t one : all) {
+    const std::string stat = read_file("/proc/" + std::to_string(one) + "/stat");
+    const pid_t parent = std::atoi(stat.substr(stat.rfind(')') + 4).c_str());
+    if (std::find(all.begin(), all.end(), parent) != all.end()) sender = one;
   }
   ASSERT_GT(sender, 0);
   ASSERT_EQ(::kill(sender, SIGKILL), 0);

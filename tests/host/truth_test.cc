@@ -170,45 +170,29 @@ TEST_F(TruthTest, DepthOne) {
   }
 }
 
-// A stack that is cut tells how many frames it had: as many as backtrace() finds.
-TEST_F(TruthTest, FramesOfStacksThatAreCut) {
-  const Result result = run(traced({program("cut_stacks")}));
+// As many frames as backtrace() finds, to the outermost; of more than 256, the innermost 256.
+TEST_F(TruthTest, StacksAreWhole) {
+  const Result result = run(traced({program("deep_stacks")}));
   ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
   std::vector<int64_t> told;
   for (const std::string& line : lines_of(result.out)) {
-    const auto frames = static_cast<int64_t>(std::stoul(line.substr(line.find(' '))));
-    if (frames > 10) told.push_back(std::min<int64_t>(frames, 129));
+    told.push_back(static_cast<int64_t>(std::stoul(line.substr(line.find(' ')))));
   }
-  ASSERT_EQ(told.size(), 5u) << result.out;
+  ASSERT_EQ(told.size(), 9u) << result.out;
   std::vector<int64_t> found;
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   for (const Entry& entry : logs[0].entries) {
-    EXPECT_EQ(entry.cut, entry.counts.contains("depth")) << entry.line;
-    if (entry.cut && entry.bytes == 1000) found.push_back(entry.counts.at("depth"));
+    if (entry.bytes != 1000) continue;
+    const auto frames = static_cast<int64_t>(entry.frames.size());
+    EXPECT_TRUE(!entry.cut || frames == 256) << entry.line;
+    found.push_back(entry.cut ? 257 : frames);
   }
+  for (int64_t& frames : told) frames = std::min<int64_t>(frames, 257);
+  std::sort(told.begin(), told.end());
   std::sort(found.begin(), found.end());
   EXPECT_EQ(found, told);
-}
-
-// 20 frames and those below main: 32 keep them whole, as soon as 64 have been cut.
-TEST_F(TruthTest, ChosenDepth) {
-  Command command = traced({program("cut_stacks"), "500"});
-  command.env["MTRACE_DEPTH"] = "auto";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
-  int64_t cut = 0;
-  int64_t whole = 0;
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
-  for (const Entry& entry : logs[0].entries) {
-    if (entry.bytes != 1) continue;
-    EXPECT_TRUE(!entry.cut || entry.frames.size() == 10u) << entry.line;
-    (entry.cut ? cut : whole) += entry.bytes;
-  }
-  EXPECT_EQ(cut + whole, 500);
-  EXPECT_GE(cut, 64);
-  EXPECT_LT(cut, 80) << "with those that are not counted";
+  EXPECT_EQ(std::count(told.begin(), told.end(), 257), 1) << "one is deeper";
 }
 
 // What a phase leaves behind is its report, whatever the phase did meanwhile.

@@ -10,6 +10,7 @@
 
 #include "host_test.h"
 #include "local_server.h"
+#include "shell.h"
 
 namespace mtrace::test {
 namespace {
@@ -212,6 +213,7 @@ TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {
   const std::string table = "std::unordered_map<long int, app::Session*>";
   const std::string list = "std::list<app::Session>";
   const std::string forward = "std::forward_list<app::Session>";
+  const std::string sorted = "std::map<int, app::Session, std::greater<int>>";
   struct Known {
     int block;  // payload<N>
     std::string variable;
@@ -232,6 +234,7 @@ TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {
       {11, "s_static =", {session + "*", session, payload}},
       {12, "g_inner;", {session + "*", "", ""}},
       {13, "t_session;", {session + "*", session, payload}},
+      {14, "g_sorted;", {sorted, "node of " + sorted, payload}},
   };
   const std::vector<std::string> source =
       lines_of(read_file(source_dir() + "/tests/programs/held_types.cc"));
@@ -244,10 +247,23 @@ TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {
   const std::string stripped = temp() + "/held_types";
   ASSERT_TRUE(
       run(plain({"/usr/bin/strip", "-g", "-o", stripped, program("held_types")})).exited(0));
-  for (const bool whole : {true, false}) {
-    const Ready one = ready({whole ? program("held_types") : stripped});
+  // Nothing but what runs; its symbols and debugging information are elsewhere.
+  const std::string bare = temp() + "/bare";
+  const std::string symbols = temp() + "/debug";
+  ASSERT_TRUE(run(plain({"/usr/bin/strip", "-o", bare, program("held_types")})).exited(0));
+  const std::string id = shell("readelf -n {} | sed -n 's/.*Build ID: //p'", bare).substr(0, 40);
+  const std::string place = symbols + "/.build-id/" + id.substr(0, 2);
+  std::filesystem::create_directories(place);
+  ASSERT_TRUE(run(plain({"/usr/bin/objcopy", "--only-keep-debug", program("held_types"),
+                         place + '/' + id.substr(2) + ".debug"}))
+                  .exited(0));
+  for (const std::string& file : {program("held_types"), stripped, bare}) {
+    const bool whole = file != stripped;
+    const Ready one = ready({file});
     Process& process = *one.process;
-    const json found = answer(look(process.pid(), {"--reachable", "--interior", "--limit", "0"}));
+    std::vector<std::string> options = {"--reachable", "--interior", "--limit", "0"};
+    if (file == bare) options.insert(options.end(), {"--symbols", symbols});
+    const json found = answer(look(process.pid(), options));
     std::map<uint64_t, json> held;  // by bytes
     for (const json& stack : found["stacks"]) {
       if (stack["reach"] == "reachable") held[stack["bytes"]] = stack["held_by"];
@@ -396,13 +412,15 @@ TEST_F(UnreachableTest, WhatIsHeldByBlocksFromBeforeTheRecordingIsReachable) {
   }
 }
 
-TEST_F(UnreachableTest, SharedMemoryHoldsBlocksAlsoWhenItIsReadOnly) {
-  const Ready one = ready({program("held_list"), "100", "shared"});
-  const json found = answer(look(one.process->pid()));
-  EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
-  EXPECT_FALSE(found.contains("unknown_blocks")) << found;
-  one.process->close_input();
-  EXPECT_TRUE(one.process->wait().exited(0));
+TEST_F(UnreachableTest, MemoryHoldsBlocksWhateverItsAccessBecame) {
+  for (const char* const page : {"shared", "file", "write-only"}) {
+    const Ready one = ready({program("held_list"), "100", page});
+    const json found = answer(look(one.process->pid()));
+    EXPECT_EQ(found["definitely_lost_blocks"], 0) << page << found;
+    EXPECT_FALSE(found.contains("unknown_blocks")) << page << found;
+    one.process->close_input();
+    EXPECT_TRUE(one.process->wait().exited(0));
+  }
 }
 
 // A disk that is full: the ledger lacks most of the list.
@@ -419,11 +437,22 @@ TEST_F(UnreachableTest, NothingIsLostForWantOfALedger) {
   const json found = answer(look(process.pid()));
   EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
   EXPECT_EQ(found["unknown_blocks"], "its ledger lacks a part of the live blocks");
-  const Result heap = run(plain({memlog_tool(), "heap", std::to_string(process.pid())}));
-  EXPECT_NE(heap.out.find("note: a part of the ledger could not be read"), std::string::npos)
-      << heap.out << heap.err;
-  process.close_input();
+  const std::string note = "note: a part of the ledger could not be read";
+  for (const char* const one : {"heap", "map"}) {
+    const Result shown = run(plain({memlog_tool(), one, std::to_string(process.pid())}));
+    EXPECT_NE(shown.out.find(note), std::string::npos) << shown.out << shown.err;
+  }
+  Process expire(plain({memlog_tool(), "expire", std::to_string(process.pid())}));
+  ASSERT_TRUE(expire.read_line());
+  process.send(SIGKILL);
   process.wait();
+  const Result expired = expire.wait();
+  EXPECT_NE(expired.out.find(note), std::string::npos) << expired.out << expired.err;
+  const Result pack = run(plain({memlog_tool(), "pack", "-o", temp() + "/packed", out()}));
+  EXPECT_TRUE(pack.exited(2)) << pack.how();
+  EXPECT_NE(pack.err.find("a part of it is missing; packed as it is"), std::string::npos)
+      << pack.err;
+  std::filesystem::remove(fmt::format("{}/held_list-{}.ledger", out(), process.pid()));
 }
 
 TEST_F(UnreachableTest, SaysWhatIsMissing) {

@@ -2,7 +2,7 @@
 from host import Host
 
 TRACED = "case $LD_PRELOAD in *libmtrace*) "
-FAKE = ("# memlog 1\\n# program: x\\n# pid: 1\\n# seq: 1\\n# trigger: exit\\n# started: x\\n"
+FAKE = ("# memlog 2\\n# program: x\\n# pid: 1\\n# seq: 1\\n# trigger: exit\\n# started: x\\n"
         "# taken: x\\n# delta: +5 bytes +1 blocks\\n# live: 5 bytes 1 blocks\\n# lost: frames=0\\n"
         "+4\\tblocks=+1\\tallocs=1\\tallocated=4\\tstack=1\\n# end\\n")
 

@@ -13,6 +13,7 @@ import sys
 
 NAME = re.compile(r"(?P<series>.+)-(?P<seq>\d+)\.memlog")
 ENTRY = re.compile(r"(@[A-Za-z0-9-]+\t)?([+-]\d+)((?:\t[a-z-]+=[^\t]*)+)")
+TAIL_END = re.compile(r"\t\^ tail=([0-9a-f]{16})")
 FRAME = re.compile(r"\t(\.\.\.|([^\t]+\t){0,2}\((0x[0-9a-f]+|inlined|.+\+0x[0-9a-f]+)\)\??)")
 META = re.compile(r"# ([a-z][a-z-]*): (.*)")
 AMOUNT = re.compile(r"([+-]?\d+) bytes ([+-]?\d+) blocks")
@@ -41,10 +42,12 @@ class Report:
         self.sum = [0, 0]
         self.entries = 0
         self.last = None
+        self.tails = set()  # that are listed
+        self.ends = set()  # that something ends with
         with open(path, "rb") as file:
             data = file.read()
-        if not data.startswith(b"# memlog 1\n"):
-            raise Wrong("does not begin with '# memlog 1'")
+        if not data.startswith(b"# memlog 2\n"):
+            raise Wrong("does not begin with '# memlog 2'")
         if not data.endswith(b"\n# end\n"):
             raise Wrong("does not end with '# end': it is not complete")
         try:
@@ -59,6 +62,8 @@ class Report:
         for key in REQUIRED:
             if key not in self.meta:
                 raise Wrong(f"has no '# {key}:'")
+        if self.tails != self.ends:
+            raise Wrong(f"tails that are missing or nobody's: {self.tails ^ self.ends}")
         self.seq = int(self.meta["seq"])
         self.delta = amount(self.meta["delta"], "delta")
         self.live = amount(self.meta["live"], "live")
@@ -74,7 +79,9 @@ class Report:
                 raise Wrong(f"allocated less freed is {difference}, but live is {self.live}")
 
     def read(self, line):
-        if line.startswith("\t"):
+        if match := TAIL_END.fullmatch(line):
+            self.ends.add(match[1])
+        elif line.startswith("\t"):
             if self.last is None or not FRAME.fullmatch(line):
                 raise Wrong(f"no frame: {line!r}")
         elif line.startswith("# "):
@@ -82,6 +89,11 @@ class Report:
             if not match:
                 raise Wrong(f"no meta line: {line!r}")
             key, value = match.groups()
+            if key == "tail":
+                if value in self.tails:
+                    raise Wrong(f"a second tail {value}")
+                self.tails.add(value)
+                return
             if key == "note":
                 self.notes.append(value)
             elif key in self.meta and key not in REPEATED:

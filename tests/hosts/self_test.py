@@ -13,7 +13,7 @@ import memlogs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = "build"
-GOOD = """# memlog 1
+GOOD = """# memlog 2
 # program: /bin/app
 # pid: 7
 # seq: @SEQ@
@@ -71,7 +71,7 @@ class MemlogsTest(unittest.TestCase):
         for old, new, said in (
                 ("# end\n", "", "not complete"),
                 ("# end\n", "# end\n# end\n", "no meta line"),
-                ("# memlog 1", "# memlog 2", "does not begin"),
+                ("# memlog 2", "# memlog 3", "does not begin"),
                 ("+30 bytes", "+31 bytes", "entries sum to"),
                 ("+1 blocks", "+2 blocks", "entries sum to"),
                 ("allocs=3", "allocs=4", "are not the change"),
@@ -82,6 +82,7 @@ class MemlogsTest(unittest.TestCase):
                 ("# lost: frames=0 stacks=0 blocks=0 inflight=0\n", "", "has no '# lost:'"),
                 ("\tmain", "main", "neither entry, frame nor meta line"),
                 ("\t(/bin/app+0x15)", "\tmain app.c", "no frame"),
+                ("\t(/bin/app+0x15)", "\t(/bin/app+0x15)\n\t^ tail=00000000000000aa", "tails"),
                 ("-10\tblocks=-1\tfrees=1\tfreed=10", "+50\tblocks=+1\tallocs=1\tallocated=50",
                  "out of order")):
             with self.subTest(old=old, new=new):

@@ -14,6 +14,7 @@ namespace {
 
 void* kept[64];
 int count = 0;
+volatile size_t zero = 0;
 
 // Keeps the block, and the call out of the last place of its function.
 SITE void keep(void* block) { kept[count++] = block; }
@@ -38,12 +39,22 @@ SITE void site_new_nothrow() { keep(::operator new[](99, std::nothrow)); }
 SITE void site_aligned_new() { keep(::operator new(101, std::align_val_t(64))); }
 SITE void site_aligned_new_array() { keep(::operator new[](102, std::align_val_t(128))); }
 SITE void site_aligned_nothrow() { keep(::operator new(103, std::align_val_t(64), std::nothrow)); }
+SITE void site_aligned_nothrow_array() {
+  keep(::operator new[](104, std::align_val_t(64), std::nothrow));
+}
 SITE void site_wide() { keep(new Wide); }
 SITE void site_strdup() { keep(strdup("twelve bytes")); }
 SITE void site_strndup() { keep(strndup("twelve bytes", 6)); }
 SITE void site_wcsdup() { keep(wcsdup(L"abc")); }
 // Large ones and small ones go by different ways through the library.
 SITE void site_large_new() { keep(::operator new(100000)); }
+SITE void site_zero_new() { keep(::operator new(zero)); }
+SITE void site_zero_new_array() { keep(::operator new[](zero, std::nothrow)); }
+SITE void site_zero_aligned() { keep(::operator new(zero, std::align_val_t(64))); }
+SITE void site_zero_aligned_array() {
+  keep(::operator new[](zero, std::align_val_t(64), std::nothrow));
+}
+SITE void site_zero_malloc() { keep(std::malloc(zero)); }
 SITE void site_after_strdup() {
   std::free(strdup("gone"));
   keep(std::malloc(44));
@@ -60,7 +71,10 @@ int main(int argc, char**) {
     count = 0;
   }
   site_new_nothrow(), site_aligned_new(), site_aligned_new_array(), site_aligned_nothrow();
-  site_wide(), site_strdup(), site_strndup(), site_wcsdup(), site_large_new(), site_after_strdup();
+  site_aligned_nothrow_array(), site_wide(), site_strdup(), site_strndup(), site_wcsdup(),
+      site_large_new(), site_after_strdup();
+  site_zero_new(), site_zero_new_array(), site_zero_aligned(), site_zero_aligned_array(),
+      site_zero_malloc();
   void* (*const functions[])(size_t) = {std::malloc, ::operator new, ::operator new[], valloc};
   for (int round = 0; round < 5; ++round) {
     for (size_t i = 0; i < 4; ++i) site_pointer(functions[i], 1000 * (i + 1));

@@ -1,8 +1,14 @@
 // Ends in the way that argument 1 names. Blocks are held that an atexit handler, a destructor of a
 // static object and a destructor function give back; where those run, no report may show them.
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+#include <cstddef>
 
 #include "truth.h"
 
@@ -49,6 +55,17 @@ SITE void site_late() {
   kept_block = malloc(sized(1006));
   NO_TAIL;
 }
+}
+
+// From now on fork fails.
+void forbid_fork() {
+  sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 1),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  sock_fprog program = {sizeof code / sizeof *code, code};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  check(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, "filter");
 }
 
 int main(int argc, char** argv) {
@@ -103,6 +120,15 @@ int main(int argc, char** argv) {
     int status;
     waitpid(child, &status, 0);
     return WEXITSTATUS(status);
+  }
+  if (is("daemon") || is("daemon_fails")) {
+    if (is("daemon_fails")) forbid_fork();
+    errno = ENOENT;
+    const int result = daemon(1, 1);
+    if (is("daemon_fails")) return result == -1 && errno == EAGAIN ? 20 : 21;
+    printf("%d\n%s\n", getpid(), result == 0 && getsid(0) == getpid() ? "leads" : "follows");
+    fflush(stdout);
+    return 22;
   }
   if (is("exec")) {
     execl("/bin/true", "true", nullptr);

@@ -1,10 +1,12 @@
 // Allocations that fail, at known sites. Goes on when a byte comes on its input.
 #include <errno.h>
+#include <malloc.h>
 #include <stdint.h>
 
 #include "truth.h"
 
 static volatile size_t huge = SIZE_MAX / 2 - 4096;
+static volatile size_t three = 3;
 
 SITE void site_malloc(void) {
   for (int i = 0; i < 5; ++i) check(malloc(huge) == NULL, "malloc");
@@ -34,6 +36,16 @@ SITE void site_posix_memalign(void) {
   check(posix_memalign(&p, 64, huge) == ENOMEM, "posix_memalign");
   NO_TAIL;
 }
+// No alignments: memory is not what these lack. Other allocators round some of them up.
+SITE void site_refused(void) {
+  void* p = NULL;
+  check(posix_memalign(&p, 3, 100) == EINVAL, "posix_memalign of 3");
+  check(posix_memalign(&p, 0, 100) == EINVAL, "posix_memalign of 0");
+  errno = 0;
+  free(memalign(three, 100));
+  free(aligned_alloc(three, 100));
+  NO_TAIL;
+}
 
 // 96 TiB: less than the address space, but nowhere in one piece.
 SITE void site_exact(void) {
@@ -56,6 +68,7 @@ int main(int argc, char** argv) {
   site_realloc();
   site_reallocarray();
   site_posix_memalign();
+  site_refused();
   puts("done");
   fflush(stdout);
   return argc > 1 && strcmp(argv[1], "wait") == 0 && read(0, &byte, 1) < 0;

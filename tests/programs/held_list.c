@@ -1,6 +1,8 @@
-// held_list BLOCKS [shared]: a list that a block holds which was allocated before mtrace_start(),
-// or a page that is shared, without a name, and made read-only in the end. Nothing is lost. Waits
-// for input.
+// held_list BLOCKS [shared|file|write-only]: a list that a block holds which was allocated before
+// mtrace_start(), or a page: shared and without a name, or private and of a file, both made
+// read-only in the end; or one that may only be written in the end. Nothing is lost. Waits for
+// input.
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include "mtrace.h"
@@ -22,13 +24,20 @@ SITE static void site_node(void) {
 
 int main(int argc, char** argv) {
   char byte;
-  const int shared = argc > 2;
-  head = shared ? mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)
-                : malloc(sizeof *head);
+  const char* const page = argc > 2 ? argv[2] : NULL;
+  if (page == NULL) {
+    head = malloc(sizeof *head);
+  } else {
+    const int file = strcmp(page, "file") == 0 ? open(argv[0], O_RDONLY) : -1;
+    const int flags = strcmp(page, "shared") == 0 ? MAP_SHARED : MAP_PRIVATE;
+    head = mmap(NULL, 4096, PROT_READ | PROT_WRITE, flags | (file < 0 ? MAP_ANONYMOUS : 0), file, 0);
+    check(head != MAP_FAILED, "mmap");
+  }
   *head = NULL;
   mtrace_start();
   for (int i = argc > 1 ? atoi(argv[1]) : 0; i > 0; --i) site_node();
-  if (shared) check(mprotect(head, 4096, PROT_READ) == 0, "mprotect");
+  const int access = page != NULL && strcmp(page, "write-only") == 0 ? PROT_WRITE : PROT_READ;
+  if (page != NULL) check(mprotect(head, 4096, access) == 0, "mprotect");
   puts("ready");
   fflush(stdout);
   return read(0, &byte, 1) < 0;

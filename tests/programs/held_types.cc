@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <forward_list>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -57,6 +58,7 @@ Either g_either;
 void* g_anything;
 Base* g_base;
 std::forward_list<Session> g_forward;
+std::map<int, Session, std::greater<int>> g_sorted;
 Session* g_inner;
 thread_local long t_before = 7;
 thread_local Session* t_session;
@@ -92,6 +94,7 @@ void fill() {
   g_inner->payload = payload<12>();
   t_session = new Session{};
   t_session->payload = payload<13>();
+  g_sorted[1].payload = payload<14>();
   t_behind[0] = static_cast<char>(++t_before);
 }
 

@@ -5,7 +5,7 @@
  *                            a function without a name
  *   cut BYTES                such blocks were allocated where only the first frame can be known
  *   guess BYTES              the same where a second frame is plausible
- * Modes: frames, killed, registered, dumped, hostile, reused, interrupted. */
+ * Modes: frames, linked, killed, outlived, registered, dumped, hostile, reused, interrupted. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -87,6 +87,34 @@ static void frames(void) {
   const Allocate outer = emit_framed("jit_outer", emit_framed("jit_entry", between));
   for (int i = 0; i < 3000; ++i) keep(outer(1001));
   puts("names 1001 jit_leaf jit_middle between jit_entry jit_outer frames main");
+}
+
+/* The map is a link. */
+static void linked(void) {
+  char path[64];
+  snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
+  if (rename(path, "perf.map") != 0 && unlink(path) != 0) abort();
+  if (symlink("/proc/self/status", path) != 0) abort();
+  frames();
+}
+
+static void* frames_without_first(void* unused) {
+  /* The first thread has given up its memory when its map is empty. */
+  for (int read = 1; read != 0;) {
+    FILE* const file = fopen("/proc/self/maps", "r");
+    if (file == NULL) abort();
+    read = fgetc(file) != EOF;
+    fclose(file);
+  }
+  frames();
+  exit(0);
+  return unused;
+}
+
+static void outlived(void) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, frames_without_first, NULL);
+  pthread_exit(NULL);
 }
 
 static void killed(void) {
@@ -275,7 +303,9 @@ int main(int argc, char** argv) {
     const char* name;
     void (*run)(void);
   } modes[] = {{"frames", frames},
+               {"linked", linked},
                {"killed", killed},
+               {"outlived", outlived},
                {"registered", registered},
                {"dumped", dumped},
                {"hostile", hostile},

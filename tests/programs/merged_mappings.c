@@ -1,6 +1,7 @@
 // Lets malloc map a block of 5 MiB between 3 MiB and 2 MiB of the program's own: the kernel makes
 // one mapping of the three. Writes to a part of each, prints where they begin, and waits for the
-// end of its input.
+// end of its input. With "turns": two functions in turn map 43 neighbours of two pages each; those
+// of the first have one page written, of the second both.
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,8 +39,43 @@ static char* block_between(void) {
   return block;
 }
 
-int main(void) {
+static void map_at(char* at, long written) {
+  if (mmap(at, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
+      at) {
+    abort();
+  }
+  memset(at, 1, (size_t)(written * kPage));
+}
+__attribute__((noinline)) static void site_first(char* at) {
+  map_at(at, 1);
+  __asm__ volatile("");
+}
+__attribute__((noinline)) static void site_second(char* at) {
+  map_at(at, 2);
+  __asm__ volatile("");
+}
+
+static int wait_for_end(const void* begin) {
+  char line[100];
+  const int length = snprintf(line, sizeof line, "%p\nready\n", begin);
+  if (write(1, line, (size_t)length) != length) return 1;
+  while (read(0, line, 1) > 0) {
+  }
+  return 0;
+}
+
+static int in_turns(void) {
+  char* const area = mmap(NULL, 45 * 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (area == MAP_FAILED) abort();
+  char* at = area + 2 * kPage;
+  for (int i = 0; i < 43; ++i, at += 2 * kPage) i % 2 == 0 ? site_first(at) : site_second(at);
+  return wait_for_end(area + 2 * kPage);
+}
+
+int main(int argc, char** argv) {
+  (void)argv;
   prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+  if (argc > 1) return in_turns();
   mallopt(M_MMAP_THRESHOLD, 1 << 20);  // and free() does not raise it
   char* block = block_between();
   for (int tries = 0; block == NULL && tries < kTries; ++tries) block = block_between();
@@ -48,11 +84,7 @@ int main(void) {
   memset(hole - kBelow, 1, 50 * kPage);
   memset(block, 1, 100 * kPage - 16);
   memset(hole + kBlock, 1, 30 * kPage);
-  char line[100];
-  const int length = snprintf(line, sizeof line, "%p\nready\n", (void*)(hole - kBelow));
-  if (write(1, line, (size_t)length) != length) return 1;
-  while (read(0, line, 1) > 0) {
-  }
+  const int status = wait_for_end(hole - kBelow);
   free(block);
-  return 0;
+  return status;
 }

@@ -25,7 +25,9 @@ int main(int argc, char** argv) {
     int (*fails)(unsigned long) = (int (*)(unsigned long))dlsym(handle, "plugin_fails");
     void (*release)(unsigned) = (void (*)(unsigned))dlsym(handle, "plugin_release");
     check(fails((unsigned long)-1 / 4) == 1, "no bad_alloc");
+    void (*forms)(void) = (void (*)(void))dlsym(handle, "site_forms");
     check(site(20) == 20, "plug-in");
+    forms();
     tell(1);
     release(5);
     tell(2);

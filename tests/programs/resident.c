@@ -1,7 +1,9 @@
 /* Memory of several kinds, all of it resident: mapped without a name (24 MiB), the file of the
  * first argument (24 MiB), executable memory (20 MiB), and malloc's in large and in small blocks (8
- * MiB each). With "sbrk" as the argument: 20 MiB by sbrk, between blocks of malloc. */
+ * MiB each). With "sbrk" as the argument: 20 MiB by sbrk, between blocks of malloc. With "sbrk"
+ * and N: N times 16 KiB by sbrk or brk, with malloc's growth in between. */
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +20,33 @@ static void check(int good, const char* what) {
 
 static void* keep[70000];
 
+static void take_often(int times) {
+  mallopt(M_TOP_PAD, 0);
+  // What is given back becomes malloc's.
+  for (int i = 0; i < 2000; ++i) {
+    check(sbrk(kMiB) != (void*)-1, "sbrk");
+    check(sbrk(-kMiB) != (void*)-1, "sbrk");
+  }
+  for (int i = 0; i < times; ++i) {
+    char* const taken = sbrk(0);
+    if (i % 2 == 0) {
+      check(sbrk(16 << 10) == taken, "sbrk");
+    } else {
+      check(brk(taken + (16 << 10)) == 0, "brk");
+    }
+    memset(taken, 1, 16 << 10);
+    for (int j = 0; j < 2; ++j) {
+      keep[2 * i + j] = malloc(5000);
+      memset(keep[2 * i + j], 1, 5000);
+    }
+  }
+}
+
 int main(int argc, char** argv) {
+  if (argc == 3 && strcmp(argv[1], "sbrk") == 0) {
+    take_often(atoi(argv[2]));
+    return 0;
+  }
   if (argc == 2 && strcmp(argv[1], "sbrk") == 0) {
     for (int i = 0; i < 1000; ++i) keep[i] = malloc(1008);
     for (int i = 0; i < 2; ++i) {

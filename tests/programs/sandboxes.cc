@@ -201,6 +201,42 @@ void show_library() {
 
 }  // namespace
 
+void* wait_for(void* step) {
+  pthread_barrier_wait(static_cast<pthread_barrier_t*>(step));
+  return nullptr;
+}
+
+// May have no more descriptors than this number; "used": all that it may have are open. "threads":
+// beside another thread; "wait": then waits for input.
+void run_with_descriptors(const char* number, const char* how) {
+  const bool threads = strcmp(how, "threads") == 0;
+  pthread_t thread;
+  pthread_barrier_t step;
+  pthread_barrier_init(&step, nullptr, 2);
+  if (threads) check(pthread_create(&thread, nullptr, wait_for, &step) == 0, "thread");
+  site_before();
+  const bool used = strcmp(number, "used") == 0;
+  const rlim_t most = used ? 20 : strtoul(number, nullptr, 10);
+  const rlimit few = {most, most};
+  check(setrlimit(RLIMIT_NOFILE, &few) == 0, "limit");
+  while (used && open("/dev/null", O_RDONLY) >= 0) continue;
+  report();
+  site_after();
+  if (threads) wait_for(&step), pthread_join(thread, nullptr);
+  char byte;
+  if (strcmp(how, "wait") == 0)
+    puts("none"), fflush(stdout), check(read(0, &byte, 1) == 1, "input");
+}
+
+void count_what_malloc_gives() {
+  long mebibytes = 0;
+  while (void* block = malloc(1 << 20)) {
+    *static_cast<void**>(block) = nullptr;
+    ++mebibytes;
+  }
+  printf("%ld\n", mebibytes);
+}
+
 int main(int argc, char** argv) {
   const char* mode = argc > 1 ? argv[1] : "";
   const char* where = argc > 2 ? argv[2] : "";
@@ -222,6 +258,10 @@ int main(int argc, char** argv) {
     run_chroot(where);
   } else if (is("maps")) {
     show_library();
+  } else if (is("descriptors")) {
+    run_with_descriptors(where, argc > 3 ? argv[3] : "");
+  } else if (is("most")) {
+    count_what_malloc_gives();
   } else if (is("plain")) {
     site_before();
     report();

@@ -5,6 +5,7 @@
 // On the memory of x86, or of Arm.
 // Prints for each scenario how many orders there are; ends with status 1 at a counterexample. The
 // tables' sources are part of this file, so that a copy of one with a bug can take its place.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -111,6 +112,35 @@ class SameStacks : public Scenario {
   uint32_t found_[2][2] = {};
 };
 
+// Two threads meet two stacks with one tail at once, which is there once and whole.
+class SameTails : public Scenario {
+ public:
+  SameTails() { table_.init(nullptr); }
+  unsigned threads() const override { return 2; }
+  void run(unsigned thread) override {
+    for (const unsigned which : {thread, 1 - thread}) {
+      uintptr_t frames[1 + kTailFrames] = {which + 1u};
+      for (unsigned i = 1; i <= kTailFrames; ++i) frames[i] = 100 + i;
+      const uint32_t index =
+          table_.intern(stack_of(frames, 1 + kTailFrames, 40 + which), thread + 1);
+      const StackRecord& stack = table_.record(index);
+      found_[thread][which] = stack.tail;
+      uintptr_t read[1 + kTailFrames] = {};
+      expect(table_.frames_of(stack, read) == 1 + kTailFrames, "frames are missing");
+      expect(std::equal(frames, frames + 1 + kTailFrames, read), "other frames");
+    }
+  }
+  void check() override {
+    expect(found_[0][0] == found_[1][0] && found_[0][1] == found_[1][1], "one stack, two records");
+    expect(found_[0][0] == found_[0][1], "one tail, two pieces");
+    expect(table_.tail_at(found_[0][0]).children >= 2, "a piece that two stacks end with");
+  }
+
+ private:
+  StackTable& table_ = make<StackTable>();
+  uint32_t found_[2][2] = {};
+};
+
 // Buckets are linked into the list for the first time, a parent and its child at once, while a
 // third thread walks the list.
 class FreshBuckets : public Scenario {
@@ -120,7 +150,7 @@ class FreshBuckets : public Scenario {
   void run(unsigned thread) override {
     if (thread == 2) {
       uint64_t before = 0;
-      table_.for_each([&](uint32_t, const StackRecord& stack) { before += stack.depth; });
+      table_.for_each([&](uint32_t, const StackRecord& stack) { before += stack.depth(); });
       expect(before <= 2, "what is not there was visited");
       return;
     }
@@ -663,6 +693,7 @@ struct Named {
 };
 const Named kScenarios[] = {
     {"same-stacks", [] { return new SameStacks; }},
+    {"same-tails", [] { return new SameTails; }},
     {"fresh-buckets", [] { return new FreshBuckets; }},
     {"more-buckets", [] { return new MoreBuckets; }},
     {"sets-of-a-stack", [] { return new SetsOfAStack(3, false, false); }},

@@ -27,7 +27,7 @@ $(SCHEDULE_BUILD)/bugs/%/scenarios: tests/schedule/scenarios.cc $(SCHEDULE_OBJ) 
 	$(Q)tests/schedule/make_bug.sh $* $(@D)
 	$(Q)$(CXX) -I$(@D) $(CPPFLAGS) $(SCHEDULE_FLAGS) -Wno-error -w -O0 -o $@ $< $(SCHEDULE_OBJ)
 
-TEST_EXTRA += $(SCHEDULE_BUILD)/scenarios $(SCHEDULE_BUG_BINARIES)
+CHECKERS   += $(SCHEDULE_BUILD)/scenarios $(SCHEDULE_BUG_BINARIES)
 
 .PHONY: schedule schedule-bugs
 schedule: $(SCHEDULE_BUILD)/scenarios

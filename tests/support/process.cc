@@ -220,12 +220,15 @@ char process_state(pid_t pid) {
   return name_end == std::string::npos || name_end + 2 >= stat.size() ? '\0' : stat[name_end + 2];
 }
 
-void wait_until_blocked(pid_t pid, long system_call) {
+bool is_blocked(pid_t pid, long system_call) {
   // /proc/PID/syscall needs ptrace rights, which a parent has over its child.
-  const std::string path = "/proc/" + std::to_string(pid) + "/syscall";
-  const std::string wanted = std::to_string(system_call) + " ";
-  wait_until("system call " + wanted,
-             [&] { return process_state(pid) == 'S' && read_file(path).starts_with(wanted); });
+  return process_state(pid) == 'S' && read_file("/proc/" + std::to_string(pid) + "/syscall")
+                                          .starts_with(std::to_string(system_call) + " ");
+}
+
+void wait_until_blocked(pid_t pid, long system_call) {
+  wait_until("system call " + std::to_string(system_call),
+             [&] { return is_blocked(pid, system_call); });
 }
 
 }  // namespace mtrace::test

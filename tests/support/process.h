@@ -79,7 +79,8 @@ void wait_until(const std::string& what, const std::function<bool()>& condition)
 
 // State letter of /proc/PID/stat of a thread ('S' sleeping, 'R', 'Z', ...); 0: there is none.
 char process_state(pid_t pid);
-// Waits until the process sleeps in the system call of that number.
+// Whether the process sleeps in the system call of that number.
+bool is_blocked(pid_t pid, long system_call);
 void wait_until_blocked(pid_t pid, long system_call);
 
 }  // namespace mtrace::test

@@ -29,7 +29,7 @@ $(TSAN_BUILD)/tables: $(TSAN_OBJ)
 	$(call say,LINK,$@)
 	$(Q)clang++ -fsanitize=thread -o $@ $^ -lgtest -lgtest_main $(ABSL_LIBS)
 
-TEST_EXTRA += $(TSAN_BUILD)/tables
+CHECKERS   += $(TSAN_BUILD)/tables
 
 .PHONY: tsan
 tsan: $(TSAN_BUILD)/tables

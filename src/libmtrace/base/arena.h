@@ -30,6 +30,9 @@ class Arena {
     }
   }
 
+  // All indices so far are below.
+  uint32_t limit() const { return load(next_); }
+
   // An array of the chunks' addresses, kMaxChunks of them.
   const void* chunks() const { return chunks_; }
 

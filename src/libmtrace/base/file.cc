@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "base/locked_memory.h"
+#include "base/spawn.h"
 #include "base/syscall.h"
 #include "base/writer.h"
 
@@ -35,11 +36,13 @@ long open_above_standard(long fd, int access) {
 }
 
 // Moves a file to a number above 2; passes a negative errno on. Filters from before the start may
-// forbid fcntl, or are not tried yet (base/inherited_calls.h).
+// forbid fcntl, or are not tried yet (base/inherited_calls.h). Where the process may have no such
+// number, and its threads do not see this one, the file stays where it is.
 long above_standard(long fd, int access) {
   if (failed(fd) || fd > 2) return fd;
   long higher = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
   if (failed(higher)) higher = open_above_standard(fd, access);
+  if (failed(higher) && has_own_files()) return fd;
   call(SYS_close, fd);
   return higher;
 }
@@ -161,6 +164,13 @@ long directory_error(const char* path) {
   char inside[4096];  // "path/." exists only in a directory
   const long error = Writer(inside, sizeof inside).text(path).text("/.").finish();
   return error != 0 ? -ENAMETOOLONG : call(SYS_faccessat, AT_FDCWD, inside, W_OK | X_OK);
+}
+
+long plain_file_size(const char* path) {
+  struct stat info = {};
+  const long error = call(SYS_newfstatat, AT_FDCWD, path, &info, AT_SYMLINK_NOFOLLOW);
+  if (failed(error)) return error;
+  return S_ISREG(info.st_mode) ? info.st_size : -EINVAL;
 }
 
 FileIdentity file_identity(const char* path) {

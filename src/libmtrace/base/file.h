@@ -1,6 +1,6 @@
 // Files, by raw system calls. Results are the kernel's: 0 or a descriptor, or a negative errno.
-// Async-signal-safe. A descriptor for writing is never 0, 1 or 2: the host may have closed those
-// and would find its output in our file. The library keeps no descriptor open.
+// Async-signal-safe. A descriptor for writing is never 0, 1 or 2 in the host's table: the host may
+// have closed those and would find its output in our file. The library keeps no descriptor open.
 #pragma once
 
 #include <fcntl.h>
@@ -42,6 +42,8 @@ bool replace_by_private(void* memory, uint64_t size);
 long rewind_file(int fd);
 // Bytes in the file, or a negative errno.
 long file_size(int fd);
+// The same of a regular file by its name, which is not opened; a link is none (-EINVAL).
+long plain_file_size(const char* path);
 // Copies all of `from`, from its start, to `to`, through the buffer.
 long copy_file(int from, int to, char* buffer, size_t capacity);
 bool file_exists(const char* path);

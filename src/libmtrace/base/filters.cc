@@ -138,6 +138,12 @@ long call_if_allowed(long number, long a, long b, long c, long d, long e, long f
   return may_call(number, a, b, c, d, e, f) ? call_unasked(number, a, b, c, d, e, f) : -EPERM;
 }
 
+long call_if_inherited(long number, long a, long b, long c, long d, long e, long f) {
+  return ends_by_inheritance(static_cast<uint32_t>(number))
+             ? -EPERM
+             : call_unasked(number, a, b, c, d, e, f);
+}
+
 void meet_thread() {
   Thread& thread = t_thread_filters;
   if (thread.met) return;

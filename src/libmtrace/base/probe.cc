@@ -27,7 +27,7 @@ bool byte_readable(uintptr_t address) {
   char byte;
   const iovec local{&byte, 1};
   const iovec remote{reinterpret_cast<void*>(address), 1};
-  return call(SYS_process_vm_readv, call(SYS_getpid), &local, 1L, &remote, 1L, 0L) == 1;
+  return call(SYS_process_vm_readv, call(SYS_gettid), &local, 1L, &remote, 1L, 0L) == 1;
 }
 
 // rt_sigprocmask copies the new set in before it looks at `how`, so an invalid `how` tells
@@ -74,6 +74,12 @@ size_t resident_bytes(uintptr_t start, size_t bytes) {
   return sum;
 }
 
+bool find_resident(uintptr_t start, size_t bytes, unsigned char* pages) {
+  if (may_be_filtered() || call(SYS_mincore, start, bytes, pages) != 0) return false;
+  for (size_t i = 0; i < bytes / machine::page_bytes(); ++i) pages[i] &= 1;
+  return true;
+}
+
 void only_probe() {
   filtered.store(true, std::memory_order_relaxed);
   vm_readv_forbidden.store(true, std::memory_order_relaxed);
@@ -85,9 +91,10 @@ bool read_memory(uintptr_t from, void* to, size_t bytes) {
   if (!vm_readv_forbidden.load(std::memory_order_relaxed)) {
     const iovec local{to, bytes};
     const iovec remote{reinterpret_cast<void*>(from), bytes};
-    // Read each time: a cached pid would be the parent's in a fork child.
-    const long pid = call(SYS_getpid);
-    const long result = call(SYS_process_vm_readv, pid, &local, 1L, &remote, 1L, 0L);
+    // Of this thread: the first may have ended. Read each time: a cached id would be the parent's
+    // in a fork child.
+    const long thread = call(SYS_gettid);
+    const long result = call(SYS_process_vm_readv, thread, &local, 1L, &remote, 1L, 0L);
     if (result == static_cast<long>(bytes)) return true;
     if (result != -EPERM && result != -ENOSYS && result != -EACCES) return false;
     vm_readv_forbidden.store(true, std::memory_order_relaxed);

@@ -19,6 +19,10 @@ bool mapped(uintptr_t start, size_t bytes);
 // the kernel does not report residency. One system call per 2 MiB.
 size_t resident_bytes(uintptr_t start, size_t bytes);
 
+// Sets a byte for each page of [start, start + bytes), which begins and ends a page: 1 if the page
+// is resident, else 0. False: the range is not mapped, or the kernel does not report residency.
+bool find_resident(uintptr_t start, size_t bytes, unsigned char* pages);
+
 // Copies `bytes` (below 2 GiB) from `from`; false, with `to` undefined, when a part cannot be
 // read. Two system calls as a rule (about 1.5 us). Where the kernel forbids process_vm_readv
 // (seccomp) the range is probed and then read, so that only then a concurrent unmapping by

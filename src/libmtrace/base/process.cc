@@ -40,6 +40,12 @@ size_t read_link(const char* path, char* buffer, size_t capacity) {
   return length;
 }
 
+size_t program_path(char* buffer, size_t capacity) {
+  // Emulators answer for the first path alone, which names nothing once the first thread has ended.
+  const size_t length = read_link("/proc/self/exe", buffer, capacity);
+  return length != 0 ? length : read_link("/proc/thread-self/exe", buffer, capacity);
+}
+
 namespace {
 size_t read_opened(long fd, char* buffer, size_t capacity) {
   size_t length = 0;
@@ -152,11 +158,17 @@ void discard_signal(int signal) {
 void wait_on(const uint32_t& word, uint32_t value, uint64_t nanoseconds) {
   const timespec limit = {static_cast<time_t>(nanoseconds / 1'000'000'000u),
                           static_cast<long>(nanoseconds % 1'000'000'000u)};
-  call(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
+  const long result = call(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
+  // A filter of system calls refuses it: the caller's loop would not let others run.
+  if (failed(result) && result != -EAGAIN && result != -EINTR && result != -ETIMEDOUT) yield();
 }
 
 void wake_all(uint32_t& word) {
   call(SYS_futex, &word, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);
+}
+
+void wake_all_as_helper(uint32_t& word) {
+  call_as_helper(SYS_futex, &word, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);
 }
 
 void yield() { call(SYS_sched_yield); }

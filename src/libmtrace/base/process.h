@@ -24,6 +24,8 @@ bool task_exists(uint32_t tid);
 // Writes to `buffer` (always terminated when capacity > 0); returns the length, 0 on failure or
 // when the link does not fit.
 size_t read_link(const char* path, char* buffer, size_t capacity);
+// read_link() of the program that this process runs.
+size_t program_path(char* buffer, size_t capacity);
 // Reads the first `capacity` - 1 bytes of a file, terminated; returns their number, 0 on failure.
 size_t read_file(const char* path, char* buffer, size_t capacity);
 // Writes the absolute path of the working directory; returns its length, 0 on failure.
@@ -63,6 +65,7 @@ void wait_on(const uint32_t& word, uint32_t value, uint64_t nanoseconds);
                internal::word(&limit), 0, 0);
 }
 void wake_all(uint32_t& word);
+void wake_all_as_helper(uint32_t& word);  // see call_as_helper()
 void yield();
 
 // The program's call, where libc's function cannot be called. Consults no filter (base/filters.h).

@@ -28,20 +28,32 @@ uint32_t& id_of(Helper helper) { return g_helpers[static_cast<unsigned>(helper)]
 // clone(2) with a stack for the child, which calls function(argument) and exits with its result.
 // *pid gets the child's id before the child runs; with CLONE_CHILD_CLEARTID the kernel sets it to
 // 0, and wakes waiters, when the child has left the memory.
-long clone_call(unsigned long flags, void* stack_top, int (*function)(void*), void* argument,
-                uint32_t* pid) {
+long clone_call_as_helper(unsigned long flags, void* stack_top, int (*function)(void*),
+                          void* argument, uint32_t* pid) {
   flags |= CLONE_PARENT_SETTID | CLONE_UNTRACED;
-  if (g_filtered && !may_call(SYS_clone, static_cast<long>(flags), 0, 0, 0, 0, 0)) return -EPERM;
   auto** stack = static_cast<void**>(stack_top) - 2;
   stack[0] = reinterpret_cast<void*>(function);
   stack[1] = argument;
   return machine::clone_onto(stack, flags, pid);
 }
 
+long clone_call(unsigned long flags, void* stack_top, int (*function)(void*), void* argument,
+                uint32_t* pid) {
+  if (g_filtered && !may_call(SYS_clone, static_cast<long>(flags), 0, 0, 0, 0, 0)) return -EPERM;
+  return clone_call_as_helper(flags, stack_top, function, argument, pid);
+}
+
 constexpr int64_t kLastFile = 0xffffffff;
+constexpr uint32_t kSignalled = 1u << 31;     // in a program's pid: a thread sends it a signal
+constexpr unsigned kMostSignalled = 100'000;  // looks at the pid until that thread counts as gone
+
+// The two ways to make a system call. Each is given to what threads and helpers do alike.
+constexpr auto kAsThread = [](auto... words) { return call(words...); };
+constexpr auto kAsHelper = [](auto... words) { return call_as_helper(words...); };
 
 // Closes the descriptors from `first` to `last`, if there are any.
-void close_files(int64_t first, int64_t last) {
+template <typename Call>
+void close_files(Call call, int64_t first, int64_t last) {
   if (first > last || !failed(call(SYS_close_range, first, last, 0))) return;
   rlimit64 limit = {1024, 1024};
   call(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit);
@@ -49,30 +61,48 @@ void close_files(int64_t first, int64_t last) {
   for (int64_t fd = first; fd <= last && fd < most; ++fd) call(SYS_close, fd);
 }
 
+template <typename Call>
+void close_files_except(Call call, int a, int b) {
+  const int64_t low = a < b ? a : b;
+  const int64_t high = a < b ? b : a;
+  close_files(call, 0, low - 1);
+  close_files(call, low + 1, high - 1);
+  close_files(call, high + 1, kLastFile);
+}
+
+template <typename Call>
+bool leave_files_except(Call call, int a, int b) {
+  const int64_t high = a > b ? a : b;
+  const bool left = !failed(call(SYS_close_range, high + 1, kLastFile, CLOSE_RANGE_UNSHARE)) ||
+                    !failed(call(SYS_unshare, CLONE_FILES));
+  if (left) close_files_except(call, a, b);
+  return left;
+}
+
 int execute(void* argument) {
   const auto& program = *static_cast<const Program*>(argument);
-  call(SYS_setsid);
-  call(SYS_setpriority, PRIO_PROCESS, 0, program.niceness);
-  const long adjust = call(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY, 0);
+  call_as_helper(SYS_setsid);
+  call_as_helper(SYS_setpriority, PRIO_PROCESS, 0, program.niceness);
+  const long adjust = call_as_helper(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY, 0);
   if (!failed(adjust)) {
-    call(SYS_write, adjust, "1000", 4);
-    call(SYS_close, adjust);
+    call_as_helper(SYS_write, adjust, "1000", 4);
+    call_as_helper(SYS_close, adjust);
   }
   const rlimit64 memory = {program.address_space_bytes, program.address_space_bytes};
-  call(SYS_prlimit64, 0, RLIMIT_AS, &memory, nullptr);
+  call_as_helper(SYS_prlimit64, 0, RLIMIT_AS, &memory, nullptr);
   const rlimit64 cpu = {program.cpu_seconds, program.cpu_seconds};
-  call(SYS_prlimit64, 0, RLIMIT_CPU, &cpu, nullptr);
+  call_as_helper(SYS_prlimit64, 0, RLIMIT_CPU, &cpu, nullptr);
   const rlimit64 core = {0, 0};
-  call(SYS_prlimit64, 0, RLIMIT_CORE, &core, nullptr);
-  close_files_except(program.input, program.output);
-  call(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
-  call(SYS_dup, 0);
-  call(SYS_dup, 0);
-  if (program.input >= 0) call(SYS_dup3, program.input, 0, 0);
-  if (program.output >= 0) call(SYS_dup3, program.output, 1, 0);
+  call_as_helper(SYS_prlimit64, 0, RLIMIT_CORE, &core, nullptr);
+  close_files_except(kAsHelper, program.input, program.output);
+  call_as_helper(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
+  call_as_helper(SYS_dup, 0);
+  call_as_helper(SYS_dup, 0);
+  if (program.input >= 0) call_as_helper(SYS_dup3, program.input, 0, 0);
+  if (program.output >= 0) call_as_helper(SYS_dup3, program.output, 1, 0);
   // Closed here rather than by O_CLOEXEC: a descriptor may have been passed on without the flag.
-  if (program.input >= 0) call(SYS_close, program.input);
-  if (program.output >= 0) call(SYS_close, program.output);
+  if (program.input >= 0) call_as_helper(SYS_close, program.input);
+  if (program.output >= 0) call_as_helper(SYS_close, program.output);
   // The kernel's own layout of a signal action; ignored before it is unblocked, so that
   // killall by name never ends the resolver.
   struct {
@@ -85,15 +115,15 @@ int execute(void* argument) {
   // the host ignores stays ignored across exec.
   auto end = ignore;
   end.handler = reinterpret_cast<void*>(SIG_DFL);
-  call(SYS_rt_sigaction, SIGTERM, &end, nullptr, sizeof end.mask);
+  call_as_helper(SYS_rt_sigaction, SIGTERM, &end, nullptr, sizeof end.mask);
   if (program.ignored_signal != 0) {
-    call(SYS_rt_sigaction, program.ignored_signal, &ignore, nullptr, sizeof ignore.mask);
+    call_as_helper(SYS_rt_sigaction, program.ignored_signal, &ignore, nullptr, sizeof ignore.mask);
   }
   // A write beyond the host's RLIMIT_FSIZE then fails, and the tool tidies up.
-  call(SYS_rt_sigaction, SIGXFSZ, &ignore, nullptr, sizeof ignore.mask);
+  call_as_helper(SYS_rt_sigaction, SIGXFSZ, &ignore, nullptr, sizeof ignore.mask);
   const uint64_t none = 0;
-  call(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof none);
-  call(SYS_execve, program.path, program.argv, program.envp);
+  call_as_helper(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof none);
+  call_as_helper(SYS_execve, program.path, program.argv, program.envp);
   return 127;
 }
 
@@ -130,29 +160,42 @@ long copy_process(Helper helper) {
 
 long run_program(const Program& program, uint32_t* pid, void* stack_top) {
   // *pid is set before the program runs, so that the program can be ended at any time.
-  const long child = clone_call(CLONE_VM | CLONE_VFORK | SIGCHLD, stack_top, execute,
-                                const_cast<Program*>(&program), pid);
+  const long child = clone_call_as_helper(CLONE_VM | CLONE_VFORK | SIGCHLD, stack_top, execute,
+                                          const_cast<Program*>(&program), pid);
   if (failed(child)) return child;
+  siginfo_t ended;
+  while (call_as_helper(SYS_waitid, P_PID, child, &ended, WEXITED | WNOWAIT | __WALL, nullptr) ==
+         -EINTR) {
+  }
+  // Its id is free for another process only once it is reaped, and then nobody signals it. A thread
+  // that died with its host while it did so never gives the word back.
+  uint32_t id = static_cast<uint32_t>(child);
+  for (unsigned i = 0; i < kMostSignalled && !compare_exchange(*pid, id, 0u); ++i) {
+    id = static_cast<uint32_t>(child);
+    call_as_helper(SYS_sched_yield);
+  }
   int status = 0;
   long result;
   do {
-    result = call(SYS_wait4, child, &status, __WALL, nullptr);
+    result = call_as_helper(SYS_wait4, child, &status, __WALL, nullptr);
   } while (result == -EINTR);
   __atomic_store_n(pid, 0u, __ATOMIC_RELEASE);
   return failed(result) ? result : status;
 }
 
-bool leave_files_except(int a, int b) {
-  const int64_t high = a > b ? a : b;
-  const bool left = !failed(call(SYS_close_range, high + 1, kLastFile, CLOSE_RANGE_UNSHARE)) ||
-                    !failed(call(SYS_unshare, CLONE_FILES));
-  if (left) close_files_except(a, b);
-  return left;
+void signal_program(uint32_t& pid, int signal) {
+  uint32_t id = load_acquire(pid);
+  if (id == 0 || (id & kSignalled) != 0 || !compare_exchange(pid, id, id | kSignalled)) return;
+  call(SYS_kill, id, signal);
+  store_release(pid, id);
 }
+
+bool leave_files_except(int a, int b) { return leave_files_except(kAsHelper, a, b); }
 
 namespace {
 
 constexpr size_t kStack = 64 * 1024;
+constexpr unsigned kMostFiles = 3;
 constexpr uint64_t kLongestEnd = 100'000'000u;  // nanoseconds to wait for a thread's end
 
 [[gnu::visibility("hidden")]] thread_local constinit bool t_own_files = false;
@@ -167,7 +210,7 @@ struct Work {
 
 int work_with_own_files(void* argument) {
   auto& work = *static_cast<Work*>(argument);
-  if (work.shares && !leave_files_except(work.kept, -1)) return 1;
+  if (work.shares && !leave_files_except(kAsThread, work.kept, -1)) return 1;
   work.function(work.argument);
   work.done = true;
   return 0;
@@ -183,7 +226,7 @@ bool work_in_thread(void* stack_top, Work& work) {
                  work_with_own_files, &work, &alive);
   if (failed(tid)) return false;
   // Not by CLONE_VFORK, in which a debugger could not stop this thread.
-  for (uint32_t seen; (seen = load_acquire(alive)) != 0; yield()) wait_on(alive, seen, kLongestEnd);
+  for (uint32_t seen; (seen = load_acquire(alive)) != 0;) wait_on(alive, seen, kLongestEnd);
   const uint64_t end = monotonic_time() + kLongestEnd;
   while (call(SYS_tgkill, process_id(), tid, 0) == 0 && monotonic_time() < end) yield();
   return work.done;
@@ -199,8 +242,18 @@ bool work_on_fresh_stack(Work& work) {
   return done;
 }
 
+// Whether this process may open as many files as a report has open at a time.
+bool has_files_left() {
+  long fds[kMostFiles];
+  unsigned count = 0;
+  long fd = 0;
+  while (count < kMostFiles && !failed(fd = open_to_read("/"))) fds[count++] = fd;
+  while (count > 0) call(SYS_close, fds[--count]);
+  return fd != -EMFILE;
+}
+
 bool work_elsewhere(void* stack_top, Work& work) {
-  if (t_own_files || single_threaded() || on_valgrind()) return false;
+  if (t_own_files || on_valgrind() || (single_threaded() && has_files_left())) return false;
   const uint64_t mask = block_signals();
   t_own_files = true;
   const auto work_once = [&] {
@@ -224,18 +277,14 @@ void with_own_files(void (*function)(void*), void* argument, int kept, void* sta
   call_on_stack(stack_top, function, argument);
 }
 
+bool has_own_files() { return t_own_files; }
+
 void try_own_files() {
   Work work = {[](void*) {}, nullptr, -1, true, false};
   work_on_fresh_stack(work);
 }
 
-void close_files_except(int a, int b) {
-  const int64_t low = a < b ? a : b;
-  const int64_t high = a < b ? b : a;
-  close_files(0, low - 1);
-  close_files(low + 1, high - 1);
-  close_files(high + 1, kLastFile);
-}
+void close_files_except(int a, int b) { close_files_except(kAsThread, a, b); }
 
 bool has_helper(Helper helper) { return load_acquire(id_of(helper)) != 0; }
 
@@ -280,9 +329,6 @@ bool collect_found(uint32_t found) {
   collect_process(found, true);  // the wait may have left it (WNOWAIT)
   return true;
 }
-
-void kill_process(uint32_t pid) { call(SYS_kill, pid, SIGKILL); }
-void ask_to_end(uint32_t pid) { call(SYS_kill, pid, SIGTERM); }
 
 void call_on_stack(void* stack_top, void (*function)(void*), void* argument) {
   machine::call_onto(stack_top, function, argument);

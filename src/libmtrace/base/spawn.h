@@ -16,7 +16,7 @@ enum class Helper : uint8_t { kResolver, kEventWriter, kDecoder, kTrial, kTwin }
 // Runs function(argument) as a process of its own that shares this one's memory, on `stack_top`
 // (16-byte aligned), with all signals as blocked as the caller's, untraced. Its end sends no
 // signal; only a wait with __WCLONE or __WALL finds it. The function must not touch thread-local
-// storage or errno, so it uses raw system calls only. The process shares the descriptors as a
+// storage or errno, so it uses call_as_helper() only. The process shares the descriptors as a
 // thread does, until leave_files_except(). Returns its pid or a negative errno.
 long start_sharing(Helper helper, void* stack_top, int (*function)(void*), void* argument);
 
@@ -47,22 +47,29 @@ struct Program {
 // the out-of-memory killer, with descriptors 0 to 2 only; *pid holds its pid while it runs. Returns
 // at the program's end: its wait status, or a negative errno.
 long run_program(const Program& program, uint32_t* pid, void* stack_top);
+// Sends a signal to the program that runs now, if one does: never to another process of its pid.
+// SIGTERM: it may finish what must not be left half done. `pid`: as given to run_program().
+void signal_program(uint32_t& pid, int signal);
 
-// Stops sharing the descriptor table of the other process or thread, and keeps only `a` and `b`
-// (-1: none). Does not copy the table, since a copy keeps open what the other process closes (its
-// peer sees no end, epoll goes on reporting it); the kernel copies only numbers below 64, during
-// the one call. Where close_range(2) is missing (Linux 5.8) or forbidden, unshare(2) does copy the
-// table. False: a filter forbids both calls, and the descriptors stay shared.
+// Only in a process made by start_sharing(): stops sharing the descriptor table of the other
+// process, and keeps only `a` and `b` (-1: none). Does not copy the table, since a copy keeps open
+// what the other process closes (its peer sees no end, epoll goes on reporting it); the kernel
+// copies only numbers below 64, during the one call. Where close_range(2) is missing (Linux 5.8) or
+// forbidden, unshare(2) does copy the table. False: a filter forbids both calls, and the
+// descriptors stay shared.
 bool leave_files_except(int a, int b);
 inline void leave_all_files() { leave_files_except(-1, -1); }
 // Calls function(argument) with a descriptor table of its own, in which `kept` (-1: none) is the
 // only one of the host's. So the host's other threads get the numbers that they would get without
 // this library, and neither side can write to or close a file of the other. This thread waits.
 // Takes 40 us, however many descriptors the host has. Calls the function directly in a program of
-// one thread, inside such a function, and where no thread can be made (a filter, a limit,
-// valgrind). `stack_top`: a stack to use in any case but valgrind; nullptr: the host's will do.
+// one thread that has descriptors left, inside such a function, and where no thread can be made (a
+// filter, a limit, valgrind). `stack_top`: a stack to use in any case but valgrind; nullptr: the
+// host's will do.
 void with_own_files(void (*function)(void*), void* argument, int kept = -1,
                     void* stack_top = nullptr);
+// Whether the calling thread runs such a function, in a table that the host does not see.
+bool has_own_files();
 // with_own_files() with nothing to call, to try its thread under a filter of system calls.
 void try_own_files();
 template <typename Function>
@@ -87,10 +94,6 @@ bool has_helpers();
 bool is_helper(uint32_t pid);
 // Call when a wait has found process `found`. True: it was a helper, and is reaped.
 bool collect_found(uint32_t found);
-
-void kill_process(uint32_t pid);
-// Sends SIGTERM: the program of run_program() may finish what must not be left half done.
-void ask_to_end(uint32_t pid);
 
 // Calls function(argument) on another stack, so that a report fits a host's small signal stack.
 void call_on_stack(void* stack_top, void (*function)(void*), void* argument);

@@ -23,6 +23,8 @@ inline long call_unasked(long number, long a, long b, long c, long d, long e, lo
 bool may_call(long number, long a, long b, long c, long d, long e, long f);
 // call() where g_filtered is set.
 long call_if_allowed(long number, long a, long b, long c, long d, long e, long f);
+// call_as_helper() where g_filtered is set.
+long call_if_inherited(long number, long a, long b, long c, long d, long e, long f);
 
 // Bytes of address space that this process may have (RLIMIT_AS); ~0 for no limit.
 unsigned long address_space_limit();
@@ -40,16 +42,29 @@ long word(T value) {
 }
 }  // namespace internal
 
+namespace internal {
+template <auto kWhereFiltered, typename... Args>
+long call(long number, Args... args) {
+  static_assert(sizeof...(args) <= 6);
+  const long words[7] = {word(args)...};
+  // Out of line, and last: the usual way is short.
+  if (g_filtered) [[unlikely]] {
+    return kWhereFiltered(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+  }
+  return call_unasked(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}
+}  // namespace internal
+
 // Makes the system call. -EPERM, without making it, where a known filter would end the process.
 template <typename... Args>
 inline long call(long number, Args... args) {
-  static_assert(sizeof...(args) <= 6);
-  const long words[7] = {internal::word(args)...};
-  // Out of line, and last: the usual way is short.
-  if (g_filtered) [[unlikely]] {
-    return call_if_allowed(number, words[0], words[1], words[2], words[3], words[4], words[5]);
-  }
-  return call_unasked(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+  return internal::call<call_if_allowed>(number, args...);
+}
+// For a process that shares this one's memory (base/spawn.h): it has the thread-local storage of
+// the thread that started it, which may be gone. Only filters from before the start hold there.
+template <typename... Args>
+inline long call_as_helper(long number, Args... args) {
+  return internal::call<call_if_inherited>(number, args...);
 }
 
 // True for the kernel's error range -4095..-1.

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/atomic.h"
@@ -238,6 +239,14 @@ long create_table_file(const char* path, void* window, size_t bytes) {
 const char* table_file_path() { return g_table_header != nullptr ? g_path : ""; }
 
 bool tables_in_file() { return g_range_count != 0; }
+
+bool is_table_file(uintptr_t address) {
+  const auto is_in = [&](uintptr_t start, size_t bytes) { return address - start < bytes; };
+  if (g_table_header == nullptr) return false;
+  return is_in(reinterpret_cast<uintptr_t>(g_table_header), format::kLedgerHeaderBytes) ||
+         std::any_of(g_ranges, g_ranges + g_range_count,
+                     [&](const Range& range) { return is_in(range.address, range.size()); });
+}
 
 bool table_file_has_name() { return g_path[0] != '\0' && file_identity(g_path) == g_identity; }
 

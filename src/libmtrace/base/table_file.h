@@ -26,6 +26,8 @@ long create_table_file(const char* path, void* window, size_t bytes);
 const char* table_file_path();
 // Whether tables may be mapped from a file, also as this process's private copy.
 bool tables_in_file();
+// Whether the page at the address is of the file.
+bool is_table_file(uintptr_t address);
 // Whether the path still leads to the file. Without a name the file does not grow.
 bool table_file_has_name();
 // Gives the file to another user. Returns the previous owner, or a negative errno: unchanged.

@@ -26,6 +26,14 @@ namespace {
   if (start()) hold_exit();
 }
 
+// An attached library registers no handler: another thread may have been stopped with libc's lock
+// of them held. What the program's own handlers of quick_exit free is live in its report.
+[[gnu::noinline]] MTRACE_REALIGN void begin_quick_exit() {
+  if (!start()) return;
+  hold_exit();
+  if (is_late()) report_exit();
+}
+
 [[gnu::noinline]] MTRACE_REALIGN MainFunction* begin_main(MainFunction* main) {
   start();
   find_next_functions();
@@ -46,7 +54,7 @@ void mtrace_begin_exit(int status) {
 
 MTRACE_EXPORT_AS_IT_IS void mtrace_begin_quick_exit(int status) asm("quick_exit");
 void mtrace_begin_quick_exit(int status) {
-  begin_exit();
+  begin_quick_exit();
   return g_next.exit_quick(status);
 }
 

@@ -2,6 +2,8 @@
 //
 // Calls inside the allocator do not reach these hooks (next/patches.cc), so a function that calls
 // another one is counted once, for its own caller.
+#include <errno.h>
+
 #include <cstring>
 
 #include "modules/linkage.h"
@@ -67,6 +69,7 @@ struct Hooks {
   MTRACE_INLINE void* entered(void* block, size_t size, Caller caller,
                               const void* moved = nullptr) {
     set_form(form_of(format::kFirstInterface + kNumber));
+    if constexpr (kCall == Call::kNew || kCall == Call::kNewArray) size = of_operator(size);
     return record(block, size, kCall, caller, moved);
   }
   MTRACE_INLINE void* counted(void* block, size_t size, Content content, Caller caller) {
@@ -95,12 +98,14 @@ struct Hooks {
   MTRACE_INLINE void* resize(Caller caller, void* old, size_t size, Failure failure,
                              Resize&& call) {
     if (g_bootstrap.owns(old)) {
+      before_call();
+      const Elsewhere guard(elsewhere());
       void* fresh = g_next.malloc(size);
       if (fresh != nullptr) {
         const size_t old_size = Bootstrap::size(old);
         memcpy(fresh, old, old_size < size ? old_size : size);
       }
-      return fresh;
+      return entered(fresh, size, caller);
     }
     before_call();
     const bool may_be_known = old != nullptr && (!samples() || may_be_recorded(old)) && counting();
@@ -138,12 +143,14 @@ struct Hooks {
     return allocate(MTRACE_CALLER(), product_of(count, size), kZeroed, count, size, rest...);
   }
   MTRACE_REALIGN static void* aligned_of_size(size_t alignment, size_t size) {
-    return allocate(MTRACE_CALLER(), size, kNone, alignment, size);
+    before_call();
+    void* const block = real<void*>(alignment, size);
+    return counted(block, was_refused(block, alignment) ? 0 : size, kNone, MTRACE_CALLER());
   }
   MTRACE_REALIGN static int into_pointer(void** result, size_t alignment, size_t size) {
     before_call();
     const int error = real<int>(result, alignment, size);
-    counted(error == 0 ? *result : nullptr, size, kNone, MTRACE_CALLER());
+    counted(error == 0 ? *result : nullptr, error == EINVAL ? 0 : size, kNone, MTRACE_CALLER());
     return error;
   }
   template <typename... Rest>

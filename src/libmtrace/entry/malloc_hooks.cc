@@ -185,6 +185,7 @@ MTRACE_EXPORT void* memalign(size_t alignment, size_t size) noexcept {
     return g_bootstrap.allocate(size, alignment);
   begin_call(Call::kMemalign);
   void* const block = filled(g_next.memalign(alignment, size), 0, size);
+  if (was_refused(block, alignment)) size = 0;
   return record(block, requested(size, alignment), Call::kMemalign, MTRACE_CALLER());
 }
 
@@ -198,6 +199,7 @@ MTRACE_EXPORT int posix_memalign(void** result, size_t alignment, size_t size) n
   begin_call(Call::kPosixMemalign);
   const int error = g_next.posix_memalign(result, alignment, size);
   void* block = error == 0 ? filled(*result, 0, size) : nullptr;
+  if (error == EINVAL) size = 0;
   record(block, requested(size, alignment), Call::kPosixMemalign, MTRACE_CALLER());
   return error;
 }
@@ -207,6 +209,7 @@ MTRACE_EXPORT void* aligned_alloc(size_t alignment, size_t size) noexcept {
     return g_bootstrap.allocate(size, alignment);
   begin_call(Call::kAlignedAlloc);
   void* const block = filled(g_next.aligned_alloc(alignment, size), 0, size);
+  if (was_refused(block, alignment)) size = 0;
   return record(block, requested(size, alignment), Call::kAlignedAlloc, MTRACE_CALLER());
 }
 

@@ -1,4 +1,4 @@
-// mmap, munmap, mremap and sbrk. Without MTRACE_MMAP and MTRACE_EVENTS the hooks only call on.
+// mmap, munmap, mremap, sbrk and brk. Without MTRACE_MMAP and MTRACE_EVENTS the hooks only call on.
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -52,6 +52,10 @@ void* real_mremap(void* address, size_t old_length, size_t length, int flags, vo
   }
   return reinterpret_cast<void*>(
       answer(sys::raw_mremap(address, old_length, length, flags, new_address)));
+}
+
+void* real_sbrk(intptr_t increment) {
+  return g_next.sbrk != nullptr ? g_next.sbrk(increment) : __sbrk(increment);
 }
 
 void end_regions(RegionsEnd& end, bool good, uint8_t call, const unwind::Registers& caller) {
@@ -174,10 +178,18 @@ MTRACE_EXPORT_AS_IT_IS void* mremap(void* address, size_t old_length, size_t len
 }
 
 // malloc of libc does not come here.
-MTRACE_EXPORT_AS_IT_IS void* sbrk(intptr_t increment) noexcept {
-  void* const start = g_next.sbrk != nullptr ? g_next.sbrk(increment) : __sbrk(increment);
-  if (increment > 0 && start != MAP_FAILED) {
+MTRACE_EXPORT void* sbrk(intptr_t increment) noexcept {
+  void* const start = real_sbrk(increment);
+  if (increment != 0 && start != MAP_FAILED) {
     sys::note_break(address_of(start), address_of(start) + static_cast<size_t>(increment));
   }
   return start;
+}
+
+MTRACE_EXPORT int brk(void* end) noexcept {
+  const uintptr_t before = address_of(real_sbrk(0));
+  const auto increment = static_cast<intptr_t>(address_of(end) - before);
+  const bool good = g_next.brk != nullptr ? g_next.brk(end) == 0 : __sbrk(increment) != MAP_FAILED;
+  if (good) sys::note_break(before, address_of(real_sbrk(0)));
+  return good ? 0 : -1;
 }

@@ -20,7 +20,9 @@
 
 #define MTRACE_OPERATOR_EXPORT [[gnu::visibility("default")]]
 // For a function that does more than jump on. The hooks themselves keep the caller's stack, which
-// may be aligned to 8 bytes only.
+// may be aligned to 8 bytes only. Calls with more than six arguments would need the stack: a
+// function that is realigned and makes one begins with a copy of the return address
+// (next/export.h).
 #define MTRACE_APART [[gnu::noinline]] MTRACE_REALIGN
 
 namespace mtrace::hook {
@@ -44,26 +46,26 @@ MTRACE_APART void* from_loaded_library(const char* symbol, size_t size, Rest... 
 }
 
 template <typename... Rest>
-MTRACE_APART void* counted_new(void* (*real)(size_t, Rest...), uint64_t form, Call call,
-                               unwind::Caller caller, size_t size, Rest... rest) {
+MTRACE_APART void* counted_new(void* (*real)(size_t, Rest...), uint64_t form, unwind::Caller caller,
+                               size_t size, Rest... rest) {
   before_call();
   // An operator that the allocator lacks is libstdc++'s, and counted where that calls malloc.
   t_thread.requested = size;
   if (sizeof...(Rest) != 0 || !operators_apart()) enter_form(form);
   void* const block = filled(real(size, rest...), 0, size);
   set_form(form);
-  return record(block, size, call, caller);
+  return record(block, of_operator(size), counted_call(form), caller);
 }
 
-// Allocates in place of an operator. As in libstdc++, a block has at least one byte.
-MTRACE_APART void* malloc_instead(uint64_t form, Call call, unwind::Caller caller, size_t size,
+// Allocates in place of an operator.
+MTRACE_APART void* malloc_instead(uint64_t form, unwind::Caller caller, size_t size,
                                   size_t alignment) {
   if (!start()) return nullptr;
-  if (size == 0) size = 1;
+  size = of_operator(size);
   before_call();
   void* block = alignment == 0 ? g_next.malloc(size) : g_next.memalign(alignment, size);
   set_form(form);
-  return record(filled(block, 0, size), size, call, caller);
+  return record(filled(block, 0, size), size, counted_call(form), caller);
 }
 
 MTRACE_APART void free_instead(Call call, unwind::Caller caller, void* block) {
@@ -108,9 +110,9 @@ using namespace mtrace::hook;
     const mtrace::unwind::Caller caller = MTRACE_CALLER_OF_HOOK();              \
     start();                                                                    \
     if (g_next.member != nullptr) {                                             \
-      return counted_new(g_next.member, form, Call::call, caller, __VA_ARGS__); \
+      return counted_new(g_next.member, form, caller, __VA_ARGS__);             \
     }                                                                           \
-    void* block = malloc_instead(form, Call::call, caller, size, alignment);    \
+    void* block = malloc_instead(form, caller, size, alignment);                \
     return block != nullptr ? block : from_loaded_library(symbol, __VA_ARGS__); \
   }                                                                             \
   MTRACE_OPERATOR_EXPORT void* hook_##member parameters asm(symbol);            \

@@ -1,4 +1,4 @@
-// Hooks of exec, posix_spawn and _Fork.
+// Hooks of exec, posix_spawn, _Fork and daemon.
 #include <alloca.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include "life/reporting.h"
 #include "next/export.h"
 #include "next/next_functions.h"
+#include "record/thread_state.h"
 
 namespace mtrace::hook {
 namespace {
@@ -146,4 +147,13 @@ MTRACE_EXPORT pid_t _Fork() noexcept {
   const pid_t child = g_next.fork_alone();
   if (child == 0) leave_parents_tables();
   return child;
+}
+
+MTRACE_EXPORT int daemon(int keep_directory, int keep_files) noexcept {
+  start();
+  if (g_next.become_daemon == nullptr) return absent();
+  t_thread.becomes_daemon = true;  // see fork_parent_handler()
+  const int result = g_next.become_daemon(keep_directory, keep_files);
+  t_thread.becomes_daemon = false;
+  return result;
 }

@@ -31,13 +31,15 @@ constexpr uint32_t kFirstFile = unwind::kMaxModules;
 constexpr uint32_t kMostModules = kFirstFile + unwind::kMostPythonFiles + 1;
 constexpr unsigned kFramesLog2 = 15;
 
-// What the log has: stacks by ordinal, modules by number, and frames by a hash; a frame that
+// What the log has: modules by number, stacks by ordinal, and frames by a hash; a frame that
 // another one has replaced is written again. One piece of memory, only in a process with a log.
 constexpr size_t kFrameBytes = sizeof(uint64_t) << kFramesLog2;
-constexpr size_t kKnownBytes = kFrameBytes + kStacks + kMostModules;
 uint64_t* g_known_frames = nullptr;
-uint8_t* g_known_stacks = nullptr;
 uint8_t* g_known_modules = nullptr;
+uint8_t* g_known_stacks = nullptr;
+size_t g_stacks = 0;  // bytes of g_known_stacks
+
+size_t known_bytes() { return kFrameBytes + kMostModules + g_stacks; }
 uint32_t g_forks = 0;  // of the present log
 
 uint64_t address_bits(const void* address) { return reinterpret_cast<uintptr_t>(address) >> 3; }
@@ -94,11 +96,11 @@ void define_python(uint32_t ring, uint64_t frame) {
 
 // Writes the name of code outside all loaded objects, if its runtime has one. The first counts.
 void define_made(uint32_t ring, uintptr_t address) {
-  size_t size = 0;
-  const char* const name = unwind::jit_name(address, &size);
-  if (name == nullptr) return;
   uint64_t& known = g_known_frames[address * 0x9e3779b97f4a7c15u >> (64 - kFramesLog2)];
   if (load_acquire(known) == address) return;
+  char name[unwind::kJitNameBytes];
+  const size_t size = unwind::jit_name(address, name);
+  if (size == 0) return;
   Record record(ring, 3 + units_of(size), true);
   if (!record) return;
   record.unit(1) = {address, 0};
@@ -131,13 +133,15 @@ void name_kind(unsigned kind) {
 [[gnu::noinline]] void write_stack(uint32_t ring, uint32_t index, const ledger::StackRecord& stack,
                                    uint8_t& known) {
   uint64_t frames[256];
-  for (unsigned i = 0; i < stack.depth; ++i) frames[i] = frame_word(ring, stack.frame(i));
+  g_ledger.stacks.each_frame(
+      stack, [&](unsigned i, uintptr_t frame) { frames[i] = frame_word(ring, frame); });
+  const unsigned depth = stack.depth();
   if (stack.kind != 0) name_kind(stack.kind);
-  Record record(ring, 1 + units_of(stack.depth * sizeof *frames), true);
+  Record record(ring, 1 + units_of(depth * sizeof *frames), true);
   if (!record) return;  // the next event of the stack tries again
-  record.put_bytes(1, 0, frames, stack.depth * sizeof *frames);
-  const format::EventStackFacts facts = {stack.depth, stack.kind,    stack.cut,
-                                         stack.call,  stack.guessed, {}};
+  record.put_bytes(1, 0, frames, depth * sizeof *frames);
+  const format::EventStackFacts facts = {
+      static_cast<uint16_t>(depth), stack.kind, stack.cut, stack.call, stack.guessed, {}};
   uint64_t word;
   memcpy(&word, &facts, sizeof word);
   record.commit_facts(EventRecord::kStack, index, word);
@@ -146,7 +150,7 @@ void name_kind(unsigned kind) {
 
 void define_stack(uint32_t ring, uint32_t index) {
   const ledger::StackRecord& stack = g_ledger.stacks.record(index);
-  if (stack.ordinal >= kStacks) return;
+  if (stack.ordinal >= g_stacks) return;
   uint8_t& known = g_known_stacks[stack.ordinal];
   if (load_acquire(known) == 0) [[unlikely]]
     write_stack(ring, index, stack, known);
@@ -170,11 +174,14 @@ void put_mark(EventRecord kind, uint32_t ring, uint64_t low) {
 
 bool begin_log() {
   g_forks = 0;
-  if (g_known_frames != nullptr) sys::unmap_memory(g_known_frames, kKnownBytes);
-  g_known_frames = static_cast<uint64_t*>(sys::map_sparse_memory(kKnownBytes));
+  if (g_known_frames != nullptr) sys::unmap_memory(g_known_frames, known_bytes());
+  // Under a limit of address space, as many as fit into it: a stack takes more bytes than that.
+  static_assert(sizeof(ledger::StackRecord) >= kShare);
+  g_stacks = std::min<size_t>(kStacks, sys::address_space_limit() / kShare);
+  g_known_frames = static_cast<uint64_t*>(sys::map_sparse_memory(known_bytes()));
   if (g_known_frames == nullptr) return false;
-  g_known_stacks = reinterpret_cast<uint8_t*>(g_known_frames) + kFrameBytes;
-  g_known_modules = g_known_stacks + kStacks;
+  g_known_modules = reinterpret_cast<uint8_t*>(g_known_frames) + kFrameBytes;
+  g_known_stacks = g_known_modules + kMostModules;
   return true;
 }
 

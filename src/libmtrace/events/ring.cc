@@ -75,7 +75,6 @@ void ring_bell() {
     }
     ring_bell();
     sys::wait_on(header.taken, seen, limit - now);
-    sys::yield();  // a filter of system calls may make wait_on() fail at once
   }
   fetch_add(header.waiting, ~0u);
   return room;

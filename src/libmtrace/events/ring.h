@@ -21,6 +21,10 @@ using format::EventUnit;
 // The shared memory; nullptr: there is no log. Then no record may be written.
 [[gnu::visibility("hidden")]] extern format::EventRingHeader* g_header;
 
+// Of a limit of address space (RLIMIT_AS): the rings take at most so large a part, and so does what
+// is known of stacks (events/logging.cc). The program needs the rest.
+inline constexpr unsigned kShare = 32;
+
 // Maps the rings of a memory file of ring_file_size(rings) bytes. False: no memory.
 bool map_rings(int fd, uint32_t rings);
 uint64_t ring_file_size(uint32_t rings);

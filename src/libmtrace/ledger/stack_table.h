@@ -1,8 +1,6 @@
-// The call stacks that allocated, found by hash. Insert-only, lock-free, growing without moving
-// anything: a split-ordered list (Shalev and Shavit, Split-Ordered Lists: Lock-Free Extensible Hash
-// Tables, JACM 2006). All records form one list, ordered by bit-reversed hash; a bucket is an entry
-// point into the list, and doubling the number of buckets only adds entry points. As nothing is
-// ever removed, the original's deletion marks are not needed.
+// The call stacks that allocated, as a tree from the root. What lies beyond the innermost frames of
+// a stack is a tail, a chain of pieces of eight frames up to the outermost one, which it shares
+// with all stacks that come the same way: stacks and pieces are found by hash (split_list.h).
 //
 // The hash finds a record; frames and module generations decide, so equal hashes never merge
 // different stacks. All operations are thread-safe and async-signal-safe.
@@ -18,10 +16,34 @@
 #include "format/ledger.h"
 #include "format/python.h"
 #include "ledger/counters.h"
+#include "ledger/split_list.h"
 
 namespace mtrace::ledger {
 
 inline constexpr uint32_t kInUse = 0xffffffffu;  // StackRecord::retired of a stack not retired
+
+// Frame number i of those stored from `frames` on.
+inline constexpr size_t kFrameBytes = format::kLedgerFrameBytes;
+inline uintptr_t frame_in(const char* frames, unsigned i) {
+  constexpr uint64_t kBits = (uint64_t{1} << (8 * kFrameBytes)) - 1;
+  uint64_t frame;
+  __builtin_memcpy(&frame, frames + i * kFrameBytes, sizeof frame);
+  return format::whole_frame(frame & kBits, machine::kElfMachine);
+}
+
+inline void set_frame(char* frames, unsigned i, uintptr_t frame) {
+  __builtin_memcpy(frames + i * kFrameBytes, &frame, kFrameBytes);
+}
+
+// A piece of a tail. Equal ones are one.
+inline constexpr unsigned kTailFrames = format::kLedgerTailFrames;
+struct StackTail {
+  char frames[kTailFrames * kFrameBytes];  // frame_in() reads behind the last one
+  uint32_t hash;
+  uint32_t next;      // link in split order
+  uint32_t parent;    // index of the next piece, outwards; 0: this is the outermost
+  uint32_t children;  // stacks and pieces that have it as their next piece, or a few more
+};
 
 // The counters that nearly every operation touches have a cache line of their own, so that a thread
 // that counts does not take away the line that look-ups of other threads read.
@@ -35,36 +57,28 @@ struct alignas(64) StackRecord {
   uint32_t others;        // index of the OtherSets; 0: no other thread has come
   uint32_t retired;       // unload epoch in which one of its modules went; then not found
   uint32_t still_gone;    // last epoch in which came_back() returned false
-  uint8_t depth;          // frames
+  uint8_t own_frames;     // frames here; the others are in the tail
   uint8_t kind : 6;       // 0: heap; otherwise the number of a kind of resources
   bool ignored : 1;       // its blocks are no leaks: allocated after __lsan_disable()
   bool cut : 1;           // there were more frames than depth
   uint8_t call;           // the function that was called (format/calls.h)
   uint8_t guessed;        // index of the first frame that may be wrong; 0: none
-  char frames[];          // `depth` look-up addresses of kFrameBytes, innermost first; whole()
+  uint32_t tail;          // index of the innermost StackTail; 0: none
+  uint8_t tails;          // how many there are
+  uint8_t reserved[3];
+  char frames[];  // look-up addresses of kFrameBytes, innermost first
 
-  static constexpr size_t kFrameBytes = format::kLedgerFrameBytes;
-  // Size of a record, with the bytes that frame() reads behind the last frame.
-  static size_t bytes(unsigned depth) {
-    return offsetof(StackRecord, frames) + depth * kFrameBytes + sizeof(uintptr_t) - kFrameBytes;
+  // Size of a record, with the bytes that frame_in() reads behind the last frame.
+  static size_t bytes(unsigned own_frames) {
+    return offsetof(StackRecord, frames) + own_frames * kFrameBytes + sizeof(uintptr_t) -
+           kFrameBytes;
   }
+  // How many frames it has.
+  unsigned depth() const { return own_frames + tails * kTailFrames; }
   // Whether frame i is the first that may be wrong.
   bool is_guessed(unsigned i) const { return guessed != 0 && guessed == i; }
-  uintptr_t frame(unsigned i) const {
-    constexpr uint64_t kBits = (uint64_t{1} << (8 * kFrameBytes)) - 1;
-    uint64_t frame;
-    __builtin_memcpy(&frame, frames + i * kFrameBytes, sizeof frame);
-    return format::whole_frame(frame & kBits, machine::kElfMachine);
-  }
-  void set_frame(unsigned i, uintptr_t frame) {
-    __builtin_memcpy(frames + i * kFrameBytes, &frame, kFrameBytes);
-  }
-  // How many frames a stack had that was cut, when it was counted; kMaxDepth + 1: more than that.
-  // 0: not counted.
-  uint8_t& whole() { return reinterpret_cast<uint8_t&>(frames[depth * kFrameBytes]); }
-  uint8_t whole() const { return const_cast<StackRecord*>(this)->whole(); }
 };
-static_assert(offsetof(StackRecord, hash) == 88 && offsetof(StackRecord, frames) == 128);
+static_assert(offsetof(StackRecord, hash) == 88 && offsetof(StackRecord, frames) == 136);
 
 // The sets of the threads after the second, eight to a piece. The first piece also has the set
 // shared by threads without one of their own. A piece has a cache line to itself, seldom written.
@@ -93,7 +107,7 @@ struct Stack {
   uint32_t epoch;  // unload epoch in which the frames were taken
   uint64_t hash;   // of frames, kind, call and `ignored`
   const uintptr_t* frames;
-  uint8_t depth;
+  uint16_t depth;
   uint8_t kind;
   bool cut;
   bool lost;                       // the walk ended for want of call-frame information
@@ -123,18 +137,30 @@ class StackTable {
   // Index of the stack's record, made when it is new, with `owner` as its owning thread. Never 0:
   // without room, returns overflow(), and lost_stacks() grows.
   uint32_t intern(const Stack& stack, uint32_t owner) {
-    const Bucket& bucket = buckets_[stack.hash & load(mask_)];
-    if (load_acquire(bucket.state) == kReady) {
-      for (uint32_t node = load_acquire(bucket.next); is_record(node);) {
-        StackRecord& found = record(node);
-        if (same(found, stack)) return node;
-        node = load_acquire(found.next);
-      }
-    }
-    return insert(stack, owner);
+    const uint32_t known =
+        stacks_.find(arena_, stack.hash, [&](StackRecord& record) { return same(record, stack); });
+    return known != 0 ? known : insert(stack, owner);
   }
 
   StackRecord& record(uint32_t index) const { return *static_cast<StackRecord*>(arena_.at(index)); }
+
+  // Calls visit(number, look-up address) for each frame, innermost first.
+  template <typename Visit>
+  void each_frame(const StackRecord& stack, Visit&& visit) const {
+    unsigned number = 0;
+    for (unsigned i = 0; i < stack.own_frames; ++i) visit(number++, frame_in(stack.frames, i));
+    for (uint32_t index = stack.tail; index != 0;) {
+      const StackTail& tail = tail_at(index);
+      for (unsigned i = 0; i < kTailFrames; ++i) visit(number++, frame_in(tail.frames, i));
+      index = tail.parent;
+    }
+  }
+  StackTail& tail_at(uint32_t index) const { return *static_cast<StackTail*>(arena_.at(index)); }
+  // Writes the frames, at most format::kMaxDepth, and returns their number.
+  unsigned frames_of(const StackRecord& stack, uintptr_t* frames) const {
+    each_frame(stack, [&](unsigned i, uintptr_t frame) { frames[i] = frame; });
+    return stack.depth();
+  }
 
   CounterSet& set(uint32_t index) const { return *static_cast<CounterSet*>(arena_.at(index)); }
   // Index of the set of thread `number` (not 0) for a stack that another thread met first; makes
@@ -181,83 +207,49 @@ class StackTable {
   // Index of the record without frames that stands for all stacks that found no room.
   uint32_t overflow() const { return overflow_; }
   // Bytes of the buckets in use; they are not in the ledger file.
-  size_t bucket_bytes() const { return (size_t{load(mask_)} + 1) * sizeof(Bucket); }
+  size_t bucket_bytes() const { return stacks_.bucket_bytes() + tails_.bucket_bytes(); }
 
   uint64_t lost_stacks() const { return load(lost_stacks_); }  // operations counted in overflow()
   uint64_t lost_frames() const { return load(lost_frames_); }  // stacks with `lost`
-  uint32_t size() const { return load(count_); }               // records made
+  uint32_t size() const { return stacks_.size(); }             // records made
   uint32_t limit() const { return load(next_ordinal_); }       // the greatest ordinal
+  uint32_t index_limit() const { return arena_.limit(); }      // all indices are below
 
   // Calls visit(index, record) for each record that was in the table when the call began, and
   // perhaps for some that came later.
   template <typename Visit>
   void for_each(Visit&& visit) const {
-    // A link is known only once its record is in the cache: so several parts of the list at a time.
-    constexpr uint32_t kParts[] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
-    constexpr unsigned kCount = sizeof kParts / sizeof kParts[0];
-    struct Part {
-      uint32_t node;
-      uint32_t end;
-    } parts[kCount];
-    unsigned count = 0;
-    for (const uint32_t bucket : kParts) {
-      if (load_acquire(buckets_[bucket].state) != kReady) continue;
-      if (count > 0) parts[count - 1].end = kBucketBit | bucket;
-      parts[count++] = {load_acquire(buckets_[bucket].next), kEnd};
-    }
-    while (count > 0) {
-      for (unsigned i = 0; i < count; ++i) {
-        Part& part = parts[i];
-        if (part.node == part.end) {
-          part = parts[--count];
-          continue;
-        }
-        if (is_record(part.node)) {
-          visit(part.node, record(part.node));
-          part.node = load_acquire(record(part.node).next);
-        } else {
-          part.node = load_acquire(buckets_[part.node & ~kBucketBit].next);
-        }
-        if (is_record(part.node)) {
-          __builtin_prefetch(&record(part.node).hash);
-        } else if (!is_end(part.node)) {
-          __builtin_prefetch(&buckets_[part.node & ~kBucketBit]);
-        }
-      }
-    }
+    stacks_.for_each(arena_, visit);
   }
 
   // Retires every stack that has a frame in [start, end): a later equal walk makes a new record.
   void retire(uintptr_t start, uintptr_t end, uint32_t epoch);
 
  private:
-  // A link is the index of a record, kBucketBit | the number of a bucket, or kEnd.
-  static constexpr uint32_t kBucketBit = 0x80000000u;
-  static constexpr uint32_t kEnd = 0xffffffffu;
-  static constexpr uint32_t kFirstBuckets = 1u << 9;
-  static constexpr uint32_t kMostBuckets = 1u << 20;
-  enum State : uint32_t { kUnused, kLinking, kReady };
-  struct Bucket {
-    uint32_t next;
-    uint32_t state;
-  };
-
-  static bool is_record(uint32_t node) { return node - 1 < kBucketBit - 1; }
-  // 0, no record's index, also ends the list: a child that was forked inside an operation, and
-  // whose tables are a copy of its parent's file, may have a link from after the fork and, from
-  // before it, the page of the record that the link leads to.
-  static bool is_end(uint32_t node) { return node == kEnd || node == 0; }
   bool same(StackRecord& record, const Stack& stack) const {
-    if (record.hash != stack.hash || record.depth != stack.depth || record.kind != stack.kind ||
-        record.call != stack.call || record.ignored != stack.ignored) {
+    if (record.depth() != stack.depth || record.kind != stack.kind || record.call != stack.call ||
+        record.ignored != stack.ignored) {
       return false;
     }
     const bool retired = load(record.retired) != kInUse;
     if (retired && load(record.still_gone) == stack.epoch) return false;
+    const uintptr_t* frames = stack.frames;
     uintptr_t difference = 0;
-    for (unsigned i = 0; i < stack.depth; ++i) difference |= record.frame(i) ^ stack.frames[i];
+    for (unsigned i = 0; i < record.own_frames; ++i) {
+      difference |= frame_in(record.frames, i) ^ *frames++;
+    }
+    for (uint32_t index = record.tail; index != 0 && difference == 0; frames += kTailFrames) {
+      const StackTail& tail = tail_at(index);
+      if (!same(tail, frames)) return false;
+      index = tail.parent;
+    }
     if (difference != 0) return false;
     return !retired || revive(record, stack.epoch);
+  }
+  static bool same(const StackTail& tail, const uintptr_t* frames) {
+    uintptr_t difference = 0;
+    for (unsigned i = 0; i < kTailFrames; ++i) difference |= frame_in(tail.frames, i) ^ frames[i];
+    return difference == 0;
   }
   bool revive(StackRecord& record, uint32_t epoch) const;
   OtherSets& others_at(uint32_t index) const { return *static_cast<OtherSets*>(arena_.at(index)); }
@@ -266,17 +258,13 @@ class StackTable {
   uint32_t make_set(uint32_t& place, uint32_t number);
   uint32_t insert(const Stack& stack, uint32_t owner);
   uint32_t make_record(const Stack& stack, uint32_t owner);
-  uint32_t* enter(uint32_t bucket);
-  uint64_t order(uint32_t node) const;
-  uint32_t& link_of(uint32_t node) const;
+  uint32_t intern_tail(uint32_t parent, const uintptr_t* frames);
 
   friend struct Layout;
 
   CameBack came_back_ = nullptr;
-  Bucket* buckets_ = nullptr;
-  uint32_t mask_ = 0;
-  uint32_t most_mask_ = 0;
-  uint32_t count_ = 0;
+  SplitList<StackRecord> stacks_;
+  SplitList<StackTail> tails_;
   uint32_t most_ = 0;  // 0: no limit
   uint32_t next_ordinal_ = 0;
   uint32_t overflow_ = 0;

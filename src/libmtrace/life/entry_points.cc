@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/writer.h"
 #include "format/escape.h"
+#include "modules/c_library.h"
 #include "modules/libc.h"
 #include "next/interfaces.h"
 #include "next/next_functions.h"
@@ -43,6 +44,7 @@ void find_entry_points(bool late) {
   report::Entrances entrances = {};
   entrances.late = late;
   entrances.replaced = malloc_is_replaced();
+  entrances.glibc = allocator_is_libc() && unwind::is_glibc();
   for (unsigned i = 0; i < kOwn; ++i) {
     entrances.names[i] = kNames[i];
     entrances.own[i] = mtrace_own_entrances[i];

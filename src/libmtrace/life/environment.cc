@@ -79,7 +79,7 @@ Arguments initial_arguments() {
 
 Arguments late_arguments(const char* options) {
   Strings& arguments = g_late_arguments;
-  arguments.number(sys::read_file("/proc/self/cmdline", arguments.text, sizeof arguments.text));
+  arguments.number(sys::read_file("/proc/thread-self/cmdline", arguments.text, sizeof arguments.text));
   size_t size = 0;
   while (options[size] != '\0') {
     const size_t length = strlen(options + size) + 1;

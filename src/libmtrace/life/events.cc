@@ -17,6 +17,7 @@
 #include "record/tracker.h"
 #include "report/event_writer.h"
 #include "report/host.h"
+#include "report/notes.h"
 #include "report/output.h"
 
 namespace mtrace::hook {
@@ -41,6 +42,22 @@ const char* start_log() {
   return why;
 }
 
+// Writes why there is no log.
+Writer& put_why(Writer& out, const char* why) {
+  out.text("no event log: ").text(why);
+  if (g_file_error == 0) return out;
+  const bool beside_reports = strcmp(g_options.events, "1") == 0;
+  const char* const place = beside_reports ? report::output_directory() : g_options.events;
+  return out.escaped(place, strlen(place), format::kReservedNone).text(": ").reason(g_file_error);
+}
+
+// The next report says so, too.
+void note_absence(const char* why) {
+  char text[report::kMostNote];
+  Writer out(text, sizeof text);
+  report::add_note(text, put_why(out, why).finish() != 0);
+}
+
 }  // namespace
 
 void begin_events() {
@@ -49,21 +66,16 @@ void begin_events() {
   g_why_none = start_log();
   // During an attach the process's threads are stopped.
   if (g_why_none == nullptr && !is_late()) report::await_event_log(&g_why_none, &g_file_error);
-  if (g_why_none != nullptr) set_logging(false);
+  if (g_why_none == nullptr) return;
+  set_logging(false);
+  note_absence(g_why_none);
 }
 
 void say_when_not_logged() {
   if (g_why_none == nullptr) return;
   char line[2 * report::kPathCapacity];
   Writer out(line, sizeof line);
-  out.text("mtrace: MTRACE_EVENTS: no event log: ").text(g_why_none);
-  if (g_file_error != 0) {
-    const bool beside_reports = strcmp(g_options.events, "1") == 0;
-    const char* const place = beside_reports ? report::output_directory() : g_options.events;
-    out.escaped(place, strlen(place), format::kReservedNone).text(": ");
-    out.reason(g_file_error);
-  }
-  out.put('\n').finish();
+  put_why(out.text("mtrace: MTRACE_EVENTS: "), g_why_none).put('\n').finish();
   sys::write_all(STDERR_FILENO, line, out.size());
 }
 
@@ -76,7 +88,8 @@ void end_events(format::EventsState how) {
 
 void resume_events() {
   if (g_options.events[0] == '\0' || g_why_none != nullptr || events::logs()) return;
-  if (start_log() == nullptr) settle(settled_to_record());
+  if (const char* const why = start_log()) return note_absence(why);
+  settle(settled_to_record());
 }
 
 void log_fork() {
@@ -93,7 +106,8 @@ void begin_childs_events() {
   set_logging(false);
   events::unmap_rings();
   // This may be a vfork child of the fork's child, which cannot start a writer.
-  if (sys::process_id() != report::g_host.pid || start_log() != nullptr) return;
+  if (sys::process_id() != report::g_host.pid) return;
+  if (const char* const why = start_log()) return note_absence(why);
   if (t_thread.slot != 0) events::thread_begins(t_thread.slot, sys::thread_id());
 }
 

@@ -1,11 +1,14 @@
 #include "life/exit_hold.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/atomic.h"
+#include "base/file.h"
 #include "base/process.h"
 #include "base/syscall.h"
 #include "base/table_file.h"
+#include "base/writer.h"
 #include "format/ledger.h"
 #include "life/lifecycle.h"
 #include "life/options.h"
@@ -25,6 +28,17 @@ constexpr uint64_t kUntaken = 60 * kSecond;  // memlog may look at other process
 constexpr uint64_t kMost = 600 * kSecond;
 
 MainFunction* g_main = nullptr;
+
+// False of a zombie: whoever started memlog may reap it late, or never.
+bool is_running(uint32_t memlog) {
+  char path[32];
+  char text[256];
+  Writer(path, sizeof path).text("/proc/").number(memlog).text("/stat").finish();
+  // "PID (NAME) STATE ..."
+  const char* const name_end =
+      sys::read_file(path, text, sizeof text) == 0 ? nullptr : strrchr(text, ')');
+  return name_end == nullptr ? sys::task_exists(memlog) : strncmp(name_end, ") Z", 3) != 0;
+}
 
 const uint32_t& word_of(const ExitHold& hold) { return reinterpret_cast<const uint32_t&>(hold); }
 
@@ -48,7 +62,7 @@ MTRACE_EXPORT [[gnu::noinline]] void mtrace_hold_exit(ExitHold* hold, uint32_t m
     if (now == ExitHold::kOver || now == ExitHold::kNone) return;
     const bool late = waited > (now == ExitHold::kWaits ? kUntaken : kMost);
     // If memlog takes the word at this moment, the exchange fails and the next round waits.
-    if (late || !sys::task_exists(memlog))
+    if (late || !is_running(memlog))
       compare_exchange(*hold, now, ExitHold::kOver);
     else
       sys::wait_here(word_of(*hold), static_cast<uint32_t>(now),
@@ -103,7 +117,7 @@ uint32_t check_leaks() {
     ExitHold over = ExitHold::kOver;
     const uint32_t found = load(header->check_found);
     compare_exchange(word, over, ExitHold::kNone);
-    if (!sys::task_exists(g_options.hold_exit)) break;
+    if (!is_running(g_options.hold_exit)) break;
     if (own || before == ExitHold::kWaits) return found;
   }
   return format::kLedgerUnchecked;

@@ -1,5 +1,7 @@
 #include "life/fork.h"
 
+#include <errno.h>
+
 #include <cstring>
 
 #include "base/filters.h"
@@ -61,6 +63,13 @@ void fork_child_handler() {
     g_fork_page[1] = g_forked;
   }
   leave_parents_tables();
+}
+
+// atfork handler in the parent. After a fork in daemon(), libc ends the parent by an _exit of its
+// own, which no hook sees. libc also calls this handler when the fork has failed and errno is set.
+void fork_parent_handler() {
+  sys::processes_can_start();
+  if (t_thread.becomes_daemon && errno == 0) report_exit();
 }
 
 uint64_t when_recording() { return events::logs() ? kLogging : kRecording; }
@@ -215,6 +224,7 @@ void prepare_fork() {
   // Read now: in the child the slots may be those of the parent, which goes on.
   t_thread.forks_inside =
       t_thread.slot != 0 && load(g_ledger.threads.slot(t_thread.slot).busy) != 0;
+  if (t_thread.becomes_daemon) errno = 0;
 }
 
 // A signal handler that forks may have interrupted malloc. In the child that malloc goes on, past
@@ -234,7 +244,7 @@ void leave_parents_tables() {
   }
 }
 
-void watch_forks() { unwind::at_fork(prepare_fork, sys::processes_can_start, fork_child_handler); }
+void watch_forks() { unwind::at_fork(prepare_fork, fork_parent_handler, fork_child_handler); }
 
 MTRACE_REALIGN bool counting_slowly() {
   if (g_counting != g_fork_page || g_fork_page == nullptr) return false;

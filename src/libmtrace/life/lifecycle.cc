@@ -123,7 +123,7 @@ const char* set_up_tables(const char* tool, bool again) {
 }
 
 void set_up_records() {
-  set_depth(g_options.depth == UINT64_MAX ? 0 : static_cast<unsigned>(g_options.depth));
+  set_depth(static_cast<unsigned>(g_options.depth));
   unwind::read_python_frames(python_frames());
   set_short_lived(g_options.temporary_ms);
   count_missed_frees();
@@ -276,9 +276,7 @@ const char* start_late(const char* options) {
   if (mtrace_status_block.mode != Mode::kActive) return mtrace_status_block.reason;
   install_triggers(g_options.signal, g_options.toggle_signal, true, g_options.report_on_fatal);
   begin_reporting();
-  if (again) return nullptr;
-  unwind::at_last_quick_exit(report_exit);
-  watch_forks();
+  if (!again) watch_forks();
   return nullptr;
 }
 

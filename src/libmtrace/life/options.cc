@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "base/file.h"
+#include "base/syscall.h"
 #include "base/writer.h"
 #include "format/escape.h"
 #include "format/option_kind.h"
@@ -269,9 +270,30 @@ static OptionValue<kKind> value_of(const char* text) {
   if constexpr (std::is_pointer_v<OptionValue<kKind>>) return text;
 }
 
-void read_options(char* const* envp) {
+// Copies the options of the environment, as "NAME=value", since the program may overwrite it
+// (setproctitle). given[i] then points to the copy's value. Without memory it stays as it is.
+static void keep_given(const char* (&given)[kCount]) {
+  const auto entry_of = [&](int i) { return given[i] - strlen(kTable[i].variable) - 1; };
+  size_t bytes = 0;
+  for (int i = 0; i < kCount; ++i) bytes += given[i] == nullptr ? 0 : strlen(entry_of(i)) + 1;
+  auto* at = bytes == 0 ? nullptr : static_cast<char*>(sys::map_memory(bytes));
+  if (at == nullptr) return;
   for (int i = 0; i < kCount; ++i) {
-    const char* given = find_variable(envp, kTable[i].variable);
+    if (given[i] == nullptr) continue;
+    const char* const entry = entry_of(i);
+    const size_t size = strlen(entry) + 1;
+    memcpy(at, entry, size);
+    given[i] = at + (given[i] - entry);
+    at += size;
+  }
+}
+
+void read_options(char* const* envp) {
+  const char* all[kCount];
+  for (int i = 0; i < kCount; ++i) all[i] = find_variable(envp, kTable[i].variable);
+  keep_given(all);
+  for (int i = 0; i < kCount; ++i) {
+    const char* const given = all[i];
     const bool usable = given != nullptr && is_valid(kTable[i], given);
     g_value[i] = usable ? given : kTable[i].standard;
     g_bad[i] = given != nullptr && !usable ? given : nullptr;

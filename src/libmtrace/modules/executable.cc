@@ -76,7 +76,7 @@ class MapsReader {
 };
 
 void read_maps(MapsReader& reader) {
-  const long file = sys::open_to_read("/proc/self/maps");
+  const long file = sys::open_to_read("/proc/thread-self/maps");
   if (sys::failed(file)) return;
   char text[1024];
   uint64_t at = 0;

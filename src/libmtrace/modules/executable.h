@@ -3,7 +3,7 @@
 //
 // A page once found executable stays so, also after it is unmapped: the answer only makes a guess
 // plausible (unwind/frame_pointer.h), and no code is read for it. A new page costs a read of
-// /proc/self/maps, 0.1 to 1 ms; after reads that found nothing, ever more queries are answered
+// /proc/thread-self/maps, 0.1 to 1 ms; after reads that found nothing, ever more queries are answered
 // false without one. Thread-safe, async-signal-safe; leaves errno alone; takes no lock.
 #pragma once
 

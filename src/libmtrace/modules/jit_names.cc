@@ -20,7 +20,6 @@ constexpr uint32_t kMostDescriptors = 8;
 constexpr uint32_t kMostFunctions = 8192;
 constexpr uint32_t kMostSymfiles = 8192;
 constexpr uint32_t kTextBytes = 1u << 20;
-constexpr uint32_t kMostNameBytes = 1024;
 constexpr uint32_t kAddresses = 1024;  // a power of two
 
 // GDB's interface: "JIT Compilation Interface" in its manual.
@@ -52,6 +51,7 @@ struct Known {
 };
 
 struct Names {
+  uint32_t begun;      // how many times the functions began again, counted before they are changed
   uint32_t functions;  // published after the function and its text
   uint32_t text_used;
   uint32_t symfiles;
@@ -88,9 +88,9 @@ const Function* function_at(const Names& all, uintptr_t address) {
 
 // Stores a function that is new as number `*count`, not published yet. False: no more room.
 bool keep_function(Names& all, const JitSymfile::Function& function, uint32_t* count) {
-  if (*count == kMostFunctions || kTextBytes - all.text_used < kMostNameBytes) return false;
+  if (*count == kMostFunctions || kTextBytes - all.text_used < kJitNameBytes) return false;
   char* const name = all.text + all.text_used;
-  const uint64_t most = std::min<uint64_t>(function.name_bytes, kMostNameBytes - 1);
+  const uint64_t most = std::min<uint64_t>(function.name_bytes, kJitNameBytes - 1);
   if (!sys::read_memory(function.name, name, most)) return true;
   name[most] = '\0';
   const Function* const same = function_at(all, function.begin);
@@ -189,7 +189,7 @@ void forget_gone(Names& all) {
 }
 
 bool is_full(const Names& all) {
-  return load(all.functions) == kMostFunctions || kTextBytes - all.text_used < kMostNameBytes;
+  return load(all.functions) == kMostFunctions || kTextBytes - all.text_used < kJitNameBytes;
 }
 
 }  // namespace
@@ -222,6 +222,8 @@ void read_jit_names() {
   if (all == nullptr || exchange(busy, 1u) != 0) return;
   if (is_full(*all)) {
     // Begins again with the code that is there now.
+    store(all->begun, all->begun + 1);
+    store_barrier();
     store(all->functions, 0u);
     all->text_used = 0;
     all->symfiles = 0;
@@ -231,13 +233,17 @@ void read_jit_names() {
   store_release(busy, 0u);
 }
 
-const char* jit_name(uintptr_t address, size_t* bytes) {
+size_t jit_name(uintptr_t address, char* name) {
   const Names* const all = load_acquire(names);
-  const Function* const function = all == nullptr ? nullptr : function_at(*all, address);
-  if (function == nullptr) return nullptr;
-  const char* const name = all->text + function->name;
-  *bytes = strlen(name);
-  return name;
+  if (all == nullptr) return 0;
+  const uint32_t begun = load_acquire(all->begun);
+  const Function* const function = function_at(*all, address);
+  if (function == nullptr) return 0;
+  const char* const text = all->text + load(function->name);
+  const size_t bytes = strnlen(text, kJitNameBytes - 1);
+  memcpy(name, text, bytes);
+  full_fence();
+  return load(all->begun) == begun ? bytes : 0;
 }
 
 void log_jit_names_again() {

@@ -35,9 +35,11 @@ inline void met_code_without_object(uintptr_t address) {
 // code is known by its own name from then on.
 void read_jit_names();
 
-// The name of the newest function at `address`, `*bytes` long; nullptr: none is known. For the
-// report under way: the next read_jit_names() may write over the text.
-const char* jit_name(uintptr_t address, size_t* bytes);
+inline constexpr size_t kJitNameBytes = 1024;
+// Writes the name of the newest function at `address` to `name`, which has room for kJitNameBytes
+// and is not terminated; returns its length; 0: none is known, or read_jit_names() has written over
+// it in another thread.
+size_t jit_name(uintptr_t address, char* name);
 
 // In the child of a fork, with one thread and new tables: logs the names to the file behind the
 // tables (base/table_file.h), if there is one.

@@ -30,11 +30,7 @@ void look_for_path(const Object& object, PathScratch* scratch) {
   path[0] = '\0';
   if (object.name == 0 || !sys::read_string(object.name, name, sizeof scratch->name)) return;
   if (name[0] == '\0') {
-    // The thread's is there when the first thread has ended; an emulator knows the other one.
-    if (sys::read_link("/proc/self/exe", path, kMaxPath) == 0 &&
-        sys::read_link("/proc/thread-self/exe", path, kMaxPath) == 0) {
-      executed_path(path);
-    }
+    if (sys::program_path(path, kMaxPath) == 0) executed_path(path);
     return;
   }
   if (is_vdso(name)) {

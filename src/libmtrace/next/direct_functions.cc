@@ -2,8 +2,6 @@
 
 #include <errno.h>
 
-#include <algorithm>
-#include <cstdint>
 #include <cstring>
 
 #include "base/machine.h"
@@ -12,28 +10,8 @@
 namespace mtrace::hook {
 namespace {
 
-bool is_zero(const char* bytes, size_t size) {
-  uint64_t word = 0;
-  while (word == 0 && size >= sizeof word) {
-    memcpy(&word, bytes, sizeof word);
-    bytes += sizeof word;
-    size -= sizeof word;
-  }
-  while (word == 0 && size > 0) word = static_cast<unsigned char>(bytes[--size]);
-  return word == 0;
-}
-
-// Writes only to pages that are not zero, so that memory which was never used takes none.
-void make_zero(char* block, size_t size) {
-  constexpr size_t kPage = 4096;
-  while (size > 0) {
-    const size_t in_page = kPage - (reinterpret_cast<uintptr_t>(block) & (kPage - 1));
-    const size_t part = std::min(size, in_page);
-    if (!is_zero(block, part)) memset(block, 0, part);
-    block += part;
-    size -= part;
-  }
-}
+// musl maps each larger block by itself, with every allocator that it has had.
+constexpr size_t kMostOnHeap = 0x1c00 * 4 * sizeof(size_t);
 
 void* allocate_zeroed(size_t count, size_t size) {
   size_t product;
@@ -42,7 +20,7 @@ void* allocate_zeroed(size_t count, size_t size) {
     return nullptr;
   }
   void* const block = g_next.malloc(product);
-  if (block != nullptr) make_zero(static_cast<char*>(block), product);
+  if (block != nullptr && product <= kMostOnHeap) memset(block, 0, product);
   return block;
 }
 

@@ -9,6 +9,8 @@
 // but all numbers are right.
 #pragma once
 
+#include <errno.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -94,12 +96,23 @@ inline ledger::Call take_delete(ThreadState& self) {
   return static_cast<ledger::Call>(static_cast<unsigned>(ledger::Call::kFree) + deleting);
 }
 
+// Of 0 bytes, too, operator new returns a block: libstdc++ and libc++ ask malloc for this.
+inline size_t of_operator(size_t size) { return size == 0 ? 1 : size; }
+
 // Bytes that the program requested, if aligned new made the call for `size`; otherwise `size`.
 inline size_t requested(size_t size, size_t alignment) {
   const uint8_t call = call_of(t_thread.form);
   if (call < format::kAlignedNew || call > format::kAlignedNothrowNewArray) return size;
-  const size_t asked = t_thread.requested;
+  size = of_operator(size);
+  const size_t asked = of_operator(t_thread.requested);
   return asked <= size && size - asked <= alignment ? asked : size;
+}
+
+// Whether a call has returned nullptr because no alignment is so: it counts, but has not failed for
+// lack of memory. Allocators set errno to EINVAL then, or leave it alone.
+inline bool was_refused(const void* block, size_t alignment) {
+  const bool valid = alignment != 0 && (alignment & (alignment - 1)) == 0;
+  return block == nullptr && !valid && errno != ENOMEM;
 }
 
 }  // namespace mtrace::hook

@@ -1,5 +1,7 @@
 #include "record/call_stack.h"
 
+#include <iterator>
+
 #include "base/syscall.h"
 #include "format/memlog.h"
 #include "ledger/ledger.h"
@@ -14,53 +16,10 @@ constinit unwind::WalkMemory g_known_walks[ledger::ThreadSlots::kMost + 1] = {};
 
 namespace {
 
-unsigned g_depth = 10;
-
-// A choice of depth by what the stacks so far need (set_depth(0)).
-struct DepthChoice {
-  static constexpr unsigned kMost = 64;
-  static constexpr unsigned kDepths[] = {16, 32, 48, kMost};
-  static constexpr unsigned kCount = sizeof kDepths / sizeof *kDepths;
-  static constexpr unsigned kEach = 64;  // cut stacks
-
-  bool on;
-  uint32_t cut;            // stacks counted
-  uint32_t whole[kCount];  // of these, at that depth
-};
-constinit DepthChoice g_choice = {};
+unsigned g_depth = format::kMaxDepth;
 
 using ledger::g_ledger;
 using unwind::End;
-
-// If most of the stacks that were cut so far would be whole at the largest depth: the smallest at
-// which nearly as many are. It only grows, so a stack is kept at few depths.
-void choose_depth(unsigned whole) {
-  constexpr unsigned kCount = DepthChoice::kCount;
-  for (unsigned i = 0; i < kCount; ++i) {
-    if (whole <= DepthChoice::kDepths[i]) fetch_add(g_choice.whole[i], 1u);
-  }
-  const uint32_t cut = fetch_add(g_choice.cut, 1u) + 1;
-  const uint32_t most = load(g_choice.whole[kCount - 1]);
-  if (cut % DepthChoice::kEach != 0 || most < cut / 2) return;
-  unsigned i = 0;
-  while (load(g_choice.whole[i]) < most - most / 10) ++i;
-  if (DepthChoice::kDepths[i] > load(g_depth)) store(g_depth, DepthChoice::kDepths[i]);
-}
-
-// Counts the frames of a stack that was cut, when it is new. Not of each where stacks are many: a
-// walk to the end of a deep stack costs several times what the stack did.
-[[gnu::noinline]] void count_frames(const unwind::Registers& caller, uint32_t slot,
-                                    ledger::StackRecord& stack) {
-  constexpr uint32_t kOneOf = 16;
-  const uint32_t all = g_choice.on ? 1024 : 128;
-  if (slot == 0 || (stack.ordinal > all && stack.ordinal % kOneOf != 0)) return;
-  uintptr_t* const frames = g_known_walks[slot].deep_frames();
-  if (frames == nullptr) return;
-  const unwind::Walk walk = unwind::walk(caller, frames, format::kMaxDepth);
-  const unsigned whole = walk.count + (walk.end == End::kDepth ? 1 : 0);
-  store(stack.whole(), static_cast<uint8_t>(whole));
-  if (g_choice.on) choose_depth(whole);
-}
 
 // Equal frames of another kind or form, expressed by `other`, are another stack.
 [[gnu::flatten]] uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot,
@@ -70,7 +29,7 @@ void choose_depth(unsigned whole) {
   return g_ledger.stacks.intern({.epoch = unwind::unload_epoch(),
                                  .hash = hash,
                                  .frames = frames,
-                                 .depth = static_cast<uint8_t>(walk.count),
+                                 .depth = static_cast<uint16_t>(walk.count),
                                  .kind = kind,
                                  .cut = walk.end == End::kDepth,
                                  .lost = walk.end == End::kLost,
@@ -80,76 +39,63 @@ void choose_depth(unsigned whole) {
                                 slot);
 }
 
-uint32_t intern(const unwind::Registers& caller, const unwind::Walk& walk, const uintptr_t* frames,
-                uint32_t slot, uint64_t form) {
-  const uint32_t index =
-      intern(walk, frames, slot, form, call_of(form), (form & kIgnoredForm) != 0);
-  if (walk.end == End::kDepth) [[unlikely]] {
-    ledger::StackRecord& stack = g_ledger.stacks.record(index);
-    if (stack.depth != 0 && load(stack.whole()) == 0) count_frames(caller, slot, stack);
-  }
-  return index;
+uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot, uint64_t form) {
+  return intern(walk, frames, slot, form, call_of(form), (form & kIgnoredForm) != 0);
 }
 
-// How many frames to keep where there is this room: choose_depth() may have come in between.
-unsigned depth_within(unsigned room) {
-  const unsigned depth = load(g_depth);
-  return depth < room ? depth : room;
+// What a walk writes to. Not on the thread's stack, which may be small.
+struct Room {
+  uint32_t taken;
+  uintptr_t frames[format::kMaxDepth];
+  unwind::StackWord words[unwind::WalkDraft::most_words(unwind::WalkDraft::kMostFrames)];
+  uint64_t python[unwind::WalkDraft::kMostPython + 1];
+};
+// By slots. A walk that another thread or a signal handler interrupts keeps its own; so may one
+// that a handler leaves by longjmp, for good.
+constinit Room g_rooms[16] = {};
+
+uint32_t walk_unnoted(Room& room, const unwind::Registers& caller, uint32_t slot, uint64_t form) {
+  const unwind::Walk walk = unwind::walk(caller, room.frames, g_depth);
+  if (modules_changed()) [[unlikely]]
+    retire_unloaded();
+  return intern(walk, room.frames, slot, form);
 }
 
-// Each instance has room for kFrames frames only, because a thread's stack may be small.
-template <unsigned kFrames>
-[[gnu::noinline]] uint32_t walk_unnoted(const unwind::Registers& caller, uint32_t slot,
-                                        uint64_t form) {
-  uintptr_t frames[kFrames];
-  const unwind::Walk walk = unwind::walk(caller, frames, depth_within(kFrames));
+uint32_t walk_noted(Room& room, const unwind::Registers& caller, uint32_t slot, uint64_t form) {
+  const unsigned python = unwind::python_runtime() == nullptr ? 0 : unwind::WalkDraft::kMostPython;
+  unwind::WalkDraft draft(caller, room.words, std::size(room.words), room.python, python);
+  const unwind::Walk walk = unwind::walk_and_note(room.frames, g_depth, draft);
   if (modules_changed()) [[unlikely]]
     retire_unloaded();
-  return intern(caller, walk, frames, slot, form);
-}
-// `kPython`: room for Python functions; 0 in a process without Python.
-template <unsigned kFrames, unsigned kWords, unsigned kPython>
-[[gnu::noinline]] uint32_t walk_noted(const unwind::Registers& caller, uint32_t slot,
-                                      uint64_t form) {
-  uintptr_t frames[kFrames];
-  unwind::StackWord words[kWords];
-  uint64_t python[kPython + 1];
-  unwind::WalkDraft draft(caller, words, kWords, python, kPython);
-  const unwind::Walk walk = unwind::walk_and_note(frames, depth_within(kFrames), draft);
-  if (modules_changed()) [[unlikely]]
-    retire_unloaded();
-  const uint32_t stack = intern(caller, walk, frames, slot, form);
+  const uint32_t stack = intern(walk, room.frames, slot, form);
   ledger::CounterSet& set = g_ledger.stacks.counting(g_ledger.stacks.record(stack), slot).set;
-  // A walk that is deeper than the first one is remembered, too.
-  const unsigned most = g_choice.on ? DepthChoice::kMost : load(g_depth);
-  g_known_walks[slot].remember(draft, most, stack, &set, form);
+  g_known_walks[slot].remember(draft, g_depth, stack, &set, form);
   return stack;
 }
 
-template <unsigned kFrames, unsigned kWords>
-uint32_t walk_with_room(const unwind::Registers& caller, uint32_t slot, uint64_t form) {
+[[gnu::noinline]] uint32_t walk_in(Room& room, const unwind::Registers& caller, uint32_t slot,
+                                   uint64_t form) {
   // Walks outside the thread's trusted stack are not remembered.
   const bool noted = slot != 0 && (form & kIgnoredForm) == 0 &&
                      unwind::covers(unwind::trusted_stack(), caller.sp) &&
                      g_known_walks[slot].is_worthwhile();
-  if (!noted) return walk_unnoted<kFrames>(caller, slot, form);
-  return unwind::python_runtime() == nullptr
-             ? walk_noted<kFrames, kWords, 0>(caller, slot, form)
-             : walk_noted<kFrames, kWords, unwind::WalkDraft::kMostPython>(caller, slot, form);
+  return noted ? walk_noted(room, caller, slot, form) : walk_unnoted(room, caller, slot, form);
+}
+
+[[gnu::noinline]] uint32_t walk_on_stack(const unwind::Registers& caller, uint32_t slot,
+                                         uint64_t form) {
+  Room room;
+  return walk_in(room, caller, slot, form);
 }
 
 }  // namespace
 
 uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot, uint64_t form) {
-  constexpr unsigned kFew = 16;
-  constexpr unsigned kSome = unwind::WalkDraft::kMostFrames;
-  using unwind::WalkDraft;
-  const unsigned depth = load(g_depth);
-  if (depth <= kFew) return walk_with_room<kFew, WalkDraft::most_words(kFew)>(caller, slot, form);
-  if (depth <= kSome)
-    return walk_with_room<kSome, WalkDraft::most_words(kSome)>(caller, slot, form);
-  // kSome words are enough for short walks, and for code without frame pointers.
-  return walk_with_room<format::kMaxDepth, kSome>(caller, slot, form);
+  Room& room = g_rooms[slot % std::size(g_rooms)];
+  if (exchange(room.taken, 1u) != 0) return walk_on_stack(caller, slot, form);
+  const uint32_t stack = walk_in(room, caller, slot, form);
+  store_release(room.taken, 0u);
+  return stack;
 }
 
 uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot, uint64_t form) {
@@ -160,7 +106,7 @@ uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot, uint64_t form) {
 uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller, uint8_t call,
                         uint32_t related) {
   uintptr_t frames[format::kMaxDepth];
-  const unwind::Walk walk = unwind::walk(caller, frames, load(g_depth));
+  const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
   if (modules_changed()) retire_unloaded();
   const uint64_t other = kind + (uint64_t{call} << 8) + (uint64_t{related} << 16);
   const uint32_t index = intern(walk, frames, 0, other, call, false, static_cast<uint8_t>(kind));
@@ -179,9 +125,6 @@ void forget_walks() {
   for (unwind::WalkMemory& memory : g_known_walks) memory.forget();
 }
 
-void set_depth(unsigned depth) {
-  g_choice.on = depth == 0;
-  if (depth != 0) g_depth = depth;
-}
+void set_depth(unsigned depth) { g_depth = depth; }
 
 }  // namespace mtrace::hook

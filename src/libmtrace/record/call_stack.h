@@ -58,8 +58,7 @@ struct FoundStack {
   return {walked, ledger::g_ledger.stacks.record(walked).own};
 }
 
-// Sets how many return addresses are kept, 1 to format::kMaxDepth; 0: ten, and more once enough
-// stacks have been cut to tell how many they need. Before the first allocation.
+// Sets how many return addresses are kept, 1 to format::kMaxDepth. Before the first allocation.
 void set_depth(unsigned depth);
 // For a thread that takes `slot`.
 inline void begin_walks(uint32_t slot) { g_known_walks[slot].forget(); }

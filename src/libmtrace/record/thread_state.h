@@ -32,6 +32,7 @@ struct alignas(machine::kThreadAlign) ThreadState {
   bool asking;          // a query for a usable size is under way
   bool drawn;           // until_sample has been drawn
   bool forks_inside;    // the last fork was called inside an operation on the tables
+  bool becomes_daemon;  // daemon() is under way
   uint8_t deleting;     // of a delete that has yet to call free: ledger::Call, less that of free
   uint32_t fork;        // number of the last fork in the event log; 0: not logged
   size_t requested;     // of an aligned new under way, whose size libstdc++ rounds up

@@ -95,10 +95,11 @@ void note_free(const void* block, bool known, const unwind::Registers& caller) {
 void note_missed_free(const ledger::Block& block) {
   const ledger::StackRecord& from = g_ledger.stacks.record(block.stack);
   uintptr_t frames[format::kMaxDepth];
-  for (unsigned i = 0; i < from.depth; ++i) frames[i] = from.frame(i);
+  const unsigned depth = g_ledger.stacks.frames_of(from, frames);
   const uint32_t index = g_ledger.stacks.intern(
-      {unwind::unload_epoch(), format::mix64(from.hash + g_kinds.missed), frames, from.depth,
-       static_cast<uint8_t>(g_kinds.missed), from.cut, false, from.call, from.guessed},
+      {unwind::unload_epoch(), format::mix64(from.hash + g_kinds.missed), frames,
+       static_cast<uint16_t>(depth), static_cast<uint8_t>(g_kinds.missed), from.cut, false,
+       from.call, from.guessed},
       0);
   ledger::StackRecord& stack = g_ledger.stacks.record(index);
   if (stack.kind != g_kinds.missed) return;  // no room

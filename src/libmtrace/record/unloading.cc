@@ -29,12 +29,14 @@ bool is_same(const unwind::Module* a, const unwind::Module* b) {
 
 bool modules_came_back(const ledger::StackRecord& stack) {
   const uint32_t retired = load(stack.retired);
-  for (unsigned i = 0; i < stack.depth; ++i) {
-    const unwind::Module* now = unwind::find_module(stack.frame(i), unwind::kAlive, nullptr);
-    if (now != nullptr && now->first >= retired) return false;  // loaded later than that
-    if (!is_same(unwind::find_module(stack.frame(i), retired, nullptr), now)) return false;
-  }
-  return true;
+  bool back = true;
+  ledger::g_ledger.stacks.each_frame(stack, [&](unsigned, uintptr_t frame) {
+    if (!back) return;
+    const unwind::Module* now = unwind::find_module(frame, unwind::kAlive, nullptr);
+    back = (now == nullptr || now->first < retired) &&  // otherwise loaded later than that
+           is_same(unwind::find_module(frame, retired, nullptr), now);
+  });
+  return back;
 }
 
 void find_loader() {

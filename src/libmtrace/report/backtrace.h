@@ -5,8 +5,8 @@
 
 namespace mtrace::report {
 
-// Writes the stack from `caller` on, at most 128 frames, as lines of a memlog: the frames, then the
-// modules that they name. Returns the number of frames, or -1 when a write fails.
+// Writes the stack from `caller` on, at most format::kMaxDepth frames, as lines of a memlog: the
+// frames, then the modules that they name. Returns the number of frames, or -1 when a write fails.
 int write_backtrace(const unwind::Registers& caller, int fd);
 
 }  // namespace mtrace::report

@@ -62,15 +62,23 @@ bool note_bypass(const unwind::Binding& binding, void*) {
   const auto* target = reinterpret_cast<const void*>(binding.target);
   if (target == g_own[binding.symbol] || target == g_first[binding.symbol]) return true;
   if (binding.target == 0) return false;
-  const link_map* found = unwind::object_of(target);
-  if (found == nullptr) return false;
+  const link_map* const place = unwind::object_of(target);
+  // Another thread may be closing the object.
+  link_map found;
+  char path[sizeof Named::target];
+  if (place == nullptr || !sys::read_memory(reinterpret_cast<uintptr_t>(place), &found, sizeof found)) {
+    return false;
+  }
   // Not bound yet: it leads to the object's own PLT. An entry in the program's PLT may stand for
   // the function itself where the program takes its address.
-  if (found->l_addr == binding.object) return false;
-  if (unwind::is_program(*found)) return true;
+  if (found.l_addr == binding.object) return false;
+  if (unwind::is_program(*place)) return true;
   // An object that calls its own allocator, as libc does, is no bypass.
-  if (strcmp(found->l_name, binding.name) == 0) return true;
-  remember(binding, found->l_name);
+  if (!sys::read_string(reinterpret_cast<uintptr_t>(found.l_name), path, sizeof path)) {
+    memcpy(path, "?", 2);
+  }
+  if (strcmp(path, binding.name) == 0) return true;
+  remember(binding, path);
   return false;
 }
 

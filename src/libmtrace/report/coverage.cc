@@ -82,6 +82,8 @@ void set_entrances(const Entrances& entrances) {
 }
 
 bool is_replaced() { return g_entrances.replaced; }
+bool began_late() { return g_entrances.late; }
+bool malloc_is_glibcs() { return g_entrances.glibc; }
 
 const char* hiding_object(bool* is_program) {
   *is_program = false;

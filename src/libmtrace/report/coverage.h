@@ -18,6 +18,7 @@ struct Entrances {
   const void* first[kWatchedFunctions];
   bool late;      // attached to a running program, whose calls were redirected here
   bool replaced;  // valgrind redirects calls of this library's own functions
+  bool glibc;     // all functions that allocate are glibc's
 };
 void set_entrances(const Entrances& entrances);
 
@@ -25,8 +26,10 @@ void set_entrances(const Entrances& entrances);
 // whether it is the program itself.
 const char* hiding_object(bool* is_program);
 
-// Entrances::replaced.
+// Entrances::replaced, late and glibc.
 bool is_replaced();
+bool began_late();
+bool malloc_is_glibcs();
 
 // Writes lines "# note: not covered: ...", one a cause. Async-signal-safe; one report at a time.
 void write_coverage(Writer& out, const ledger::ThreadTotals& totals);

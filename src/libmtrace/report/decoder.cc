@@ -1,5 +1,7 @@
 #include "report/decoder.h"
 
+#include <signal.h>
+
 #include "base/atomic.h"
 #include "base/file.h"
 #include "base/process.h"
@@ -29,14 +31,14 @@ struct Run {
   alignas(16) char tool_stack[kStack];
 };
 
-// Raw system calls only: this process has no thread-local storage of its own.
+// As a helper: this process has no thread-local storage of its own.
 int supervise(void* argument) {
   auto& run = *static_cast<Run*>(argument);
   // At once: the process may end, and a pipe held open here would keep its reader waiting.
   sys::leave_files_except(run.program.input, run.program.output);
   run.result = sys::run_program(run.program, &run.tool_pid, run.tool_stack + kStack);
   store_release<uint32_t>(run.state, kDone);
-  sys::wake_all(run.state);
+  sys::wake_all_as_helper(run.state);
   return 0;
 }
 
@@ -65,8 +67,7 @@ Outcome run_to_end(Run& run) {
   if (supervisor < 0) return Outcome::kNotStarted;
   if (!is_done(run, kLongest)) {
     // The supervisor ends when its tool does.
-    const uint32_t tool = load_acquire(run.tool_pid);
-    if (tool != 0) sys::kill_process(tool);
+    sys::signal_program(run.tool_pid, SIGKILL);
     if (!is_done(run, kLongestDeath)) return Outcome::kStuck;
   }
   sys::collect(sys::Helper::kDecoder, true);

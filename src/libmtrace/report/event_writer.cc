@@ -1,5 +1,8 @@
 #include "report/event_writer.h"
 
+#include <signal.h>
+
+#include <algorithm>
 #include <cstring>
 
 #include "base/atomic.h"
@@ -52,18 +55,18 @@ uint32_t g_parent_fork = 0;
 bool g_left_parents = false;
 EventSettings g_settings;
 
-// Raw system calls only: this process has no thread-local storage of its own.
+// As a helper: this process has no thread-local storage of its own.
 int supervise(void* argument) {
   auto& run = *static_cast<Run*>(argument);
   sys::leave_files_except(run.program.input, -1);
   store_release(run.started, 1u);
-  sys::wake_all(run.started);
+  sys::wake_all_as_helper(run.started);
   sys::run_program(run.program, &run.tool_pid, run.tool_stack + kStack);
   if (load(run.header->done) == 0) store_release(run.header->done, 2u);
   fetch_add(run.header->taken, 1u);
-  sys::wake_all(run.header->taken);
+  sys::wake_all_as_helper(run.header->taken);
   store_release(run.ended, 1u);
-  sys::wake_all(run.ended);
+  sys::wake_all_as_helper(run.ended);
   return 0;
 }
 
@@ -74,16 +77,18 @@ bool is_set(const uint32_t& word, uint64_t nanoseconds) {
     const uint64_t now = sys::monotonic_time();
     if (now >= end) return false;
     sys::wait_on(word, 0, end - now);
-    sys::yield();
   }
   return true;
 }
 
-// Makes the rings, fewer of them under a limit of address space or file size.
+// Makes the rings, fewer of them under a limit of address space or file size: threads without a
+// ring share one.
 bool make_memory(int fd) {
-  for (uint32_t rings = ledger::ThreadSlots::kMost + 1; rings >= 16; rings /= 8) {
+  const uint64_t most =
+      std::min<uint64_t>(sys::address_space_limit() / events::kShare, sys::file_size_limit());
+  for (uint32_t rings = ledger::ThreadSlots::kMost + 1; rings >= 1; rings /= 8) {
     const uint64_t size = events::ring_file_size(rings);
-    if (sys::file_size_limit() < size) continue;
+    if (size > most) continue;
     if (sys::failed(sys::set_file_size(fd, size))) continue;
     if (events::map_rings(fd, rings)) return true;
   }
@@ -209,7 +214,6 @@ bool is_open() {
     const uint64_t now = sys::monotonic_time();
     if (now >= end) break;
     sys::wait_on(g_header->taken, seen, end - now);
-    sys::yield();
   }
   return load(g_header->done) == 0;
 }
@@ -256,8 +260,7 @@ void finish_event_writer(EventsState how, uint64_t seconds) {
   bool done = is_set(g_run->ended, seconds * 1'000'000'000u);
   if (resolver_tool().path == nullptr) return;  // a filter may end this process at a wait
   for (uint64_t spent = 0; !done && spent < kLongestDeath; spent += kLook) {
-    const uint32_t tool = load_acquire(g_run->tool_pid);
-    if (tool != 0) sys::kill_process(tool);
+    sys::signal_program(g_run->tool_pid, SIGKILL);
     done = is_set(g_run->ended, kLook);
   }
   sys::collect(kSupervisor, done);

@@ -5,6 +5,7 @@
 #include "base/syscall.h"
 #include "format/escape.h"
 #include "format/memlog.h"
+#include "ledger/ledger.h"
 #include "modules/jit_names.h"
 #include "modules/modules.h"
 #include "python/code.h"
@@ -22,9 +23,9 @@ Writer& put_name(Writer& out, const char* text, size_t size) {
 }
 
 void put_frame(Writer& out, uintptr_t address, const unwind::Module* module, bool guessed) {
-  size_t size;
-  const char* const name = module == nullptr ? unwind::jit_name(address, &size) : nullptr;
-  if (name != nullptr) put_name(out.put('\t'), name, size);
+  char name[unwind::kJitNameBytes];
+  const size_t size = module == nullptr ? unwind::jit_name(address, name) : 0;
+  if (size != 0) put_name(out.put('\t'), name, size);
   out.text("\t(");
   if (module != nullptr) {
     module_name(out, *module);
@@ -179,23 +180,70 @@ const unwind::Module* write_frame(Writer& out, uintptr_t address, unwind::StackE
 
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules) {
   unwind::StackEpoch epoch(stack.retired);
-  for (unsigned i = 0; i < stack.depth; ++i) {
-    write_frame(out, stack.frame(i), epoch, modules, stack.is_guessed(i));
+  ledger::g_ledger.stacks.each_frame(stack, [&](unsigned i, uintptr_t frame) {
+    write_frame(out, frame, epoch, modules, stack.is_guessed(i));
+  });
+  if (stack.cut) out.put('\t').text(format::kCutLine).put('\n');
+}
+
+namespace {
+
+// Writes `count` frames, of which the first is number `number` of the stack.
+void write_piece(Writer& out, const char* frames, unsigned count, unsigned number,
+                 unwind::StackEpoch& epoch, unsigned guessed, ModuleSet& modules,
+                 FrameLines& lines) {
+  for (unsigned i = 0; i < count; ++i) {
+    const uintptr_t frame = ledger::frame_in(frames, i);
+    if (guessed != 0 && number + i == guessed) {
+      write_frame(out, frame, epoch, modules, true);
+    } else {
+      lines.write(out, frame, epoch, modules);
+    }
+  }
+}
+
+void end_with(Writer& out, uint32_t tail, uint32_t stack, Tails& tails) {
+  tails.end_with(tail, stack);
+  out.put('\t').text(format::kTailMark).hex(tails.id(tail), 16).put('\n');
+}
+
+}  // namespace
+
+void write_frames(Writer& out, uint32_t index, ModuleSet& modules, FrameLines& lines,
+                  Tails& tails) {
+  const ledger::StackTable& stacks = tails.stacks();
+  const ledger::StackRecord& stack = stacks.record(index);
+  unwind::StackEpoch epoch(stack.retired);
+  const unsigned guessed = stack.guessed;
+  unsigned number = stack.own_frames;
+  write_piece(out, stack.frames, number, 0, epoch, guessed, modules, lines);
+  // What the addresses of a retired stack meant is its own matter, and so is where a stack was cut.
+  const bool shares = !stack.cut && epoch.seen() == unwind::kAlive;
+  bool is_shared = false;  // others come this way
+  for (uint32_t tail = stack.tail; tail != 0; number += ledger::kTailFrames) {
+    is_shared = is_shared || (shares && tails.is_shared(tail));
+    if (is_shared && number >= format::kUntailedFrames && number > guessed && tails.id(tail) != 0) {
+      return end_with(out, tail, index, tails);
+    }
+    const ledger::StackTail& piece = stacks.tail_at(tail);
+    write_piece(out, piece.frames, ledger::kTailFrames, number, epoch, guessed, modules, lines);
+    tail = piece.parent;
   }
   if (stack.cut) out.put('\t').text(format::kCutLine).put('\n');
 }
 
-void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules,
-                  FrameLines& lines) {
-  unwind::StackEpoch epoch(stack.retired);
-  for (unsigned i = 0; i < stack.depth; ++i) {
-    if (stack.is_guessed(i)) {
-      write_frame(out, stack.frame(i), epoch, modules, true);
-    } else {
-      lines.write(out, stack.frame(i), epoch, modules);
-    }
-  }
-  if (stack.cut) out.put('\t').text(format::kCutLine).put('\n');
+void write_tails(Writer& out, ModuleSet& modules, FrameLines& lines, Tails& tails) {
+  const ledger::StackTable& stacks = tails.stacks();
+  tails.each([&](uint32_t tail, uint32_t index) {
+    unwind::StackEpoch epoch(stacks.record(index).retired);
+    out.text("# ").text(format::kKeyTail).text(": ").hex(tails.id(tail), 16).put('\n');
+    do {
+      const ledger::StackTail& piece = stacks.tail_at(tail);
+      write_piece(out, piece.frames, ledger::kTailFrames, 1, epoch, 0, modules, lines);
+      tail = piece.parent;
+    } while (tail != 0 && !tails.is_shared(tail) && !tails.is_listed(tail));
+    if (tail != 0) end_with(out, tail, index, tails);
+  });
 }
 
 void write_modules(Writer& out, const ModuleSet& modules) {

@@ -8,6 +8,7 @@
 #include "ledger/stack_table.h"
 #include "modules/modules.h"
 #include "python/code.h"
+#include "report/tails.h"
 
 namespace mtrace::report {
 
@@ -91,8 +92,10 @@ const unwind::Module* write_frame(Writer& out, uintptr_t address, unwind::StackE
                                   ModuleSet& modules, bool guessed = false);
 // Writes all frames of a stack, and "\t..." when there were more.
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules);
-void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules,
-                  FrameLines& lines);
+// The same for the stack at `index`; what it shares with others may stand as "\t^ tail=ID".
+void write_frames(Writer& out, uint32_t index, ModuleSet& modules, FrameLines& lines, Tails& tails);
+// Writes "# tail: ID" and the frames of each tail that a stack of write_frames() ended with.
+void write_tails(Writer& out, ModuleSet& modules, FrameLines& lines, Tails& tails);
 // Writes "# module: PATH build-id=HEX base=0xHEX" for each loaded object, and "# module: PATH
 // base=0x0 language=python" for each source file.
 void write_modules(Writer& out, const ModuleSet& modules);

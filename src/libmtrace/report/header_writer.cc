@@ -87,11 +87,21 @@ void write_calls(Writer& out, const ledger::ThreadTotals& totals) {
   if (*between == ' ') out.put('\n');
 }
 
-void write_memory_use(Writer& out, uint64_t live, bool regions, const ledger::Ledger& ledger) {
+// Whether the ledger has all live blocks.
+bool has_all_blocks(const Occasion& occasion, const ledger::Ledger& ledger) {
+  return occasion.recording && ledger.sampling.mean == 0 && ledger.blocks.lost_blocks() == 0 &&
+         !began_late() && !g_host.began_anew;
+}
+
+void write_memory_use(Writer& out, uint64_t live, const Occasion& occasion,
+                      const ledger::Ledger& ledger) {
   const MemoryUse use = memory_use();
   if (use.resident == 0) return;
   // Under valgrind most of the process is valgrind's.
-  if (!sys::on_valgrind()) write_resident(out, use.resident, live, regions, ledger);
+  if (!sys::on_valgrind()) {
+    write_resident(out, use.resident, live, occasion.regions, has_all_blocks(occasion, ledger),
+                   ledger);
+  }
   bytes_line(out, format::kKeyRss, use.resident);
   bytes_line(out, format::kKeyRssMax, use.resident_max);
   bytes_line(out, format::kKeyVirtual, use.address_space);
@@ -139,8 +149,8 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   write_notes(out, occasion.notes);
 }
 
-void write_tail(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
-                const ledger::Ledger& ledger, const ModuleSet& modules) {
+void write_end(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
+               const ledger::Ledger& ledger, const ModuleSet& modules) {
   const Host& host = g_host;
   for (unsigned kind = 1; kind < Snapshot::kKinds; ++kind) {
     const char* name = ledger::kind_name(kind);
@@ -163,7 +173,7 @@ void write_tail(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   }
   meta(out, format::kKeyReports).text("written=").number(occasion.seq);
   out.text(" failed=").number(occasion.failures).put('\n');
-  write_memory_use(out, ledger::live_bytes(snapshot.total()), occasion.regions, ledger);
+  write_memory_use(out, ledger::live_bytes(snapshot.total()), occasion, ledger);
   uint64_t calls = 0;
   for (const uint64_t count : totals.calls) calls += count;
   write_cost(out, ledger, every ? calls : 0);

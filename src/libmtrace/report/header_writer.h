@@ -11,7 +11,7 @@ namespace mtrace::report {
 void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
                 const ledger::Ledger& ledger);
 // `modules`: the modules that the entries have named.
-void write_tail(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
-                const ledger::Ledger& ledger, const ModuleSet& modules);
+void write_end(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
+               const ledger::Ledger& ledger, const ModuleSet& modules);
 
 }  // namespace mtrace::report

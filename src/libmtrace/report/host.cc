@@ -16,18 +16,22 @@ constinit Host g_host = {};
 namespace {
 
 constexpr size_t kCommandLimit = 64 * 1024;
+constexpr char kCutCommand[] = " ...";
 
 char* copy_command(char* const* argv) {
   auto* memory = g_host.command;
   if (memory == nullptr) memory = static_cast<char*>(sys::map_memory(kCommandLimit));
   if (memory == nullptr) return nullptr;
-  Writer out(memory, kCommandLimit);
+  Writer out(memory, kCommandLimit - sizeof kCutCommand);
   for (int i = 0; argv[i] != nullptr; ++i) {
     if (i > 0) out.put(' ');
     if (argv[i][0] == '\0') out.text("''");
     out.escaped(argv[i], strlen(argv[i]), format::kReservedArgument);
   }
-  out.finish();
+  if (out.finish() == 0) return memory;
+  // Whole arguments are left out: an escape must not be cut.
+  char* const end = strrchr(memory, ' ');
+  strcpy(end == nullptr ? memory : end, kCutCommand);
   return memory;
 }
 
@@ -41,7 +45,7 @@ const char* last_component(const char* path) {
 void learn_host(char* const* argv, bool keep_command) {
   Host& host = g_host;
   const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-  if (sys::read_link("/proc/self/exe", host.program, sizeof host.program) == 0) {
+  if (sys::program_path(host.program, sizeof host.program) == 0) {
     const char* known = executed != nullptr ? executed : "?";
     strncpy(host.program, known, sizeof host.program - 1);
   }

@@ -12,21 +12,12 @@
 namespace mtrace::report {
 namespace {
 
-// Bytes in the file; negative: it cannot be read.
-long size_of(const char* path) {
-  const long file = sys::open_to_read(path);
-  if (sys::failed(file)) return file;
-  const long bytes = sys::file_size(static_cast<int>(file));
-  sys::close_file(static_cast<int>(file));
-  return bytes;
-}
-
 void write_perf_map(Writer& out, uint32_t pid) {
   char path[48];
   Writer name(path, sizeof path);
   name.text("/tmp/perf-").number(pid).text(".map");
   if (name.finish() != 0) return;
-  const long bytes = size_of(path);
+  const long bytes = sys::plain_file_size(path);
   if (sys::failed(bytes)) return;
   out.text("# ").text(format::kKeyPerfMap).text(": ");
   out.number(static_cast<uint64_t>(bytes)).text(" bytes\n");
@@ -60,7 +51,7 @@ void write_jit_dump(Writer& out, uint32_t pid) {
   char path[4096];
   const bool found = find_mapped(static_cast<int>(maps), name, path, sizeof path);
   sys::close_file(static_cast<int>(maps));
-  const long bytes = found ? size_of(path) : -1;
+  const long bytes = found ? sys::plain_file_size(path) : -1;
   if (sys::failed(bytes)) return;
   out.text("# ").text(format::kKeyJitDump).text(": ");
   out.number(static_cast<uint64_t>(bytes)).text(" bytes ");

@@ -64,7 +64,7 @@ bool is_saturated(const Entry& entry) {
          strcmp(ledger::kind_name(entry.kind), format::kKindFailed) == 0;
 }
 
-void write_entry(Writer& out, const Snapshot& snapshot, const Entry& entry, const Error& error,
+void write_entry(Writer& out, Snapshot& snapshot, const Entry& entry, const Error& error,
                  const ledger::StackRecord& stack, ModuleSet& modules, FrameLines& lines) {
   if (entry.kind != 0) out.put('@').text(ledger::kind_name(entry.kind)).put('\t');
   out.signed_number(entry.bytes()).put('\t');
@@ -84,19 +84,18 @@ void write_entry(Writer& out, const Snapshot& snapshot, const Entry& entry, cons
   if (oldest < now) optional_field(out, format::kFieldAge, ledger::milliseconds_of(now - oldest));
   optional_field(out, format::kFieldSlack, entry.slack);
   optional_field(out, format::kFieldPeak, entry.share);
-  if (stack.cut && stack.depth != 0) optional_field(out, format::kFieldDepth, stack.whole());
   if (is_saturated(entry)) out.text(format::kFieldSaturated).text("=1\t");
   write_related(out, stack);
   if (const char* call = format::call_name(stack.call)) {
     out.text(format::kFieldCall).put('=').text(call).put('\t');
   }
   out.text(format::kFieldStack).put('=').hex(entry.id, 16).put('\n');
-  write_frames(out, stack, modules, lines);
+  write_frames(out, entry.stack, modules, lines, snapshot.tails());
 }
 
 }  // namespace
 
-void write_memlog(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
+void write_memlog(Writer& out, const Occasion& occasion, Snapshot& snapshot,
                   const ledger::Ledger& ledger) {
   ModuleSet modules;
   FrameLines lines;
@@ -116,7 +115,8 @@ void write_memlog(Writer& out, const Occasion& occasion, const Snapshot& snapsho
     const Entry entry = snapshot.entry(i);
     write_entry(out, snapshot, entry, snapshot.error_of(ledger, entry), stack(i), modules, lines);
   }
-  write_tail(out, occasion, snapshot, ledger, modules);
+  write_tails(out, modules, lines, snapshot.tails());
+  write_end(out, occasion, snapshot, ledger, modules);
 }
 
 }  // namespace mtrace::report

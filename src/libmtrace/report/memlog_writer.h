@@ -24,7 +24,7 @@ struct Occasion {
   PendingNotes notes;   // the program's
 };
 
-void write_memlog(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
+void write_memlog(Writer& out, const Occasion& occasion, Snapshot& snapshot,
                   const ledger::Ledger& ledger);
 
 }  // namespace mtrace::report

@@ -1,7 +1,9 @@
 #include "report/memory_use.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "base/atomic.h"
 #include "base/file.h"
 #include "base/process.h"
 #include "base/writer.h"
@@ -27,6 +29,8 @@ uint64_t kilobytes(const char* text, const char* name) {
 }
 
 constexpr size_t kLongestPath = 4096;
+
+uint64_t g_most_resident = 0;  // bytes, in any answer of memory_use()
 
 // The number in a file, or `otherwise`, also for "max".
 uint64_t number_in(const char* path, uint64_t otherwise) {
@@ -61,8 +65,17 @@ MemoryUse memory_use() {
   char text[4096];
   // thread-self: of a process whose first thread has ended, self knows no memory.
   if (sys::read_file("/proc/thread-self/status", text, sizeof text) == 0) return {};
-  return {kilobytes(text, "\nVmRSS:"), kilobytes(text, "\nVmHWM:"), kilobytes(text, "\nVmSize:")};
+  MemoryUse use = {kilobytes(text, "\nVmRSS:"), kilobytes(text, "\nVmHWM:"),
+                   kilobytes(text, "\nVmSize:")};
+  // The kernel's counts are approximate: VmHWM may be below an earlier VmRSS.
+  uint64_t most = load(g_most_resident);
+  while (most < use.resident_max && !compare_exchange(g_most_resident, most, use.resident_max)) {
+  }
+  use.resident_max = std::max(most, use.resident_max);
+  return use;
 }
+
+void reset_memory_use() { store(g_most_resident, uint64_t{0}); }
 
 uint64_t memory_limit(const char* root) {
   char path[kLongestPath];

@@ -16,7 +16,7 @@ inline void prefetch_head(const ledger::StackRecord& stack) {
 // Prefetches the frames, once the rest is in the cache.
 inline void prefetch_frames(const ledger::StackRecord& stack) {
   constexpr unsigned kLine = 64;
-  const unsigned bytes = stack.depth * ledger::StackRecord::kFrameBytes;
+  const unsigned bytes = stack.own_frames * ledger::kFrameBytes;
   for (unsigned i = 0; i < bytes; i += kLine) __builtin_prefetch(stack.frames + i);
 }
 

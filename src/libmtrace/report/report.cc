@@ -19,6 +19,7 @@
 #include "report/host.h"
 #include "report/mapped_ledger.h"
 #include "report/memlog_writer.h"
+#include "report/memory_use.h"
 #include "report/output.h"
 #include "report/own_cost.h"
 #include "report/resolver_process.h"
@@ -68,7 +69,7 @@ struct Scratch {
 Scratch* g_scratch = nullptr;  // for the one report at a time; mapped at the start, because later
                                // the program may have no room left
 
-long write_file(Scratch& scratch, Occasion& occasion, const Snapshot& snapshot) {
+long write_file(Scratch& scratch, Occasion& occasion, Snapshot& snapshot) {
   long error = -ENOENT;
   unsigned again = 0;
   const auto is_to_be_tried_again = [&] {
@@ -247,6 +248,7 @@ void reset_reports() {
   g_state = kIdle;
   g_seq = 0;
   g_names = Names::kOwn;
+  reset_memory_use();
 }
 
 }  // namespace mtrace::report

@@ -11,14 +11,16 @@
 #include "base/probe.h"
 #include "base/program_break.h"
 #include "base/syscall.h"
+#include "base/table_file.h"
 #include "format/escape.h"
 #include "format/memlog.h"
+#include "report/coverage.h"
+#include "report/snapshot.h"
 
 namespace mtrace::report {
 namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
-constexpr uint64_t kLeast = 8 * kMiB;  // of a kind that is named, and a fifth of all
 
 constexpr char kMadeCode[] = "code made at run time";
 constexpr char kV8Heap[] = "V8 heap";
@@ -35,11 +37,15 @@ struct Mapping {
   uintptr_t start;
   uintptr_t end;
   uint64_t resident;
-  uint64_t large;  // of it, bytes of blocks with mappings of their own
-  uint32_t name;   // index of a Kind
-  bool blocks;     // small blocks lie in it: it is malloc's
-  bool taken;      // by the program, with sbrk
-  bool supplied;   // a read of a missing page waits for a thread of the program
+  uint64_t large;        // of it, bytes of blocks with mappings of their own
+  uint64_t live;         // bytes requested, of the blocks that begin in it
+  uint64_t needed;       // what malloc takes for them
+  uint32_t name;         // index of a Kind
+  bool blocks;           // small blocks lie in it: it is malloc's
+  bool arena;            // a heap that glibc's malloc has made for threads
+  bool taken;            // by the program, with sbrk
+  bool supplied;         // a read of a missing page waits for a thread of the program
+  unsigned char* pages;  // of a heap, a PageState each; nullptr: not known
 };
 
 // Sums over the mappings that have resident memory.
@@ -57,6 +63,8 @@ constexpr uint32_t kMalloc = 1;
 // A block of so many bytes, and no smaller one, may have a mapping of its own: malloc's default
 // threshold. (It grows as such blocks are freed, up to 32 MiB.)
 constexpr uint64_t kLargeBlock = 128 * 1024;
+// Heaps besides the first begin at multiples of this (malloc/arena.c, HEAP_MAX_SIZE).
+constexpr uintptr_t kArenaHeap = uintptr_t{64} << 20;
 
 struct Scratch {
   Mapping mappings[kMostMappings];
@@ -105,6 +113,37 @@ bool is_thread_stack(const Mapping& mapping, Scratch& scratch) {
   return false;
 }
 
+// What glibc's malloc takes for a block.
+uint64_t chunk_of(uint64_t size) {
+  return std::max<uint64_t>(32, (size + sizeof(size_t) + 15) & ~uint64_t{15});
+}
+
+// A heap that glibc's malloc has made for threads begins with the address of its arena, which is in
+// the first heap of that arena, the heap before it, and a size (malloc/arena.c, heap_info).
+// `is_first`: receives whether it is that first heap.
+bool is_arena_heap(uintptr_t start, bool* is_first) {
+  uintptr_t head[3];
+  uintptr_t arena = 0;
+  if (!sys::read_resident(start, head, sizeof head)) return false;
+  const uintptr_t first = head[0] & ~(kArenaHeap - 1);
+  *is_first = first == start;
+  return head[0] - first >= sizeof head && head[0] - first < 4096 && head[2] != 0 &&
+         head[2] <= kArenaHeap && head[2] % 4096 == 0 && (head[1] == 0) == *is_first &&
+         sys::read_resident(first, &arena, sizeof arena) && arena == head[0];
+}
+
+// Of malloc's heaps, large blocks with mappings of their own left out. Bytes.
+struct Heaps {
+  uint64_t size;
+  uint64_t resident;
+  uint64_t live;          // requested
+  uint64_t free;          // resident, less what malloc takes for live blocks
+  uint64_t empty;         // resident pages that no live block needs
+  uint64_t arenas_empty;  // of these, those in heaps for threads
+  uint64_t arenas;        // number of arenas that have such heaps
+};
+enum PageState : unsigned char { kAbsent, kResident, kKept };
+
 class Regions {
  public:
   explicit Regions(Scratch& scratch) : scratch_(scratch) {
@@ -129,6 +168,8 @@ class Regions {
   void see_block(uintptr_t address, uint64_t bytes) {
     Mapping* const mapping = find(address);
     if (mapping == nullptr) return;
+    mapping->live += bytes;
+    mapping->needed += malloc_is_glibcs() ? chunk_of(bytes) : bytes;
     if (bytes < kLargeBlock) {
       mapping->blocks = true;
     } else {
@@ -148,6 +189,55 @@ class Regions {
     }
     std::sort(scratch_.kinds, scratch_.kinds + kinds_,
               [](const Kind& a, const Kind& b) { return a.resident > b.resident; });
+  }
+
+  // Bytes that the program has by sbrk and that may be taken for malloc's.
+  uint64_t unplaced() const { return unplaced_ + load(sys::g_break_unplaced); }
+  // Sums over the heaps of malloc. After add_up().
+  Heaps heaps() const {
+    Heaps sum = {};
+    sum.arenas = arenas_;
+    each_heap([&](const Mapping& heap) {
+      sum.size += heap.end - heap.start;
+      sum.resident += heap.resident;
+      sum.live += heap.live;
+      sum.free += heap.resident - std::min(heap.resident, heap.needed);
+    });
+    return sum;
+  }
+  // Learns which pages of the heaps are resident. `pages`: room for all of them.
+  void learn_pages(unsigned char* pages) {
+    each_heap([&](Mapping& heap) {
+      const size_t bytes = heap.end - heap.start;
+      if (!sys::find_resident(heap.start, bytes, pages)) return;
+      heap.pages = pages;
+      pages += bytes / machine::page_bytes();
+    });
+  }
+  // Number of pages that the live block needs, without those that an earlier one does.
+  uint32_t keep_pages(uintptr_t address, uint64_t bytes) {
+    const Mapping* const heap = find(address);
+    if (heap == nullptr || heap->pages == nullptr) return 0;
+    const uintptr_t start = std::max(address - sizeof(size_t), heap->start);  // of its chunk
+    const uintptr_t end = std::min<uintptr_t>(address + std::max<uint64_t>(bytes, 1), heap->end);
+    uint32_t count = 0;
+    for (uintptr_t at = sys::page_start(start); at < end; at += machine::page_bytes()) {
+      unsigned char& page = heap->pages[(at - heap->start) / machine::page_bytes()];
+      count += page == kResident;
+      if (page == kResident) page = kKept;
+    }
+    return count;
+  }
+  // Adds up the pages that no block needs.
+  void add_empty(Heaps& sum) const {
+    each_heap([&](const Mapping& heap) {
+      if (heap.pages == nullptr) return;
+      const auto count = std::count(
+          heap.pages, heap.pages + (heap.end - heap.start) / machine::page_bytes(), kResident);
+      const uint64_t bytes = static_cast<uint64_t>(count) * machine::page_bytes();
+      sum.empty += bytes;
+      if (heap.arena) sum.arenas_empty += bytes;
+    });
   }
 
   const Kind* begin() const { return scratch_.kinds; }
@@ -185,7 +275,9 @@ class Regions {
     now_.start = read_hex(line);
     if (*line == '-') ++line;
     now_.end = read_hex(line);
-    executable_ = strlen(line) > 3 && line[3] == 'x';
+    const bool has_access = strlen(line) > 4;
+    executable_ = has_access && line[3] == 'x';
+    writable_ = has_access && line[2] == 'w' && line[4] == 'p';
     for (unsigned field = 0; field < 4 && *line != '\0'; ++field) {
       while (*line == ' ') ++line;
       while (*line != ' ' && *line != '\0') ++line;
@@ -202,15 +294,27 @@ class Regions {
     if (now_.resident == 0 || count_ == kMostMappings) return;
     now_.name = kNoKind;
     if (path_[0] != '\0' && strcmp(path_, "[heap]") != 0) {
-      now_.name = kind(path_);
+      now_.name = sys::is_table_file(now_.start) ? kind(kOwn) : kind(path_);
     } else if (executable_) {
       now_.name = kind(kMadeCode);
     }
     now_.blocks = strcmp(path_, "[heap]") == 0;
     if (now_.blocks) split_heap();
-    if (count_ < kMostMappings) scratch_.mappings[count_++] = now_;
+    if (now_.name == kNoKind && writable_ && !now_.blocks && !now_.supplied) split_arenas();
+    if (count_ < kMostMappings && now_.start != now_.end) scratch_.mappings[count_++] = now_;
     now_ = {};
     path_[0] = '\0';
+  }
+
+  // Lists what now_ has before `at`, and takes it off. nullptr: it has nothing there.
+  Mapping* list_before(uintptr_t at) {
+    if (at <= now_.start || count_ == kMostMappings) return nullptr;
+    Mapping& before = scratch_.mappings[count_++] = now_;
+    before.end = now_.start = at;
+    before.resident =
+        std::min(now_.resident, sys::resident_bytes(before.start, before.end - before.start));
+    now_.resident -= before.resident;
+    return &before;
   }
 
   // Takes the ranges that the program has by sbrk out of malloc's mapping, which is now_.
@@ -218,19 +322,39 @@ class Regions {
     sys::each_break_range([&](uintptr_t start, uintptr_t end) {
       start = sys::whole_pages(start);
       end = std::min(sys::page_start(end), now_.end);
-      if (start < now_.start || start >= end || count_ + 2 > kMostMappings) return;
-      Mapping before = now_;
-      Mapping range = now_;
-      before.end = range.start = start;
-      range.end = now_.start = end;
-      before.resident = sys::resident_bytes(before.start, before.end - before.start);
-      range.resident = sys::resident_bytes(start, end - start);
-      range.blocks = false;
-      range.taken = true;
-      now_.resident -= std::min(now_.resident, before.resident + range.resident);
-      scratch_.mappings[count_++] = before;
-      scratch_.mappings[count_++] = range;
+      if (start < now_.start || start >= end) return;
+      list_before(start);
+      Mapping* const range = list_before(end);
+      if (range == nullptr) {
+        unplaced_ += end - start;
+        return;
+      }
+      range->blocks = false;
+      range->taken = true;
     });
+  }
+
+  // Takes malloc's heaps for threads out of now_: the kernel joins neighbours that are alike.
+  void split_arenas() {
+    constexpr uintptr_t kMostRead = uintptr_t{64} << 30;
+    if (now_.end - now_.start > kMostRead) return;
+    uintptr_t heap = (now_.start + kArenaHeap - 1) & ~(kArenaHeap - 1);
+    for (; heap < now_.end; heap += kArenaHeap) {
+      bool is_first = false;
+      if (!is_arena_heap(heap, &is_first)) continue;
+      arenas_ += is_first;
+      list_before(heap);
+      Mapping* const part = list_before(std::min(heap + kArenaHeap, now_.end));
+      if (part != nullptr) part->blocks = part->arena = true;
+    }
+  }
+
+  // Calls f(mapping) for each heap of malloc, by address.
+  template <typename F>
+  void each_heap(F f) const {
+    for (uint32_t i = 0; i < count_; ++i) {
+      if (scratch_.mappings[i].name == kMalloc) f(scratch_.mappings[i]);
+    }
   }
 
   void add(uint32_t kind, uint64_t resident, uint64_t size) {
@@ -277,19 +401,20 @@ class Regions {
   Scratch& scratch_;
   uint32_t count_ = 0;
   uint32_t kinds_ = 0;
+  uint64_t unplaced_ = 0;
   bool java_ = false;
   Mapping now_ = {};
   bool executable_ = false;
+  bool writable_ = false;  // private, too
+  uint32_t arenas_ = 0;
   char path_[sizeof Kind::name] = {};
   Mapping* last_ = nullptr;
 };
 
-bool is_much(uint64_t bytes, uint64_t resident) { return bytes >= kLeast && bytes >= resident / 5; }
-
 void write_note(Writer& out, const Regions& regions, uint64_t resident) {
   const char* between = "";
   for (const Kind& kind : regions) {
-    if (!is_much(kind.resident, resident)) break;
+    if (!format::is_much(kind.resident, resident)) break;
     if (strcmp(kind.name, format::kRegionMalloc) == 0) continue;
     if (*between == '\0') out.text("# ").text(format::kKeyNote).text(": ").text(format::kResident);
     out.text(between).escaped(kind.name, strlen(kind.name), format::kReservedNone);
@@ -308,11 +433,114 @@ void write_regions(Writer& out, const Regions& regions) {
   }
 }
 
+// Stacks that differ by recursion only, and what their blocks keep resident together.
+struct Holder {
+  uint64_t key;
+  uint32_t stack;  // the one that keeps most
+  uint32_t pages;
+};
+constexpr uint32_t kMostHolders = 16;  // that are listed
+
+// Equal for stacks with the same innermost frame and the same further ones, in any order.
+uint64_t key_of(const ledger::StackRecord& stack) {
+  uintptr_t frames[format::kMaxDepth];
+  const unsigned depth = ledger::g_ledger.stacks.frames_of(stack, frames);
+  uint64_t sum = 0;
+  for (unsigned i = 0; i < depth; ++i) {
+    if (std::find(frames, frames + i, frames[i]) != frames + i) continue;
+    sum += format::mix64(frames[i] + (i == 0));
+  }
+  return sum;
+}
+
+// `pages`: of each stack, by its ordinal, up to `limit`.
+void write_holders(Writer& out, const uint32_t* pages, uint32_t limit,
+                   const ledger::Ledger& ledger) {
+  const size_t size = (size_t{limit} + 1) * sizeof(Holder);
+  auto* const all = static_cast<Holder*>(sys::map_memory(size));
+  if (all == nullptr) return;
+  uint32_t count = 0;
+  ledger.stacks.for_each([&](uint32_t index, const ledger::StackRecord& stack) {
+    if (stack.ordinal > limit || pages[stack.ordinal] == 0 || count == limit) return;
+    all[count++] = {key_of(stack), index, pages[stack.ordinal]};
+  });
+  std::sort(all, all + count, [](const Holder& a, const Holder& b) {
+    return a.key != b.key ? a.key < b.key : a.pages > b.pages;
+  });
+  uint32_t holders = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (holders != 0 && all[holders - 1].key == all[i].key) {
+      all[holders - 1].pages += all[i].pages;
+    } else {
+      all[holders++] = all[i];
+    }
+  }
+  std::sort(all, all + holders, [](const Holder& a, const Holder& b) { return a.pages > b.pages; });
+  if (holders != 0) out.text("# ").text(format::kKeyHeapStacks).put(':');
+  for (uint32_t i = 0; i < std::min(holders, kMostHolders); ++i) {
+    out.put(' ').hex(stack_id(ledger.stacks.record(all[i].stack)), 16).put('=');
+    out.number(all[i].pages * machine::page_bytes());
+  }
+  if (holders != 0) out.put('\n');
+  sys::unmap_memory(all, size);
+}
+
+// Which pages of the heaps live blocks need, and whose, where malloc is glibc's.
+class HeapPages {
+ public:
+  HeapPages(Regions& regions, Heaps& sum, const ledger::Ledger& ledger)
+      : limit_(ledger.stacks.limit()), count_(sum.size / machine::page_bytes()) {
+    constexpr uint64_t kMost = uint64_t{64} << 30;
+    if (!malloc_is_glibcs() || sum.size > kMost || sys::may_be_filtered()) return;
+    memory_ = static_cast<uint32_t*>(sys::map_memory(bytes()));
+    if (memory_ == nullptr) return;
+    regions.learn_pages(reinterpret_cast<unsigned char*>(memory_ + limit_ + 1));
+    ledger.blocks.for_each([&](uintptr_t address, const ledger::Block& block) {
+      const uint32_t pages = regions.keep_pages(address, block.size);
+      if (pages == 0) return;
+      const uint32_t ordinal = ledger.stacks.record(block.stack).ordinal;
+      if (ordinal <= limit_) memory_[ordinal] += pages;
+    });
+    regions.add_empty(sum);
+  }
+  ~HeapPages() {
+    if (memory_ != nullptr) sys::unmap_memory(memory_, bytes());
+  }
+  HeapPages(const HeapPages&) = delete;
+  HeapPages& operator=(const HeapPages&) = delete;
+
+  bool known() const { return memory_ != nullptr; }
+  void write_stacks(Writer& out, const ledger::Ledger& ledger) const {
+    write_holders(out, memory_, limit_, ledger);
+  }
+
+ private:
+  size_t bytes() const { return (size_t{limit_} + 1) * sizeof(uint32_t) + count_; }
+
+  uint32_t limit_;
+  size_t count_;
+  uint32_t* memory_ = nullptr;  // pages by a stack's ordinal; behind them the states of the pages
+};
+
+void write_heaps(Writer& out, Regions& regions, uint64_t resident, const ledger::Ledger& ledger) {
+  Heaps sum = regions.heaps();
+  if (!format::is_much(sum.free, resident)) return;
+  const HeapPages pages(regions, sum, ledger);
+  out.text("# ").text(format::kKeyHeap).text(": resident=").number(sum.resident);
+  out.text(" live=").number(sum.live).text(" free=").number(sum.free);
+  if (pages.known()) {
+    out.text(" empty=").number(sum.empty).text(" arenas=").number(sum.arenas);
+    out.text(" arenas-empty=").number(sum.arenas_empty);
+  }
+  out.put('\n');
+  if (pages.known()) pages.write_stacks(out, ledger);
+}
+
 }  // namespace
 
-void write_resident(Writer& out, uint64_t resident, uint64_t live, bool regions,
+void write_resident(Writer& out, uint64_t resident, uint64_t live, bool regions, bool heaps,
                     const ledger::Ledger& ledger) {
-  const bool note = is_much(resident - std::min(resident, live), resident);
+  const bool note = format::is_much(resident - std::min(resident, live), resident);
   if (!note && !regions) return;
   auto* const scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
   if (scratch == nullptr) return;
@@ -323,7 +551,12 @@ void write_resident(Writer& out, uint64_t resident, uint64_t live, bool regions,
     });
     found.add_up();
     if (note) write_note(out, found, resident);
+    if (note && heaps) write_heaps(out, found, resident, ledger);
     if (regions) write_regions(out, found);
+    if (found.unplaced() != 0) {
+      out.text("# ").text(format::kKeyNote).text(": up to ").number(found.unplaced());
+      out.text(" bytes taken by sbrk count as malloc's\n");
+    }
   }
   sys::unmap_memory(scratch, sizeof(Scratch));
 }

@@ -13,10 +13,15 @@ namespace mtrace::report {
 // 8 MiB and a fifth of `resident`; without such a kind, no line. `live`: what malloc holds; if the
 // rest of `resident` is less than that, smaps is not read for it. Bytes.
 //
+// `heaps`: the ledger has all live blocks. Then also writes a line "# heap: ..." if resident memory
+// of malloc's heaps of at least 8 MiB and a fifth of `resident` is free, and where malloc is
+// glibc's
+// "# heap-stacks: ID=N ...", whose blocks keep the pages that are not (doc/memlog-format.md).
+//
 // `regions`: also writes a line "# region: resident=N size=N NAME" for each kind, malloc's
 // included, most resident bytes first. Nearly all time goes into reading smaps, for which the
 // kernel walks the page tables.
-void write_resident(Writer& out, uint64_t resident, uint64_t live, bool regions,
+void write_resident(Writer& out, uint64_t resident, uint64_t live, bool regions, bool heaps,
                     const ledger::Ledger& ledger);
 
 }  // namespace mtrace::report

@@ -1,5 +1,7 @@
 #include "report/resolver_process.h"
 
+#include <signal.h>
+
 #include <cstring>
 
 #include "base/atomic.h"
@@ -81,7 +83,7 @@ char** copy_environment(char* const* envp) {
   return pointers;
 }
 
-// Raw system calls only: this process has no thread-local storage of its own.
+// As a helper: this process has no thread-local storage of its own.
 void run_batch(Shared& shared) {
   const uint32_t queued = load_acquire(shared.queued);
   uint32_t first = shared.taken;
@@ -124,7 +126,7 @@ int supervise(void* argument) {
     if (compare_exchange<uint32_t>(shared.state, expected, kIdle)) break;
     store_release<uint32_t>(shared.state, kRunning);
   }
-  sys::wake_all(shared.state);
+  sys::wake_all_as_helper(shared.state);
   return 0;
 }
 
@@ -148,10 +150,9 @@ bool is_idle(const Shared& shared, uint64_t nanoseconds) {
 // Nothing more is queued, so the supervisor exits once its tool is gone. The supervisor may not
 // have started the tool yet. The tool gets SIGTERM first: killed between naming a file and renaming
 // it, it would leave the file. False: the tool is stuck where no signal ends it.
-bool end_tool(const Shared& shared) {
+bool end_tool(Shared& shared) {
   for (uint64_t spent = 0; spent < kLongestDeath; spent += kLook) {
-    const uint32_t tool = load_acquire(shared.tool_pid);
-    if (tool != 0) (spent < kForbearance ? sys::ask_to_end : sys::kill_process)(tool);
+    sys::signal_program(shared.tool_pid, spent < kForbearance ? SIGTERM : SIGKILL);
     if (is_idle(shared, kLook)) return true;
   }
   return false;

@@ -4,8 +4,6 @@
 
 #include "base/syscall.h"
 #include "format/memlog.h"
-#include "modules/modules.h"
-#include "python/code.h"
 #include "report/mapped_ledger.h"
 #include "report/prefetch.h"
 
@@ -17,11 +15,6 @@ using ledger::Extremes;
 using ledger::StackRecord;
 
 constexpr uint32_t kAhead = 8;  // stacks that are prefetched at a time
-
-const unwind::PythonCode* python_code_of(uintptr_t frame) {
-  using format::PythonFrame;
-  return PythonFrame::is_one(frame) ? unwind::python_code(PythonFrame::code(frame)) : nullptr;
-}
 
 // Takes the extremes of lifetimes out of the sets, so that the next interval starts without any.
 Extremes take_extremes(const ledger::StackTable& stacks, StackRecord& stack) {
@@ -61,25 +54,6 @@ void drop_replaced_blocks(ledger::Ledger& ledger) {
 }
 
 }  // namespace
-
-uint64_t stack_id(const StackRecord& stack) {
-  format::StackId id;
-  unwind::StackEpoch epoch(stack.retired);
-  for (unsigned i = 0; i < stack.depth; ++i) {
-    const uintptr_t frame = stack.frame(i);
-    if (const unwind::PythonCode* code = python_code_of(frame)) {
-      id.add(code->file->identity, format::python_offset(code->identity, frame));
-      continue;
-    }
-    const unwind::Module* module = unwind::find_module(frame, epoch, nullptr);
-    if (module != nullptr) {
-      id.add(module->identity, frame - module->base);
-    } else {
-      id.add(0, frame);
-    }
-  }
-  return id.value();
-}
 
 // False: no memory to remember the stack.
 bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index) {
@@ -122,7 +96,7 @@ bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index)
   if (entry.change.freed_blocks != 0) entry.lifetimes = take_extremes(ledger.stacks, stack);
   entry.stack = index;
   entry.ordinal = stack.ordinal;
-  entry.id = is_listed || in_peak ? stack_id(stack) : 0;
+  entry.id = is_listed || in_peak ? tails_.id_of(stack) : 0;
   last_stack_ = std::max(last_stack_, index);
   const uint32_t place = entries_.append(entry);
   if (is_listed) list(entry, place);
@@ -174,6 +148,7 @@ void Snapshot::drop_unlisted() {
 
 void Snapshot::drop_order() {
   drop_unlisted();
+  tails_.drop();
   if (order_ != nullptr) sys::unmap_memory(order_, size_t{capacity_} * sizeof(Key));
   if (births_ != nullptr) sys::unmap_memory(births_, (size_t{last_stack_} + 1) * sizeof(uint32_t));
   order_ = nullptr;
@@ -224,7 +199,7 @@ void Snapshot::list_for_peak(ledger::Ledger& ledger) {
     entry.slack = slack_of(ledger.stacks, stack);
     entry.stack = one.stack;
     entry.ordinal = stack.ordinal;
-    entry.id = stack_id(stack);
+    entry.id = tails_.id_of(stack);
     last_stack_ = std::max(last_stack_, one.stack);
     list(entry, entries_.append(entry));
   }
@@ -256,6 +231,7 @@ bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
   order_ = static_cast<Key*>(sys::map_memory(size_t{capacity_} * sizeof(Key)));
   unlisted_ = static_cast<Unlisted*>(sys::map_memory(size_t{capacity_} * sizeof(Unlisted)));
   if (!entries_.reserve(capacity_) || order_ == nullptr || unlisted_ == nullptr) return false;
+  tails_.reserve(ledger.stacks);
   drop_replaced_blocks(ledger);
   height_ = ledger.peak.height();
   ticks_ = ledger::ticks_now();

@@ -8,11 +8,9 @@
 #include "ledger/ledger.h"
 #include "report/entry_list.h"
 #include "report/errors.h"
+#include "report/tails.h"
 
 namespace mtrace::report {
-
-// The id of a stack in entries. Thread-safe; async-signal-safe.
-uint64_t stack_id(const ledger::StackRecord& stack);
 
 // Which stacks a report lists.
 enum class Listed : uint8_t {
@@ -69,6 +67,7 @@ class Snapshot {
     return entry.kind == 0 ? errors_.of_stack(ledger, entry.stack, entry.ordinal) : Error{};
   }
   uint64_t ticks() const { return ticks_; }  // when it was taken
+  Tails& tails() { return tails_; }
 
   // Makes this snapshot the base of the next one. Drops the order, so that no entry can be read any
   // more. Needs no memory: take() has reserved it.
@@ -116,6 +115,7 @@ class Snapshot {
   ledger::Totals kinds_[kKinds] = {};
   PeakSeen peak_ = {};
   Errors errors_;
+  Tails tails_;
   uint64_t height_ = 0;  // of the peak to which the shares belong
   bool peak_is_now_ = false;
   uint64_t ticks_ = 0;

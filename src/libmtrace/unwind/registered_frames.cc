@@ -35,6 +35,9 @@ Section sections[kSections];
 uint32_t used = 0;  // places up to this one have been used
 size_t memory_used = 0;
 
+// Threads that claim the last place together may leave `used` above kSections.
+uint32_t places_used() { return std::min(load_acquire(used), uint32_t{kSections}); }
+
 Fde* entries_of(const Section& section) { return reinterpret_cast<Fde*>(section.memory); }
 
 // Probes the memory from `begin` on, each page once.
@@ -92,7 +95,7 @@ void publish(Section& section, uint32_t version) { store_release(section.version
 
 // Claims a free place with room for `bytes`; nullptr: none.
 Section* find_place(size_t bytes, uint32_t* version) {
-  const uint32_t known = load_acquire(used);
+  const uint32_t known = places_used();
   for (uint32_t i = 0; i < known; ++i) {
     Section& section = sections[i];
     if (load(section.count) != 0 || section.capacity < bytes || !claim(section, version)) continue;
@@ -100,17 +103,17 @@ Section* find_place(size_t bytes, uint32_t* version) {
     publish(section, *version);
   }
   const size_t capacity = std::max(bytes + kPage - 1, size_t{4 * kPage}) & ~(kPage - 1);
-  if (fetch_add(memory_used, capacity) + capacity > kMostMemory) {
-    fetch_add(memory_used, size_t{0} - capacity);
-    return nullptr;
+  if (fetch_add(memory_used, capacity) + capacity <= kMostMemory) {
+    const uint32_t fresh = places_used() < kSections ? fetch_add(used, 1u) : kSections;
+    if (fresh < kSections && claim(sections[fresh], version)) {
+      Section& section = sections[fresh];
+      section.memory = static_cast<char*>(sys::map_memory(capacity));
+      section.capacity = section.memory == nullptr ? 0 : capacity;
+      if (section.capacity != 0) return &section;
+      publish(section, *version);
+    }
   }
-  const uint32_t fresh = load(used) < kSections ? fetch_add(used, 1u) : kSections;
-  if (fresh >= kSections || !claim(sections[fresh], version)) return nullptr;
-  Section& section = sections[fresh];
-  section.memory = static_cast<char*>(sys::map_memory(capacity));
-  section.capacity = section.memory == nullptr ? 0 : capacity;
-  if (section.capacity != 0) return &section;
-  publish(section, *version);
+  fetch_add(memory_used, size_t{0} - capacity);
   return nullptr;
 }
 
@@ -173,7 +176,7 @@ void register_frames(const void* where) {
 }
 
 void deregister_frames(const void* where) {
-  const uint32_t known = std::min(load_acquire(used), uint32_t{kSections});
+  const uint32_t known = places_used();
   for (uint32_t i = 0; i < known; ++i) {
     Section& section = sections[i];
     uint32_t version;
@@ -188,7 +191,7 @@ void deregister_frames(const void* where) {
 }
 
 bool find_registered_row(uintptr_t pc, Object* object, Row* row) {
-  const uint32_t known = std::min(load_acquire(used), uint32_t{kSections});
+  const uint32_t known = places_used();
   for (uint32_t i = 0; i < known; ++i) {
     const Section& section = sections[i];
     const uint32_t version = load_acquire(section.version);

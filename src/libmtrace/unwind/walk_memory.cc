@@ -319,11 +319,6 @@ void WalkMemory::write(Area& area, uint64_t hash, const Content& content) {
                  uint64_t{kWritten | count_up_own(area.written)} << 32 | draft.epoch());
 }
 
-uintptr_t* WalkMemory::deep_frames() const {
-  Area* const area = area_of(load(area_));
-  return area == nullptr ? nullptr : area->frames;
-}
-
 void WalkMemory::forget() {
   Area* const area = area_of(load(area_));
   if (area == nullptr) return;

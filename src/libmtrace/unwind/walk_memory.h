@@ -66,10 +66,6 @@ class WalkMemory {
   void remember(const WalkDraft& draft, unsigned depth, uint32_t stack, void* counters = nullptr,
                 uintptr_t form = 0);
 
-  // Room for the frames of a deep walk, that the thread's stack may not have; a signal handler may
-  // write to it meanwhile. nullptr: nothing has been remembered.
-  uintptr_t* deep_frames() const;
-
   // Forgets all walks, not what predicts them. For the thread that takes the memory over, and
   // before walks get another depth or stacks other numbers; no other thread may use the memory
   // meanwhile.
@@ -260,7 +256,6 @@ class WalkMemory {
     uint32_t telling_mask;          // of entries in use, in bytes
     uint32_t most;                  // records
     uint32_t written;
-    uintptr_t frames[format::kMaxDepth];  // deep_frames()
 
     static uint64_t start_of_hash(uintptr_t pc) { return pc * kSpread; }
     static uint64_t add_to_hash(uint64_t hash, uint64_t value) { return (hash ^ value) * kSpread; }

@@ -24,9 +24,9 @@ struct Walk {
   uint8_t guessed;
 };
 
-// Writes up to `depth` (1 to 128) look-up addresses, innermost first: the return address minus
-// one, for a function interrupted by a signal its pc unchanged. Async-signal-safe, thread-safe;
-// leaves errno alone; uses less than 1 KiB of stack when the rules are cached.
+// Writes up to `depth` (1 to format::kMaxDepth) look-up addresses, innermost first: the return
+// address minus one, for a function interrupted by a signal its pc unchanged. Async-signal-safe,
+// thread-safe; leaves errno alone; uses less than 1 KiB of stack when the rules are cached.
 Walk walk(const Registers& from, uintptr_t* frames, unsigned depth);
 
 class WalkDraft;

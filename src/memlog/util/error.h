@@ -1,4 +1,4 @@
-// Errors in a memlog and in its file.
+// Errors in a memlog and in its file, and of what is not there.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +26,11 @@ class FileError : public std::runtime_error {
 
  private:
   int error_number_;
+};
+
+// What was asked for is not there: a process, a report, a place in a log.
+class NotFound : public std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 }  // namespace mtrace::util

@@ -39,6 +39,12 @@ std::string name_of(const testing::TestParamInfo<Granules>& test) {
 INSTANTIATE_TEST_SUITE_P(Shadows, BlockTables,
                          testing::Values(Granules::kUnused, Granules::kShared, Granules::kOwn),
                          name_of);
+using BlockTablesWithShadow = BlockTables;
+INSTANTIATE_TEST_SUITE_P(Shadows, BlockTablesWithShadow,
+                         testing::Values(Granules::kShared, Granules::kOwn), name_of);
+using BlockTablesOfNeighbours = BlockTables;  // in one granule
+INSTANTIATE_TEST_SUITE_P(Shadows, BlockTablesOfNeighbours,
+                         testing::Values(Granules::kUnused, Granules::kShared), name_of);
 
 TEST_P(BlockTables, SameAnswersAsAMap) {
   auto table = make_table();
@@ -202,8 +208,7 @@ TEST_P(BlockTables, AFreeNeverFindsAStaleRecord) {
 
 // A large block whose address came back to a small one is found out when a report looks; one whose
 // neighbour is small, and one that was freed as it should be, stay as they are.
-TEST_P(BlockTables, LargeBlocksThatSmallOnesReplacedAreDropped) {
-  if (GetParam() == Granules::kUnused) return;
+TEST_P(BlockTablesWithShadow, LargeBlocksThatSmallOnesReplacedAreDropped) {
   const MissedFrees missed;
   auto table = make_table();
   constexpr uintptr_t kBase = 0x5555555a0000;
@@ -238,8 +243,7 @@ TEST_P(BlockTables, NothingIsLeftAfterForgetAll) {
 }
 
 // A realloc under way, while a neighbour of the same granule comes: the block has a place again.
-TEST_P(BlockTables, RestoredBesideANeighbour) {
-  if (own()) return;
+TEST_P(BlockTablesOfNeighbours, RestoredBesideANeighbour) {
   auto table = make_table();
   Block block;
   ASSERT_TRUE(table->put(0x1000, {40, 2}));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,10 +13,38 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "pages.h"
 
 namespace mtrace::sys {
 namespace {
+
+// Where a filter refuses futex, the wait lets other threads run: sched_yield is called.
+TEST(WaitOn, YieldsWhereItIsRefused) {
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr auto kNumber = static_cast<unsigned>(offsetof(seccomp_data, nr));
+    sock_filter filter[] = {
+        {BPF_LD | BPF_W | BPF_ABS, 0, 0, kNumber},
+        {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_futex},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EACCES},
+        {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_sched_yield},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+    };
+    const sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+      _exit(2);
+    }
+    const uint32_t word = 0;
+    wait_on(word, 0, 1'000'000);
+    _exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) << status;
+}
 
 // Two readable pages, then one that is not, then one that is.
 class Probe : public testing::Test {

@@ -18,7 +18,13 @@ namespace {
 using Frames = std::vector<uintptr_t>;
 
 Stack as_stack(const Frames& frames, uint64_t hash, bool lost = false) {
-  return {1, hash, frames.data(), static_cast<uint8_t>(frames.size()), 0, false, lost};
+  return {1, hash, frames.data(), static_cast<uint16_t>(frames.size()), 0, false, lost};
+}
+
+Frames frames_of(const StackTable& table, uint32_t index) {
+  Frames frames(table.record(index).depth());
+  EXPECT_EQ(table.frames_of(table.record(index), frames.data()), frames.size());
+  return frames;
 }
 
 std::unique_ptr<StackTable> make_stacks() {
@@ -27,10 +33,14 @@ std::unique_ptr<StackTable> make_stacks() {
   return table;
 }
 
-// Frames from a small alphabet, so that many are equal; a weak hash, so that many collide.
+// Frames from a small alphabet, so that many are equal; a weak hash, so that many collide. One in
+// three goes on as one of few ways to the root.
 Frames random_frames(std::mt19937& random) {
   Frames frames(1 + random() % 12);
   for (auto& frame : frames) frame = 0x400000 + random() % 6;
+  if (random() % 3 == 0) {
+    for (unsigned i = random() % 60; i > 0; --i) frames.push_back(0x500000 + i % 7);
+  }
   return frames;
 }
 
@@ -46,9 +56,7 @@ TEST(StackTable, SameAnswersAsFlatHashMap) {
     const auto [at, fresh] = reference.try_emplace(frames, index);
     ASSERT_EQ(at->second, index) << "equal frames, other record, or the reverse; at " << i;
     if (fresh) {
-      const StackRecord& record = table->record(index);
-      ASSERT_EQ(record.depth, frames.size());
-      for (unsigned f = 0; f < frames.size(); ++f) ASSERT_EQ(record.frame(f), frames[f]);
+      ASSERT_EQ(frames_of(*table, index), frames);
     }
   }
   EXPECT_EQ(table->size(), reference.size() + 1);  // and the overflow record
@@ -74,6 +82,40 @@ TEST(StackTable, PrefixIsAnotherStack) {
   const Frames longer = {1, 2, 3};
   const Frames shorter = {1, 2};
   EXPECT_NE(table->intern(as_stack(longer, 5), 1), table->intern(as_stack(shorter, 5), 1));
+}
+
+TEST(StackTable, WhatLiesBeyondIsThereOnce) {
+  auto table = make_stacks();
+  std::mt19937 random(11);
+  // 2,000 stacks of up to 15 frames below one of three ways of 48 frames to the root.
+  std::set<uint32_t> tails;
+  for (int i = 0; i < 2000; ++i) {
+    Frames frames = {static_cast<uintptr_t>(0x1000 + i)};
+    for (unsigned n = random() % 14; n > 0; --n) frames.push_back(0x2000 + random() % 100);
+    const uintptr_t way = 0x10000 * (1 + random() % 3);
+    for (unsigned n = 0; n < 48; ++n) frames.push_back(way + n);
+    const uint32_t index = table->intern(as_stack(frames, random()), 1);
+    ASSERT_EQ(frames_of(*table, index), frames);
+    uint32_t tail = table->record(index).tail;
+    while (table->tail_at(tail).parent != 0) tail = table->tail_at(tail).parent;
+    tails.insert(tail);
+  }
+  EXPECT_EQ(tails.size(), 3u);
+  for (const uint32_t tail : tails) {
+    EXPECT_EQ(table->tail_at(tail).children, 1u) << "the next eight frames are the same, too";
+  }
+}
+
+TEST(StackTable, RetiresByFramesOfTheTail) {
+  auto table = make_stacks();
+  Frames frames(30, 0x1000);
+  frames[25] = 0x5000;
+  const uint32_t old = table->intern(as_stack(frames, 1), 1);
+  table->retire(0x5000, 0x6000, 4);
+  EXPECT_EQ(table->record(old).retired, 4u);
+  const uint32_t fresh = table->intern(as_stack(frames, 1), 1);
+  EXPECT_NE(fresh, old);
+  EXPECT_EQ(table->record(fresh).tail, table->record(old).tail);
 }
 
 TEST(StackTable, VisitsEachRecordOnce) {

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // What must be hidden has "zq" in it, which no pseudonym and no word of the format has.
-constexpr char kSecretReport[] = R"(# memlog 1
+constexpr char kSecretReport[] = R"(# memlog 2
 # program: /opt/zqcorp/bin/zqserver
 # command: /opt/zqcorp/bin/zqserver --zqpassword=1 '' plain\x20zqword
 # pid: 4711
@@ -58,6 +58,8 @@ constexpr char kSecretReport[] = R"(# memlog 1
 # note: not covered: zqmalloc of /opt/zqcorp/bin/zqserver
 # kind: zqtexture 1048576 bytes 1 blocks
 # calls: malloc=4 zqcall=2
+# heap: resident=8192 live=100 free=8000 empty=4096 arenas=0 arenas-empty=0
+# heap-stacks: c39ef499fb80b593=4096 10fd6be559d0f405=4096
 # region: resident=4096 size=8192 malloc
 # region: resident=4096 size=8192 /opt/zqcorp/data.zq
 # region: resident=4096 size=8192 [anon:zqarena]
@@ -118,6 +120,7 @@ TEST_F(Anonymise, LeavesNoText) {
         "\tjson.loads\t__init__.py:346\t(/usr/lib/python3.11/json/__init__.py+0x1)\n",
         " build-id=5f1e base=0x7f21c0a00000\n", "\tcall=malloc\t", "malloc=4",
         "@mmap\t+4096\tblocks=+1\tprot=rw-\tflags=private,anonymous\n", "# rss: 900000000 bytes\n",
+        "# heap: resident=8192 live=100 free=8000 empty=4096 arenas=0 arenas-empty=0\n",
         "# region: resident=4096 size=8192 malloc\n", "# library: mtrace 0.2.0 allocator=p_",
         " MTRACE_DEPTH=10 MTRACE_OUTPUT=w_", "# note: not covered: n_"}) {
     EXPECT_NE(text.find(kept), std::string::npos) << kept << '\n' << text;
@@ -134,8 +137,10 @@ TEST_F(Anonymise, LeavesNoText) {
   EXPECT_TRUE(has("\tstd::vector<(t_[0-9a-f]{12}), std::allocator<\\1> >::push_back\\(\\1&&\\)\t"));
   EXPECT_TRUE(has("\tmain\tp_[0-9a-f]{12}\\.c:41\t"));
   EXPECT_TRUE(has("@k-([0-9a-f]{12})\t(.|\n)*# kind: k-\\1 1048576 bytes 1 blocks\n"));
-  // The stack of before= has its new id.
-  EXPECT_TRUE(has("call=f_[0-9a-f]{12}\tstack=([0-9a-f]{16})\n(.|\n)*before=\\1\t"));
+  // The stack of before= has its new id, and those that keep the heap resident.
+  EXPECT_TRUE(
+      has("call=f_[0-9a-f]{12}\tstack=([0-9a-f]{16})\n(.|\n)*before=\\1\t(.|\n)*"
+          "# heap-stacks: \\1=4096 [0-9a-f]{16}=4096\n"));
 }
 
 // Removes all texts from a value.

@@ -57,7 +57,7 @@ int64_t resident_at(size_t report) {
 std::string report_text(size_t report) {
   const int64_t delta = live_at(report) - live_at(report - 1);
   std::string out = fmt::format(
-      "# memlog 1\n# program: /usr/bin/svc\n# pid: 77\n# seq: {0}\n# trigger: signal\n"
+      "# memlog 2\n# program: /usr/bin/svc\n# pid: 77\n# seq: {0}\n# trigger: signal\n"
       "# label: round-{0}\n# started: 2026-11-20T20:00:00.000000Z\n"
       "# taken: 2026-11-20T20:00:{0}0.000000Z\n# delta: {1:+} bytes {2:+} blocks\n"
       "# live: {3} bytes {4} blocks\n# peak: {5} bytes 2026-11-20T20:00:00.000000Z\n"
@@ -91,7 +91,7 @@ std::string views_text() {
   std::string deep;
   for (int i = 0; i < 30; ++i) deep += fmt::format("\tdeep{0}\t(/usr/bin/svc+0x2{0:02})\n", i);
   return fmt::format(
-      "# memlog 1\n# program: /usr/bin/svc\n# command: svc --name a\\x20b\n# pid: 78\n# seq: 1\n"
+      "# memlog 2\n# program: /usr/bin/svc\n# command: svc --name a\\x20b\n# pid: 78\n# seq: 1\n"
       "# trigger: signal\n# started: 2026-11-20T20:00:00.000000Z\n"
       "# taken: 2026-11-20T20:00:00.900000Z\n# delta: +9450 bytes +102 blocks\n"
       "# live: 9450 bytes 102 blocks\n# peak: 10000 bytes 2026-11-20T20:00:00.400000Z\n"
@@ -113,7 +113,7 @@ std::string views_text() {
 // A process that has run for 100 s, and the timeline that memlog run has written of it.
 std::string running_text() {
   return fmt::format(
-      "# memlog 1\n# program: /usr/bin/svc\n# pid: 79\n# seq: 1\n# trigger: signal\n"
+      "# memlog 2\n# program: /usr/bin/svc\n# pid: 79\n# seq: 1\n# trigger: signal\n"
       "# started: 2026-11-20T20:00:00.000000Z\n# taken: 2026-11-20T20:01:40.000000Z\n"
       "# delta: +3000 bytes +1 blocks\n# live: 3000 bytes 1 blocks\n"
       "# lost: frames=0 stacks=0 blocks=0 inflight=0\n"

@@ -28,7 +28,7 @@ Table table(const std::vector<Stack>& stacks, const std::string& build,
   Table out;
   uint64_t id = 1;
   for (const Stack& stack : stacks) {
-    std::string text = "# memlog 1\n# program: /app\n# pid: 1\n# seq: 1\n# trigger: api\n";
+    std::string text = "# memlog 2\n# program: /app\n# pid: 1\n# seq: 1\n# trigger: api\n";
     text += "# started: 2026-11-20T20:15:00.000000Z\n# taken: 2026-11-20T20:15:31.123456Z\n";
     text +=
         fmt::format("# delta: {0:+} bytes +1 blocks\n# live: {0} bytes 1 blocks\n", stack.bytes);

@@ -292,7 +292,7 @@ TEST_F(Compressed, NothingIsReplacedByACompressedReport) {
             fmt::format("memlog: {0} is not compressed: there is a {0}.zst already\n", report));
   EXPECT_EQ(test::read_file(report + ".zst"), "precious\n");
   profile::read_path(report);
-  EXPECT_TRUE(test::read_file(report).starts_with("# memlog 1\n"));
+  EXPECT_TRUE(test::read_file(report).starts_with("# memlog 2\n"));
   // Nor is what a link points to taken away from it.
   fs::create_symlink(plain() + "/app-5000-4.memlog", plain() + "/link.memlog");
   const Outcome of_link = test::memlog({"resolve", "--compress", plain() + "/link.memlog"});

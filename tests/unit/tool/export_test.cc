@@ -155,7 +155,7 @@ TEST(ExportCalls, CallgrindCountsAllocations) {
   TemporaryDirectory directory;
   const std::string frames = "\tmake\ta.c:3\t(/bin/app+0x30)\n\tmain\ta.c:9\t(/bin/app+0x90)\n";
   write_file(directory / "app-3-1.memlog",
-             "# memlog 1\n# program: /bin/app\n# pid: 3\n# seq: 1\n# trigger: exit\n"
+             "# memlog 2\n# program: /bin/app\n# pid: 3\n# seq: 1\n# trigger: exit\n"
              "# started: 2026-11-20T20:15:00.000000Z\n# taken: 2026-11-20T20:15:31.123456Z\n"
              "# delta: +300 bytes +3 blocks\n# live: 300 bytes 3 blocks\n"
              "# lost: frames=0 stacks=0 blocks=0 inflight=0\n"
@@ -281,7 +281,7 @@ TEST_F(Export, OtherColumnsAddUpToTheHeader) {
 TEST(ExportFile, IsWrittenWholeOrNotAtAll) {
   TemporaryDirectory directory;
   write_file(directory / "old", "as it was\n");
-  write_file(directory / "bad.memlog", "# memlog 1\n# pid: x\n");
+  write_file(directory / "bad.memlog", "# memlog 2\n# pid: x\n");
   const Outcome result =
       memlog({"export", "-f", "csv", "-o", directory / "old", directory / "bad.memlog"});
   EXPECT_EQ(result.status, 2);

@@ -21,7 +21,7 @@ profile::Frame frame(const std::string& function, const std::string& source = ""
 }
 
 bool leak(const std::string& pattern, const profile::Frame& one) {
-  return FramePattern::leak(pattern).matches({one}, 0, kModules);
+  return FramePattern::leak(pattern).matches(profile::Frames::List{one}, 0, kModules);
 }
 
 // As the documentation of LeakSanitizer's suppressions says.
@@ -44,14 +44,15 @@ TEST(FramePattern, NamesMatchAsTheyStandAndAsTheyAreShown) {
   const profile::Frame one = frame("f(std::vector<int, std::allocator<int> >&)", "foo.cc:7");
   for (const char* pattern : {"std::allocator", "vector<int>&", "function:^f\\(", "source:^foo.cc$",
                               "source:[:]7$", "module:libfoo\\.so", "foo.cc:7"}) {
-    EXPECT_TRUE(FramePattern(pattern).matches({one}, 0, kModules)) << pattern;
+    EXPECT_TRUE(FramePattern(pattern).matches(profile::Frames::List{one}, 0, kModules)) << pattern;
   }
   for (const char* pattern : {"function:foo.cc", "source:libfoo", "module:f\\(", "^vector",
                               "function::f", "source::foo"}) {
-    EXPECT_FALSE(FramePattern(pattern).matches({one}, 0, kModules)) << pattern;
+    EXPECT_FALSE(FramePattern(pattern).matches(profile::Frames::List{one}, 0, kModules)) << pattern;
   }
   // A namespace, not a kind of pattern.
-  EXPECT_TRUE(FramePattern("module::g").matches({frame("module::g()")}, 0, kModules));
+  EXPECT_TRUE(
+      FramePattern("module::g").matches(profile::Frames::List{frame("module::g()")}, 0, kModules));
 }
 
 TEST(StackPattern, FramesAreMatchedFromTheInnermost) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "format/memlog.h"
 #include "model/profile/reader.h"
 #include "model/profile/writer.h"
 #include "tool_test.h"
@@ -307,7 +308,7 @@ constexpr GoldenCase kCases[] = {
     {"unknown_brief_option", "show -y"},
     {"value_missing", "show --depth"},
     {"value_unwanted", "show --sum=3"},
-    {"value_range", "show --depth 129 app-4711-1.memlog"},
+    {"value_range", "show --depth 257 app-4711-1.memlog"},
     {"value_number", "show -n many app-4711-1.memlog"},
     {"value_choice", "show --by colour app-4711-1.memlog"},
     {"value_together", "show --by live --sum app-4711-1.memlog"},
@@ -368,7 +369,9 @@ TEST_F(Golden, EachInputIsReadAndWrittenUnchanged) {
   for (const auto& item : std::filesystem::directory_iterator(".")) {
     const std::string name = item.path().filename();
     if (!name.ends_with(".memlog") || name == "damaged.memlog") continue;
-    EXPECT_EQ(profile::write(profile::read_path(name)), read_file(name)) << name;
+    std::string text = read_file(name);
+    text.replace(0, text.find('\n'), format::kMagicLine);  // two are of version 1
+    EXPECT_EQ(profile::write(profile::read_path(name)), text) << name;
     ++count;
   }
   EXPECT_EQ(count, 19u);

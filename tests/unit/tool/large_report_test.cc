@@ -41,7 +41,7 @@ std::string large_memlog() {
   }
   entries += "@mmap\t+4096\tblocks=+1\n\tmap\t(/usr/bin/app+0x1)\n@mmap\t-1\tblocks=-1\n";
   return fmt::format(
-             "# memlog 1\n# program: /usr/bin/app\n# pid: 4711\n# seq: 1\n# trigger: signal\n"
+             "# memlog 2\n# program: /usr/bin/app\n# pid: 4711\n# seq: 1\n# trigger: signal\n"
              "# started: 2026-11-20T20:15:00.000000Z\n# taken: 2026-11-20T20:15:31.123456Z\n"
              "# delta: {:+} bytes {:+} blocks\n# live: {} bytes {} blocks\n"
              "# lost: frames=0 stacks=0 blocks=0 inflight=0\n",

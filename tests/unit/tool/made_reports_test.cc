@@ -43,7 +43,7 @@ class MadeReports : public testing::Test {
     live_.first += change.first + facts.inherited.first;
     live_.second += change.second + facts.inherited.second;
     std::string text =
-        fmt::format("# memlog 1\n# program: /usr/bin/svc\n# pid: 7\n# seq: {}\n", seq);
+        fmt::format("# memlog 2\n# program: /usr/bin/svc\n# pid: 7\n# seq: {}\n", seq);
     if (facts.merged != 0) text += fmt::format("# merged: {} to {}\n", facts.merged, seq);
     text += fmt::format(
         "# trigger: signal\n# started: 2026-11-20T20:00:00.000000Z\n"

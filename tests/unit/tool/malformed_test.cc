@@ -21,9 +21,27 @@ std::string cut_at(size_t bytes) { return join(kLines).substr(0, bytes); }
 
 std::string many_frames() {
   std::string frames;
-  for (int i = 0; i < 129; ++i) frames += "(0x1)\n\t";
+  for (int i = 0; i < 257; ++i) frames += "(0x1)\n\t";
   frames.resize(frames.size() - 2);
   return small_memlog({frames});
+}
+
+// The first stack ends with tail ...1, which ends with ...2.
+std::string with_tails(const std::string& first, const std::string& lines) {
+  auto all = kLines;
+  all[19] = first;
+  all[22] += "\n" + lines;
+  return join(all);
+}
+const std::string kFirstTail = "\t^ tail=0000000000000001";
+const std::string kOuterTail = "# tail: 0000000000000002\n\tmain\t(0x5)";
+std::string inner_tail(const std::string& end = "\t^ tail=0000000000000002") {
+  return "# tail: 0000000000000001\n\t(0x4)\n" + end;
+}
+std::string deep_tail() {
+  std::string lines = "# tail: 0000000000000001";
+  for (int i = 0; i < 257; ++i) lines += "\n\t(0x1)";
+  return lines;
 }
 
 const std::string kHeapEntry = "+100\tblocks=+3\tlive=126720\tstack=5f3e1a90c2d4b718";
@@ -32,19 +50,19 @@ INSTANTIATE_TEST_SUITE_P(
     Reader, Malformed,
     testing::ValuesIn(std::vector<MalformedCase>{
         {"empty", "", "f:1: not a memlog: the file is empty"},
-        {"foreign", "PK\x03\n", "f:1: not a memlog: it does not begin with \"# memlog 1\""},
+        {"foreign", "PK\x03\n", "f:1: not a memlog: it does not begin with \"# memlog 2\""},
         {"program",
          "\x7f"
          "ELF\n",
          "f:1: not a memlog, but a program: memlog run makes one of it"},
         {"script", "#!/bin/sh\n", "f:1: not a memlog, but a program: memlog run makes one of it"},
-        {"nearly", "# memlog", "f:1: not a memlog: it does not begin with \"# memlog 1\""},
-        {"newer", replaced(1, "# memlog 2"),
-         "f:1: version \"2\" of the format; this program reads version 1"},
-        {"longer", replaced(1, "# memlog 1 x"),
-         "f:1: version \"1 x\" of the format; this program reads version 1"},
-        {"crlf", replaced(1, "# memlog 1\r"),
-         "f:1: version \"1\\x0d\" of the format; this program reads version 1"},
+        {"nearly", "# memlog", "f:1: not a memlog: it does not begin with \"# memlog 2\""},
+        {"newer", replaced(1, "# memlog 3"),
+         "f:1: version \"3\" of the format; this program reads versions 1 and 2"},
+        {"longer", replaced(1, "# memlog 2 x"),
+         "f:1: version \"2 x\" of the format; this program reads versions 1 and 2"},
+        {"crlf", replaced(1, "# memlog 2\r"),
+         "f:1: version \"2\\x0d\" of the format; this program reads versions 1 and 2"},
         {"crlf_later", replaced(2, "# program: /usr/bin/app\r"),
          "f:2: byte 24 is 0x0d, which must be escaped"},
         {"nul", replaced(4, std::string("# pid: 4\0", 9)),
@@ -66,6 +84,33 @@ INSTANTIATE_TEST_SUITE_P(
         {"totals_and_live",
          replaced(12, "# allocated: 1893425 bytes 20417 blocks\n# freed: 5 bytes 0 blocks"),
          "f:13: allocated: less freed: is not live:"},
+        {"no_tail", replaced(20, kFirstTail),
+         "f:31: no tail 0000000000000001, which a stack ends with"},
+        {"no_outer_tail", with_tails(kFirstTail, inner_tail()),
+         "f:34: no tail 0000000000000002, which a stack ends with"},
+        {"tail_of_itself", with_tails(kFirstTail, inner_tail(kFirstTail)),
+         "f:34: a stack of more than 256 frames"},
+        {"tail_twice", with_tails(kFirstTail, kOuterTail + "\n" + kOuterTail),
+         "f:26: a tail that was there before"},
+        {"tail_too_deep", with_tails(kFirstTail, deep_tail()),
+         "f:281: a stack of more than 256 frames"},
+        {"tail_without_frames", with_tails(kFirstTail, "# tail: 0000000000000001"),
+         "f:32: tail 0000000000000001 has no frame"},
+        {"tail_and_frame", with_tails(kFirstTail + "\n\t(0x1)", inner_tail() + "\n" + kOuterTail),
+         "f:21: a frame after a tail"},
+        {"tail_and_cut", with_tails(kFirstTail + "\n\t...", inner_tail() + "\n" + kOuterTail),
+         "f:21: a frame after a tail"},
+        {"tail_after_inlined", replaced(17, kFirstTail),
+         "f:17: the inlined frame before this line is not followed by what it is part of"},
+        {"tail_alone", replaced(22, kFirstTail), "f:22: a tail without a frame before it"},
+        {"tail_without_id", replaced(20, "\t^ tail=12"), "f:20: a tail without 16 hex digits"},
+        {"tail_before_entries", inserted(14, kOuterTail),
+         "f:14: a tail that does not come directly behind the entries"},
+        {"tail_behind_modules", inserted(28, kOuterTail),
+         "f:28: a tail that does not come directly behind the entries"},
+        {"entry_behind_tail",
+         with_tails(kFirstTail, inner_tail() + "\n" + kOuterTail + "\n@mmap\t+1\tblocks=+1"),
+         "f:29: an entry after the tails"},
         {"empty_line", inserted(14, ""), "f:14: an empty line"},
         {"prose", inserted(14, "hello"),
          "f:14: neither a \"# key: value\" line, an entry nor a frame"},
@@ -90,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"no_delta", without(10), "f:13: no \"# delta:\" before this line"},
         {"no_live", without(11), "f:13: no \"# live:\" before this line"},
         {"no_lost", without(13), "f:13: no \"# lost:\" before this line"},
-        {"nothing", "# memlog 1\n# end\n", "f:2: no \"# program:\" before this line"},
+        {"nothing", "# memlog 2\n# end\n", "f:2: no \"# program:\" before this line"},
         {"pid_zero", replaced(4, "# pid: 0"), "f:4: pid: \"0\" is not a number from 1"},
         {"pid_text", replaced(4, "# pid: x"), "f:4: pid: \"x\" is not a number from 1"},
         {"pid_sign", replaced(4, "# pid: +1"), "f:4: pid: \"+1\" is not a number from 1"},
@@ -192,7 +237,7 @@ INSTANTIATE_TEST_SUITE_P(
          "f:20: the inlined frame before this line is not followed by what it is part of"},
         {"inlined_last", replaced(20, "\tf\t(inlined)"),
          "f:21: the inlined frame before this line is not followed by what it is part of"},
-        {"too_deep", many_frames(), "f:140: a stack of more than 128 frames"},
+        {"too_deep", many_frames(), "f:268: a stack of more than 256 frames"},
         {"late_pid", inserted(24, "# seq: 3"), "f:24: \"# seq:\" belongs before the entries"},
         {"late_entry", inserted(25, "-41\tblocks=+0\tlive=0\tstack=0000000000000002"),
          "f:25: an entry after the lines that end the entries"},
@@ -253,6 +298,8 @@ INSTANTIATE_TEST_SUITE_P(
         {"key_kind_twice",
          inserted(28, "# kind: mmap 5 bytes 1 blocks\n# kind: mmap 5 bytes 1 blocks"),
          "f:29: kind: mmap stands there twice"},
+        {"heap_bare", inserted(28, "# heap: resident"),
+         "f:28: heap: \"resident\" is not a list of name=number"},
         {"region_bare", inserted(28, "# region: malloc"),
          "f:28: region: \"malloc\" is not \"resident=N size=N NAME\""},
         {"region_sign", inserted(28, "# region: resident=+1 size=2 malloc"),

@@ -51,7 +51,7 @@ TEST_F(NextStep, AMistakeIsAnsweredWithTheNearestCommand) {
       {{"show", "--all"}, "(did you mean --number 0?)"},
       {{"events", "--limit", "3", "app.events"}, "(did you mean --last?)"},
       {{"run", "--depth", "./program"},
-       "run: no program given: --depth took ./program as its value (N|auto)"},
+       "run: no program given: --depth took ./program as its value (N)"},
       {{"serve", "./program"}, "no process ./program; to start the program: memlog run ./program"},
       {{"top", "--delay", "app"}, "top: give one process: --delay took app as its value ("},
       {{"check", "--max-growth", "--", "./program"}, "check: --max-growth needs a value ("},

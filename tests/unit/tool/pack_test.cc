@@ -179,7 +179,7 @@ TEST_F(Pack, ReportsGetTheirNames) {
 TEST_F(Pack, SaysWhatIsMissing) {
   record("");
   fs::remove(directory_ / "home/orders");
-  write_file(directory_ / "home/data/cut.memlog", "# memlog 1\n# program: /bin/app\n");
+  write_file(directory_ / "home/data/cut.memlog", "# memlog 2\n# program: /bin/app\n");
   const Outcome packed = pack({});
   EXPECT_EQ(packed.status, 2);
   EXPECT_NE(packed.err.find("/home/orders is here: its frames"), std::string::npos) << packed.err;

@@ -44,6 +44,75 @@ TEST(Reader, TakesEveryPart) {
   EXPECT_EQ(memlog.entries[2].kind, "mmap");
 }
 
+std::string with_tails() {
+  auto lines = kLines;
+  lines[19] = "\t^ tail=00000000000000aa";
+  lines[22] +=
+      "\n\t(0x9)\n\t^ tail=00000000000000bb\n# tail: 00000000000000aa\n\tf\t(inlined)\n"
+      "\tg\ta.c:2\t(0x10)\n\t^ tail=00000000000000bb\n# tail: 00000000000000bb\n"
+      "\tmain\t(/l+0x20)\n\t(0x30)";
+  return join(lines);
+}
+
+TEST(Reader, TailsAreTheRestsOfStacks) {
+  Memlog memlog = read("f", with_tails());
+  ASSERT_EQ(memlog.entries.size(), 3u);
+  const Frames& first = memlog.entries[0].frames;
+  std::string functions;
+  for (const Frame& frame : first) functions += frame.function.text() + ' ';
+  EXPECT_EQ(functions, "g_realloc g_slist_copy g_closure_notify   f g main  ");
+  ASSERT_EQ(first.size(), 9u);
+  EXPECT_EQ(first[7].offset, 0x20u);
+  EXPECT_EQ(memlog.modules[first[7].module].path, "/l");
+  EXPECT_FALSE(memlog.entries[0].cut);
+  EXPECT_EQ(memlog.entries[2].frames.size(), 3u);
+  EXPECT_EQ(memlog.entries[2].frames.rest(), first.rest()->rest()) << "it is there once";
+  EXPECT_EQ(write(memlog), with_tails());
+  // Changed, an entry has its frames alone.
+  memlog.entries[2].frames.edit()[1].offset = 0x21;
+  EXPECT_EQ(memlog.entries[2].frames.rest(), nullptr);
+  EXPECT_EQ(first[7].offset, 0x20u);
+}
+
+// The entries come in pieces, before the lines of their tails.
+TEST(Reader, TailsAreThereInPieces) {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.path() + "/a.memlog";
+  test::write_file(path, with_tails());
+  Pieces pieces(path);
+  std::vector<Entry> entries;
+  pieces.each([&](Memlog& piece) {
+    for (Entry& entry : piece.entries) entries.push_back(entry);
+  });
+  const Memlog whole = read("f", with_tails());
+  ASSERT_EQ(entries.size(), whole.entries.size());
+  for (size_t i = 0; i < entries.size(); ++i) EXPECT_EQ(entries[i].frames, whole.entries[i].frames);
+}
+
+// What comes after the end of a file that was cut short is not there, and the stacks say so.
+TEST(Reader, StacksWhoseTailsAreMissingAreCut) {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.path() + "/a.memlog";
+  const std::string text = with_tails();
+  const size_t outer = text.find('\n', text.find("# tail: 00000000000000bb")) + 1;
+  const size_t inner = text.find('\n', text.find("# tail: 00000000000000aa")) + 1;
+  for (const auto& [size, frames] : {std::pair{outer, 7u}, std::pair{inner, 5u}}) {
+    test::write_file(path, text.substr(0, size));
+    std::optional<CutShort> cut;
+    const Memlog memlog = read_partly(path, cut);
+    ASSERT_TRUE(cut);
+    ASSERT_EQ(memlog.entries.size(), 3u);
+    EXPECT_EQ(memlog.entries[0].frames.size(), frames);
+    EXPECT_TRUE(memlog.entries[0].cut);
+    EXPECT_TRUE(memlog.entries[2].cut);
+  }
+}
+
+TEST(Reader, VersionOneHasNoTails) {
+  EXPECT_EQ(read("f", test::replaced(1, "# memlog 1")).entries.size(), 3u);
+  EXPECT_EQ(write(read("f", test::replaced(1, "# memlog 1"))), join(kLines));
+}
+
 TEST(Reader, WriterGivesBackTheSameBytes) {
   EXPECT_EQ(write(read("f", join(kLines))), join(kLines));
   const std::string hostile = test::small_memlog(
@@ -75,7 +144,7 @@ TEST(Reader, KeepsTheExtremes) {
 
 TEST(Reader, TakesTheExampleOfTheDocumentation) {
   const std::string text = test::read_file(test::source_dir() + "/doc/memlog-format.md");
-  const size_t begin = text.find("```\n# memlog 1\n") + 4;
+  const size_t begin = text.find("```\n# memlog 2\n") + 4;
   const std::string example = text.substr(begin, text.find("```", begin) - begin);
   const Memlog memlog = read("doc", example);
   EXPECT_EQ(memlog.entries.size(), 2u);

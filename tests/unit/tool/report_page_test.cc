@@ -66,7 +66,7 @@ TEST(ReportPage, StacksAddUpToWhatIsLive) {
 // A program that held 1,000 bytes at its peak, 300 of them of `keeps`, and 400 at its end.
 std::string batch(const std::string& trigger) {
   return fmt::format(
-      "# memlog 1\n# program: /bin/app\n# pid: 3\n# seq: 1\n# trigger: {}\n"
+      "# memlog 2\n# program: /bin/app\n# pid: 3\n# seq: 1\n# trigger: {}\n"
       "# started: 2026-11-20T20:15:00.000000Z\n# taken: 2026-11-20T20:15:31.123456Z\n"
       "# delta: +400 bytes +4 blocks\n# live: 400 bytes 4 blocks\n"
       "# peak: 1000 bytes 2026-11-20T20:15:20.000000Z\n"
@@ -183,7 +183,7 @@ TEST(ReportPage, TheSmallestOfManyStacksAreOnePlace) {
   }
   TemporaryDirectory directory;
   write_file(directory / "many.memlog",
-             fmt::format("# memlog 1\n# program: /bin/app\n# pid: 3\n# seq: 1\n# trigger: signal\n"
+             fmt::format("# memlog 2\n# program: /bin/app\n# pid: 3\n# seq: 1\n# trigger: signal\n"
                          "# started: 2026-11-20T20:15:00.000000Z\n"
                          "# taken: 2026-11-20T20:15:31.123456Z\n"
                          "# delta: +{0} bytes +{1} blocks\n# live: {0} bytes {1} blocks\n"

@@ -273,7 +273,7 @@ TEST_F(Resolve, FilesAndStatus) {
   ::chmod(good.c_str(), 0600);
   Outcome result = memlog({"resolve", bad, directory_ / "gone", good});
   EXPECT_EQ(result.status, 2);
-  EXPECT_EQ(result.err, bad + ":1: not a memlog: it does not begin with \"# memlog 1\"\n" +
+  EXPECT_EQ(result.err, bad + ":1: not a memlog: it does not begin with \"# memlog 2\"\n" +
                             "memlog: cannot open " + (directory_ / "gone") +
                             ": No such file or directory\n");
   EXPECT_NE(read_file(good).find("# resolved: no\n"), std::string::npos);

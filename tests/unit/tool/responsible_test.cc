@@ -7,11 +7,12 @@
 #include "model/profile/reader.h"
 #include "tool_test.h"
 #include "util/error.h"
-#include "view/analyze/cut_depth.h"
 #include "view/analyze/groups.h"
 
 namespace mtrace::analyze {
 namespace {
+
+using List = profile::Frames::List;
 
 using profile::Frame;
 using profile::Module;
@@ -81,36 +82,6 @@ TEST(Responsible, IsMissingWhereTheDepthCutItOff) {
   EXPECT_EQ(groups.place(row, kModules), 1u);
 }
 
-// Nine tenths of the bytes come from stacks of 40 frames, and as many again from whole ones.
-TEST(CutDepth, IsTheOneThatKeepsNearlyAllWhole) {
-  const auto text = [](const std::vector<std::pair<int64_t, uint64_t>>& stacks, size_t depth) {
-    std::vector<Row> rows;
-    for (const auto& [bytes, whole] : stacks) {
-      Row& row = rows.emplace_back();
-      row.bytes = bytes;
-      row.frames = std::vector<Frame>(depth, in(kStd, "malloc"));
-      row.cut = whole != 1;
-      row.depth = row.cut ? depth : 0;
-      row.whole = whole;
-    }
-    CutDepth cut;
-    cut.add(rows, kModules, Order::kBytes, Responsible());
-    return cut.text();
-  };
-  const std::string begins = "50.0 % is in stacks that were cut before own code";
-  EXPECT_EQ(text({{100, 1}}, 10), "");
-  EXPECT_EQ(text({{95, 1}, {5, 40}}, 10), "") << "not much";
-  EXPECT_EQ(text({{1000, 1}, {900, 40}, {70, 12}, {20, 70}, {10, 129}}, 10),
-            begins + ": memlog run --depth 48 ... (MTRACE_DEPTH=48) keeps 97 % of that whole");
-  EXPECT_EQ(text({{1000, 1}, {100, 128}, {900, 129}}, 10),
-            begins + ": memlog run --depth 128 ... (MTRACE_DEPTH=128) keeps 10 % of that whole");
-  EXPECT_EQ(text({{1000, 1}, {1000, 129}}, 10), begins + ", and deeper than 128 frames");
-  EXPECT_EQ(text({{1000, 1}, {1000, 0}}, 10),
-            begins + ": try memlog run --depth 24 ... (MTRACE_DEPTH=24)");
-  EXPECT_EQ(text({{1000, 1}, {1000, 0}}, 128), begins);
-  EXPECT_EQ(text({{1000, 1}, {-1000, 40}}, 10), "") << "shrank";
-}
-
 TEST(Responsible, IsTheInnermostFrameOfOwnCode) {
   const Responsible responsible;
   EXPECT_EQ(
@@ -129,19 +100,21 @@ TEST(Responsible, IsTheInnermostFrameOfOwnCode) {
 
 TEST(Responsible, IsOwnCodeWithoutNames) {
   const Responsible responsible;
-  EXPECT_EQ(responsible.of({in(kStd, "operator new(unsigned long)"), in(kStd), in(kCrypto),
-                            in(kApp), in(kLibc)},
+  EXPECT_EQ(responsible.of(List{in(kStd, "operator new(unsigned long)"), in(kStd), in(kCrypto),
+                                in(kApp), in(kLibc)},
                            kModules),
             3u);
   // A plug-in that no library directory of the system holds is own code; an allocator never is.
-  EXPECT_EQ(responsible.of({in(kJemalloc), in(kPlugin), in(kApp)}, kModules), 1u);
+  EXPECT_EQ(responsible.of(List{in(kJemalloc), in(kPlugin), in(kApp)}, kModules), 1u);
   // A name says more, even of a library of the system; own code's comes first.
-  EXPECT_EQ(responsible.of({in(kJemalloc), in(kPlugin), in(kApp, "main")}, kModules), 2u);
-  EXPECT_EQ(responsible.of({in(kCrypto), in(kCrypto, "X509_new"), in(kApp)}, kModules), 1u);
-  EXPECT_EQ(responsible.of({in(kCrypto), in(kCrypto, "X509_new"), in(kApp, "main")}, kModules), 2u);
+  EXPECT_EQ(responsible.of(List{in(kJemalloc), in(kPlugin), in(kApp, "main")}, kModules), 2u);
+  EXPECT_EQ(responsible.of(List{in(kCrypto), in(kCrypto, "X509_new"), in(kApp)}, kModules), 1u);
+  EXPECT_EQ(responsible.of(List{in(kCrypto), in(kCrypto, "X509_new"), in(kApp, "main")}, kModules),
+            2u);
   // What a just-in-time compiler made has a name, and is the program's.
-  EXPECT_EQ(responsible.of({in(kLibc, "malloc"), {Place::kAddress, 0, 7, "handler", ""}}, kModules),
-            1u);
+  EXPECT_EQ(
+      responsible.of(List{in(kLibc, "malloc"), {Place::kAddress, 0, 7, "handler", ""}}, kModules),
+      1u);
 }
 
 // What allocates for its callers is known by its name; it is better than no name at all.
@@ -149,39 +122,39 @@ TEST(Responsible, IsWhoCallsAWrapper) {
   const Responsible responsible;
   for (const char* wrapper : {"xmalloc", "xrealloc", "sqlite3Malloc", "sqlite3DbMallocRawNN",
                               "ngx_calloc", "ap_calloc", "zone_malloc_or_die", "my_strdup"}) {
-    EXPECT_EQ(responsible.of({in(kApp, wrapper), in(kApp, "parse"), in(kApp, "main")}, kModules),
-              1u)
+    EXPECT_EQ(
+        responsible.of(List{in(kApp, wrapper), in(kApp, "parse"), in(kApp, "main")}, kModules), 1u)
         << wrapper;
-    EXPECT_EQ(responsible.of({in(kApp, wrapper), in(kApp)}, kModules), 0u) << wrapper;
+    EXPECT_EQ(responsible.of(List{in(kApp, wrapper), in(kApp)}, kModules), 0u) << wrapper;
   }
   for (const char* other : {"allocate_session", "mallocate_all_of_it", "dump_malloc_stats",
                             "strdupes", "Malloced", "make_calloc_table"}) {
-    EXPECT_EQ(responsible.of({in(kApp, other), in(kApp, "main")}, kModules), 0u) << other;
+    EXPECT_EQ(responsible.of(List{in(kApp, other), in(kApp, "main")}, kModules), 0u) << other;
   }
 }
 
 TEST(Responsible, FallsBackToTheSystemThenToLibraries) {
   const Responsible responsible;
   EXPECT_EQ(
-      responsible.of({in(kLibc, "malloc"), in(kLibc, "__strdup"), in(kCrypto, "CRYPTO_malloc"),
-                      in(kCrypto, "X509_new"), in(kLibc, "start_thread")},
+      responsible.of(List{in(kLibc, "malloc"), in(kLibc, "__strdup"), in(kCrypto, "CRYPTO_malloc"),
+                          in(kCrypto, "X509_new"), in(kLibc, "start_thread")},
                      kModules),
       3u);
-  EXPECT_EQ(responsible.of({in(kStd, "operator new(unsigned long)"),
-                            in(kApp, "std::allocator<int>::allocate(unsigned long)"),
-                            in(kApp, "std::vector<int>::push_back(int const&)")},
+  EXPECT_EQ(responsible.of(List{in(kStd, "operator new(unsigned long)"),
+                                in(kApp, "std::allocator<int>::allocate(unsigned long)"),
+                                in(kApp, "std::vector<int>::push_back(int const&)")},
                            kModules),
             2u);
-  EXPECT_EQ(responsible.of({in(kStd), in(kLibc, "call_init"), in(kLibc, "_dl_init")}, kModules),
+  EXPECT_EQ(responsible.of(List{in(kStd), in(kLibc, "call_init"), in(kLibc, "_dl_init")}, kModules),
             0u);
-  EXPECT_EQ(responsible.of({in(kLibc, "malloc")}, kModules), 0u);
+  EXPECT_EQ(responsible.of(List{in(kLibc, "malloc")}, kModules), 0u);
   EXPECT_EQ(responsible.of({}, kModules), 0u);
 }
 
 TEST(Responsible, KnowsAllocatorsAndLibrariesByName) {
   const LibraryCode code;
   const auto of = [&](const std::string& function) {
-    return code.of({in(kApp, function)}, 0, kModules);
+    return code.of(List{in(kApp, function)}, 0, kModules);
   };
   for (const char* name :
        {"malloc", "__libc_malloc", "calloc", "reallocarray", "posix_memalign", "aligned_alloc",
@@ -231,16 +204,17 @@ TEST(Responsible, IsWhatTheUserSays) {
   code.own().add_pattern("^pool_open$");
   code.own().add_pattern("function:^std::vector");
   const Responsible responsible(std::move(code));
-  EXPECT_EQ(responsible.of({in(kLibc, "malloc"),
-                            in(kApp, "pool_take"),
-                            in(kPlugin, "f"),
-                            {Place::kModule, kApp, 1, "g", "arena.h:9"},
-                            in(kApp, "main")},
+  EXPECT_EQ(responsible.of(List{in(kLibc, "malloc"),
+                                in(kApp, "pool_take"),
+                                in(kPlugin, "f"),
+                                {Place::kModule, kApp, 1, "g", "arena.h:9"},
+                                in(kApp, "main")},
                            kModules),
             4u);
-  EXPECT_EQ(responsible.of({in(kApp, "pool_open"), in(kApp, "main")}, kModules), 0u);
-  EXPECT_EQ(responsible.of({in(kLibc, "malloc"), in(kApp, "std::vector<int>::resize()")}, kModules),
-            1u);
+  EXPECT_EQ(responsible.of(List{in(kApp, "pool_open"), in(kApp, "main")}, kModules), 0u);
+  EXPECT_EQ(
+      responsible.of(List{in(kLibc, "malloc"), in(kApp, "std::vector<int>::resize()")}, kModules),
+      1u);
   FramePatterns patterns;
   try {
     patterns.add("lib.txt", "function:^a\nleak:b\n");

@@ -143,6 +143,19 @@ TEST_F(RunEnd, NamesManyOfOneProgramInOneLine) {
   EXPECT_NE(out.find("only one program: memlog run --follow perl ...\n"), std::string::npos) << out;
 }
 
+// As a container leaves it, in which each run has the same pids: one log that ended, one cut short.
+TEST_F(RunEnd, LeavesLogsOfAnEarlierProcessOfItsPid) {
+  const std::string out =
+      script("old=" + shell_quoted(source_dir() + "/tests/golden/queries/shop-4711.events") +
+             "; $memlog run -o . --events sh -c 'cp $0 old-$$.events; head -c 3000 $0 "
+             ">cut-$$.events' $old; "
+             "echo status $?");
+  EXPECT_NE(out.find("status 0"), std::string::npos) << out;
+  EXPECT_NE(out.find("events: sh-"), std::string::npos) << out;
+  EXPECT_EQ(out.find("old-"), std::string::npos) << out;
+  EXPECT_EQ(out.find("cut-"), std::string::npos) << out;
+}
+
 // A large report is compressed, unless somebody says otherwise; every command reads it.
 TEST_F(RunEnd, CompressesLargeReports) {
   const std::string many = program("many_stacks") + " 20000 && ls ";
@@ -150,7 +163,8 @@ TEST_F(RunEnd, CompressesLargeReports) {
     return script(before + many + where + " | grep memlog");
   };
   const std::string large = files("large", "$memlog run -q -o large ");
-  EXPECT_TRUE(large.ends_with("-1.memlog.zst\n")) << large;
+  EXPECT_TRUE(large.ends_with("-1.memlog.zst\n"))
+      << large << script("date --utc; ls -la --full-time large; grep -a ^# large/*.memlog");
   EXPECT_NE(script("$memlog show -n 1 large").find("many_stacks"), std::string::npos);
   // Also by the summary.
   const std::string said = script("$memlog run -o said " + program("many_stacks") + " 20000");

@@ -11,7 +11,7 @@ namespace mtrace::test {
 
 // The lines are numbered from 1; a case replaces one, inserts text before one, or cuts.
 inline const std::vector<std::string> kLines = {
-    "# memlog 1",                                                             // 1
+    "# memlog 2",                                                             // 1
     "# program: /usr/bin/app",                                                // 2
     "# command: app --config x",                                              // 3
     "# pid: 4711",                                                            // 4

@@ -33,7 +33,8 @@ AccessRules local_rules() {
   return rules;
 }
 
-// The list of processes and the page are answered while a command runs, which may take minutes.
+// The list of processes, the page and the metrics are answered while a command runs, which may take
+// minutes.
 TEST(Serve, CommandsKeepNobodyWaiting) {
   SiteOptions options;
   options.reports = {"/reports"};
@@ -41,19 +42,22 @@ TEST(Serve, CommandsKeepNobodyWaiting) {
   Site* itself = nullptr;
   int listed = 0;
   int shown = 0;
+  int measured = 0;
   const auto command = [&](const cli::Command&, const cli::Arguments&) -> CommandAnswer {
     std::thread other([&] {
       listed = itself->answer(get("/api/processes")).status;
       shown = itself->answer(get("/")).status;
+      measured = itself->answer(get("/metrics")).status;
     });
     other.join();
-    return {0, "{}\n", ""};
+    return {{}, "{}\n", ""};
   };
   Site site(std::move(options), Access(local_rules()), command);
   itself = &site;
   EXPECT_EQ(site.answer(get("/api/reports/1/stacks")).status, 200);
   EXPECT_EQ(listed, 200);
   EXPECT_EQ(shown, 200);
+  EXPECT_EQ(measured, 200);
 }
 
 // What promtool check metrics asks for, for where it is not installed.
@@ -100,7 +104,8 @@ TEST(Serve, MetricsFollowTheRulesOfPrometheus) {
   }
 }
 
-// A command says what is wrong; the request gets its first line with the status that fits.
+// A command says what is wrong; the request gets its first line, and the status of the kind of
+// fault, however that is worded.
 TEST(Serve, CommandsThatFail) {
   SiteOptions options;
   options.reports = {"/reports"};
@@ -118,17 +123,20 @@ TEST(Serve, CommandsThatFail) {
     request.query.emplace("include", "--output=/etc/passwd");
     return site.answer(request);
   };
-  EXPECT_EQ(ask({0, "{}\n", ""}).body, "{}\n");
+  EXPECT_EQ(ask({{}, "{}\n", ""}).body, "{}\n");
   EXPECT_EQ(given->command(), "show");
   EXPECT_TRUE(given->has("--json") && given->has("--sum"));
   EXPECT_EQ(given->value("--include"), "--output=/etc/passwd");
   EXPECT_FALSE(given->has("--output")) << "a value is never an option of its own";
   EXPECT_EQ(given->operands(), std::vector<std::string>{"/reports"});
-  EXPECT_EQ(ask({1, "{}\n", "memlog: a report is missing\n"}).status, 200);
-  const Response gone = ask({1, "", "memlog: cannot read it\nmore\n"});
+  using cli::Fault;
+  EXPECT_EQ(ask({{1, Fault::kOther}, "{}\n", "memlog: a report is missing\n"}).status, 200);
+  const Response gone = ask({{1, Fault::kNotFound}, "", "memlog: no report\nmore\n"});
   EXPECT_EQ(gone.status, 404);
-  EXPECT_EQ(json::parse(gone.body)["error"], "cannot read it");
-  EXPECT_EQ(ask({2, "", "memlog: show: no such order\n"}).status, 400);
+  EXPECT_EQ(json::parse(gone.body)["error"], "no report");
+  EXPECT_EQ(ask({{1, Fault::kOther}, "", "memlog: cannot read it\n"}).status, 500);
+  EXPECT_EQ(ask({{2, Fault::kOther}, "", "memlog: damaged\n"}).status, 500);
+  EXPECT_EQ(ask({{2, Fault::kUsage}, "", "show: no such order\n"}).status, 400);
 }
 
 TEST(Serve, Addresses) {

@@ -25,7 +25,7 @@ constexpr char kFile[] =
 
 // Peak 1,000 bytes at 20.5 seconds, 400 live at the end, at 31.1 seconds.
 constexpr char kReport[] =
-    "# memlog 1\n# program: /bin/app\n# pid: 3\n# seq: 1\n# trigger: exit\n"
+    "# memlog 2\n# program: /bin/app\n# pid: 3\n# seq: 1\n# trigger: exit\n"
     "# started: 2026-11-20T20:15:00.000000Z\n# taken: 2026-11-20T20:15:31.100000Z\n"
     "# delta: +400 bytes +4 blocks\n# live: 400 bytes 4 blocks\n"
     "# peak: 1000 bytes 2026-11-20T20:15:20.500000Z\n"
@@ -55,7 +55,7 @@ TEST_F(Timelines, AreReadAsTheyAreWritten) {
 TEST_F(Timelines, DamageIsFound) {
   const std::string path = directory_ / "bad.timeline";
   const std::string text = kFile;
-  for (const std::string& bad : {text.substr(0, text.size() - 6), "# memlog 1\n# end\n" + text,
+  for (const std::string& bad : {text.substr(0, text.size() - 6), "# memlog 2\n# end\n" + text,
                                  std::string(text).replace(text.find("20000"), 5, "10000"),
                                  std::string(text).replace(text.find("\t20\n"), 4, "\n"),
                                  std::string(text).replace(text.find("1000 ms"), 7, "1000 s")}) {

@@ -69,7 +69,7 @@ std::string small_memlog(const std::vector<std::string>& frames, const std::stri
   std::string lines;
   for (const std::string& frame : frames) lines += '\t' + frame + '\n';
   return fmt::format(
-      "# memlog 1\n# program: /usr/bin/app\n# pid: 4711\n# seq: {}\n# trigger: signal\n"
+      "# memlog 2\n# program: /usr/bin/app\n# pid: 4711\n# seq: {}\n# trigger: signal\n"
       "# started: 2026-11-20T20:15:00.000000Z\n# taken: 2026-11-20T20:15:31.123456Z\n"
       "# delta: +64 bytes +1 blocks\n# live: 64 bytes 1 blocks\n"
       "# lost: frames=0 stacks=0 blocks=0 inflight=0\n"

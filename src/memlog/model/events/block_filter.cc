@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "util/error.h"
 #include "util/time.h"
 
 namespace mtrace::events {
@@ -127,13 +128,12 @@ class Knowledge {
     if (!filter_.between) return;
     const auto& [from, to] = *filter_.between;
     if (!from.empty() && !begun_) {
-      throw std::runtime_error(
+      throw util::NotFound(
           fmt::format("{}: the log has no note and no report with the text {}", path, from));
     }
     if (!to.empty() && !over_) {
-      throw std::runtime_error(
-          fmt::format("{}: the log has no note and no report with the text {}{}", path, to,
-                      from.empty() ? "" : " after that of " + from));
+      throw util::NotFound(fmt::format("{}: the log has no note and no report with the text {}{}",
+                                       path, to, from.empty() ? "" : " after that of " + from));
     }
   }
 
@@ -166,7 +166,7 @@ void require_covered(const std::string& path, const Range& asked, uint64_t start
   constexpr uint64_t kStep = 100;  // nanoseconds, of the times of events
   last = std::max(last, started);
   if (asked.most / kStep >= started / kStep && asked.least <= last) return;
-  throw std::runtime_error(
+  throw util::NotFound(
       fmt::format("{}: the log covers {} to {} (0s to {:.3f}s), not the time asked for", path,
                   util::time_text(started, 7), util::time_text(last, 7),
                   static_cast<double>((last - started) / 1'000'000) / 1000));

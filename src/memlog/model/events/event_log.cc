@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 #include <utility>
 
 #include "format/event_log.h"
@@ -238,10 +239,12 @@ void EventLog::State::read_stacks(ColumnReader& head) {
     if (version != 1 && all_frames > format::kMostChunkFrames) throw DamagedChunk();
     for (const FrameWord& word : frame_words) {
       profile::Frame frame = frame_of(word.module, word.offset);
-      const bool in_module = frame.place == profile::Place::kModule;
       frame.guessed = guessed != 0 && stack.frames.size() == guessed;
-      id.add(in_module ? identities[frame.module] : 0, frame.offset);
       stack.frames.push_back(std::move(frame));
+    }
+    for (const profile::Frame& frame : std::views::reverse(stack.frames)) {
+      const bool in_module = frame.place == profile::Place::kModule;
+      id.add(in_module ? identities[frame.module] : 0, frame.offset);
     }
     stack.id = id.value();
     numbers.stacks[last_stack] = add_stack(std::move(stack));

@@ -55,6 +55,63 @@ struct Totals {
   uint64_t blocks = 0;
 };
 
+// What each stack has mapped, as the library counts it (record/regions.h): a call that ends a part
+// of a mapping shortens it, or makes two of it.
+class Mappings {
+ public:
+  void apply(const Event& event) {
+    if (event.kind == Kind::kUnmap) end(event.address, event.requested);
+    if (event.kind == Kind::kRemap) end(event.old_address, event.old_size);
+    if (event.kind == Kind::kMap || event.kind == Kind::kRemap) begin(event);
+  }
+
+  const std::vector<Counts>& stacks() const { return stacks_; }
+
+ private:
+  struct Region {
+    uint64_t end;
+    uint32_t stack;
+  };
+
+  void begin(const Event& event) {
+    end(event.address, event.requested);  // of what was unmapped unseen
+    regions_[event.address] = {event.address + event.requested, event.stack};
+    Counts& counts = at(event.stack);
+    ++counts.allocations;
+    counts.allocated += event.requested;
+  }
+
+  void end(uint64_t begin, uint64_t size) {
+    // The library has told of calls, too, that failed because there are no such addresses.
+    constexpr uint64_t kUserEnd = uint64_t{1} << 56;
+    if (begin >= kUserEnd || size > kUserEnd - begin) return;
+    const uint64_t end = begin + size;
+    auto next = regions_.upper_bound(begin);
+    if (next != regions_.begin() && std::prev(next)->second.end > begin) --next;
+    while (next != regions_.end() && next->first < end) {
+      const uint64_t start = next->first;
+      const Region whole = next->second;
+      next = regions_.erase(next);
+      Counts& counts = at(whole.stack);
+      counts.freed += std::min(whole.end, end) - std::max(start, begin);
+      const bool before = start < begin;
+      const bool behind = whole.end > end;
+      if (before) regions_[start] = {begin, whole.stack};
+      if (behind) regions_[end] = whole;
+      if (before && behind) ++counts.allocations;
+      if (!before && !behind) ++counts.frees;
+    }
+  }
+
+  Counts& at(uint32_t stack) {
+    if (stack >= stacks_.size()) stacks_.resize(stack + size_t{1});
+    return stacks_[stack];
+  }
+
+  std::map<uint64_t, Region> regions_;  // by their begin
+  std::vector<Counts> stacks_;
+};
+
 // Replays a log from its beginning.
 class Replay {
  public:
@@ -87,6 +144,7 @@ class Replay {
       if (event.kind == Kind::kMemory) resident_ = event.number;
       if (event.kind == Kind::kNote) notes_.push_back({event.time, std::string(event.text)});
       apply(event);
+      if (chosen_ == nullptr) mappings_.apply(event);
       if (reached) {
         at_report_ = true;
         break;
@@ -115,6 +173,7 @@ class Replay {
   bool at_report() const { return at_report_; }
   bool past_moment() const { return past_moment_; }  // there are events after it
   const LiveBlocks& blocks() const { return blocks_; }
+  const Mappings& mappings() const { return mappings_; }
 
  private:
   // Blocks without events.
@@ -185,6 +244,7 @@ class Replay {
   const BlockSelection* chosen_;  // null: all
   bool is_continued_ = false;     // the log has older files
   LiveBlocks blocks_;
+  Mappings mappings_;
   std::vector<Counts> stacks_;
   std::vector<uint64_t> calls_ = std::vector<uint64_t>(format::kEventCalls);
   Counts total_;
@@ -209,26 +269,19 @@ class Text : private profile::MemlogText {
         log_(replay.log()),
         stacks_(std::move(stacks)),
         taken_(taken),
-        filter_(std::move(filter)) {
-    for (uint32_t i = 0; i < stacks_.size(); ++i) {
-      const Counts& one = stacks_[i];
-      if (one.allocations + one.frees + one.inherited_blocks != 0) order_.push_back(i);
-    }
-    std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) {
-      const int64_t left = stacks_[a].bytes();
-      const int64_t right = stacks_[b].bytes();
-      return left != right ? left > right : log_.stack(a).id < log_.stack(b).id;
-    });
-  }
+        filter_(std::move(filter)) {}
 
   std::string write() {
     write_head();
-    for (const uint32_t stack : order_) write_entry(stacks_[stack], log_.stack(stack));
+    write_entries(stacks_);
+    write_entries(replay_.mappings().stacks(), kMappingKind);
     write_tail();
     return std::move(out_);
   }
 
  private:
+  static constexpr char kMappingKind[] = "mmap";
+
   void write_head() {
     const EventHeader& header = log_.header();
     const Counts& total = replay_.total();
@@ -274,11 +327,33 @@ class Text : private profile::MemlogText {
       line("# {}: the log has the events from {} on; of those before, the sums", format::kKeyNote,
            util::time_text(began));
     }
+    if (log_.header().parent != 0 || log_.header().before.began != 0) {
+      line("# {}: mappings from before the log began are not among the entries @{}",
+           format::kKeyNote, kMappingKind);
+    }
     if (!log_.missing_inheritance().empty()) {
       line("# {}: {}", format::kKeyNote, log_.missing_inheritance());
     }
     if (!log_.missing().empty()) {
       line("# {}: of the event log: {}", format::kKeyNote, log_.missing());
+    }
+  }
+
+  // `kind`: empty: of the heap.
+  void write_entries(const std::vector<Counts>& stacks, std::string_view kind = {}) {
+    std::vector<uint32_t> order;
+    for (uint32_t i = 0; i < stacks.size(); ++i) {
+      const Counts& one = stacks[i];
+      if (one.allocations + one.frees + one.inherited_blocks != 0) order.push_back(i);
+    }
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      const int64_t left = stacks[a].bytes();
+      const int64_t right = stacks[b].bytes();
+      return left != right ? left > right : log_.stack(a).id < log_.stack(b).id;
+    });
+    for (const uint32_t stack : order) {
+      if (!kind.empty()) fmt::format_to(std::back_inserter(out_), "@{}\t", kind);
+      write_entry(stacks[stack], log_.stack(stack));
     }
   }
 
@@ -291,7 +366,7 @@ class Text : private profile::MemlogText {
     field(format::kFieldFreed, counts.freed);
     field(format::kFieldTemporary, counts.temporary);
     field(format::kFieldShortLived, counts.short_lived);
-    if (counts.frees != 0) {
+    if (counts.lifetime != 0) {
       field(format::kFieldLifetimeMin, counts.shortest / kMillisecond);
       field(format::kFieldLifetimeMean, counts.lifetime / counts.frees / kMillisecond);
       field(format::kFieldLifetimeMax, counts.longest / kMillisecond);
@@ -340,6 +415,17 @@ class Text : private profile::MemlogText {
   }
 
   void write_tail() {
+    Counts mapped;
+    for (const Counts& one : replay_.mappings().stacks()) {
+      mapped.allocations += one.allocations;
+      mapped.allocated += one.allocated;
+      mapped.frees += one.frees;
+      mapped.freed += one.freed;
+    }
+    if (mapped.allocations != 0) {
+      line("# {}: {} {} bytes {} blocks", format::kKeyKind, kMappingKind, mapped.live(),
+           mapped.live_blocks());
+    }
     std::set<std::string> named;
     for (const auto& [number, used] : used_) {
       const profile::Module& module = log_.modules()[number];
@@ -379,7 +465,6 @@ class Text : private profile::MemlogText {
   std::vector<Counts> stacks_;
   uint64_t taken_;
   std::string filter_;
-  std::vector<uint32_t> order_;
   std::map<profile::ModuleIndex, bool> used_;
 };
 

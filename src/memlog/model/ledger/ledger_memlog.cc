@@ -1,5 +1,6 @@
 #include "model/ledger/ledger_memlog.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -173,7 +174,6 @@ class Text : private profile::MemlogText {
     }
     field(format::kFieldSlack, stack.slack);
     if (stack.kind == 0) field(format::kFieldPeak, row.share);
-    if (stack.cut) field(format::kFieldDepth, stack.whole);
     if (stack.kind != 0 && stack.now.live_bytes() == format::kMostFailed &&
         ledger_kind(header_, stack.kind) == format::kKindFailed) {
       field(format::kFieldSaturated, 1);
@@ -353,18 +353,23 @@ class Text : private profile::MemlogText {
 
 }  // namespace
 
-uint64_t last_sign_of_life(const LedgerFile& file, const LedgerState& state) {
+LastSign last_sign_of_life(const LedgerFile& file, const LedgerState& state) {
   uint64_t ticks = state.peak_when;
   each_block(file, [&](const LedgerBlock& block) { ticks = std::max(ticks, block.birth); });
   const format::LedgerHeader& header = file.header();
-  uint64_t latest = std::max(header.started, header.tick_zero + tick_nanoseconds(ticks));
-  struct stat info = {};
-  if (::fstat(file.descriptor(), &info) == 0) {
-    const uint64_t written = static_cast<uint64_t>(info.st_mtim.tv_sec) * kSecond +
-                             static_cast<uint64_t>(info.st_mtim.tv_nsec);
-    latest = std::max(latest, written);
+  const uint64_t latest = std::max(header.started, header.tick_zero + tick_nanoseconds(ticks));
+  struct statx info = {};
+  if (::statx(file.descriptor(), "", AT_EMPTY_PATH, STATX_MTIME | STATX_BTIME, &info) != 0) {
+    return {latest, false};
   }
-  return latest;
+  const auto time = [](const statx_timestamp& one) {
+    return static_cast<uint64_t>(one.tv_sec) * kSecond + one.tv_nsec;
+  };
+  const uint64_t written = time(info.stx_mtime);
+  // The process made its file before the first block. cp -p leaves a copy the date of the original.
+  const bool is_copy = (info.stx_mask & STATX_BTIME) != 0 && written >= time(info.stx_btime) &&
+                       time(info.stx_btime) > latest + kSecond;
+  return {is_copy ? latest : std::max(latest, written), is_copy};
 }
 
 std::string ledger_memlog(const LedgerFile& file, const LedgerState& state,

@@ -19,9 +19,13 @@ struct LedgerOccasion {
   uint64_t virtual_size = 0;
 };
 
-// Returns the last sign of life in a ledger, in nanoseconds since 1970: the birth of the youngest
-// live block, the peak, or the last write to the file if the file system records that.
-uint64_t last_sign_of_life(const LedgerFile& file, const LedgerState& state);
+struct LastSign {
+  uint64_t when;     // nanoseconds since 1970
+  bool of_contents;  // the file is a later copy, whose dates say nothing
+};
+// The birth of the youngest live block, the peak, or the last write to the file if the file system
+// records that.
+LastSign last_sign_of_life(const LedgerFile& file, const LedgerState& state);
 
 // Returns the text of the memlog. Its `seq` is the number that the next report would have. Throws
 // what reading a memlog throws when a damaged ledger gives no valid one.

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <memory>
 #include <numeric>
+#include <ranges>
 
 #include "format/memlog.h"
 #include "format/python.h"
@@ -114,28 +115,33 @@ bool each_set(ArenaCopy& arena, const format::LedgerStack& record, ArenaCopy::Lo
   return whole;
 }
 
-uint64_t frame_at(const char* bytes, uint32_t machine) {
-  uint64_t frame = 0;
-  std::memcpy(&frame, bytes, format::kLedgerFrameBytes);
-  return format::whole_frame(frame, machine);
+void add_frames(const char* bytes, unsigned count, uint32_t machine, std::vector<uint64_t>& out) {
+  for (; count != 0; --count, bytes += format::kLedgerFrameBytes) {
+    uint64_t frame = 0;
+    std::memcpy(&frame, bytes, format::kLedgerFrameBytes);
+    out.push_back(format::whole_frame(frame, machine));
+  }
 }
 
 // Reads everything but the allocated totals. Returns false when the record is incomplete.
 bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
   format::LedgerStack record;
   if (!arena.get(stack.index, record, ArenaCopy::kFirst) || record.ordinal != stack.ordinal ||
-      record.depth > format::kMaxDepth) {
+      record.own_frames + record.tails * format::kLedgerTailFrames > format::kMaxDepth) {
     return false;
   }
-  const size_t frames = record.depth * format::kLedgerFrameBytes;
-  const char* bytes = arena.at(stack.index, sizeof record + frames + 1, ArenaCopy::kFirst);
+  const size_t frames = record.own_frames * format::kLedgerFrameBytes;
+  const char* bytes = arena.at(stack.index, sizeof record + frames, ArenaCopy::kFirst);
   if (bytes == nullptr) return false;
   stack.frames.clear();
-  for (const char* frame = bytes + sizeof record; stack.frames.size() < record.depth;
-       frame += format::kLedgerFrameBytes) {
-    stack.frames.push_back(frame_at(frame, arena.machine()));
+  add_frames(bytes + sizeof record, record.own_frames, arena.machine(), stack.frames);
+  uint32_t next = record.tail;
+  for (unsigned i = 0; i < record.tails; ++i) {
+    format::LedgerTail tail;
+    if (next == 0 || !arena.get(next, tail, ArenaCopy::kFirst)) return false;
+    add_frames(tail.frames, format::kLedgerTailFrames, arena.machine(), stack.frames);
+    next = tail.parent;
   }
-  stack.whole = static_cast<uint8_t>(bytes[sizeof record + frames]);
   stack.kind = record.kind <= format::kLedgerKinds ? record.kind : 0;
   stack.call = record.call;
   if (stack.kind != 0 && (record.own.set_aside & format::kLedgerRelated) != 0) {
@@ -370,7 +376,7 @@ size_t LedgerModules::find(uint64_t address, uint32_t retired) {
 
 uint64_t LedgerModules::stack_id(const LedgerStackState& stack) {
   format::StackId id;
-  for (const uint64_t frame : stack.frames) {
+  for (const uint64_t frame : std::views::reverse(stack.frames)) {
     if (format::PythonFrame::is_one(frame)) {
       const PythonFrameText python = python_frame(state_, frame);
       id.add(python.identity, python.module.empty() ? frame : python.offset);

@@ -38,7 +38,6 @@ struct LedgerStackState {
   uint32_t shortest = 0;       // lifetimes since the last report, encoded as in the library
   uint32_t longest = 0;
   std::vector<uint64_t> frames;  // innermost first
-  unsigned whole = 0;            // frames that the cut stack had; 0: not counted
   unsigned guessed = 0;          // index of the first that may be wrong; 0: none
 };
 

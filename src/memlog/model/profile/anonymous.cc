@@ -5,6 +5,7 @@
 #include <array>
 #include <iterator>
 #include <optional>
+#include <ranges>
 #include <utility>
 
 #include "format/escape.h"
@@ -18,7 +19,7 @@ namespace mtrace::profile {
 namespace {
 
 // Lines and fields that have numbers, times and words of the format only.
-constexpr std::array<std::string_view, 34> kPlainLines = {
+constexpr std::array<std::string_view, 35> kPlainLines = {
     format::kKeyPid,      format::kKeyParent,     format::kKeySeq,        format::kKeyMerged,
     format::kKeyStarted,  format::kKeyTaken,      format::kKeyInherited,  format::kKeySampled,
     format::kKeyDelta,    format::kKeyDeltaError, format::kKeyLive,       format::kKeyLiveError,
@@ -26,14 +27,14 @@ constexpr std::array<std::string_view, 34> kPlainLines = {
     format::kKeyFreed,    format::kKeyRecording,  format::kKeyFailed,     format::kKeyUnknownFrees,
     format::kKeyReports,  format::kKeyRss,        format::kKeyRssMax,     format::kKeyVirtual,
     format::kKeyCost,     format::kKeyPerfMap,    format::kKeyResolution, format::kKeyUptime,
-    format::kKeyResolved, format::kKeyLost,       format::kKeyMisuse};
-constexpr std::array<std::string_view, 18> kPlainFields = {
+    format::kKeyResolved, format::kKeyLost,       format::kKeyMisuse,     format::kKeyHeap};
+constexpr std::array<std::string_view, 17> kPlainFields = {
     format::kFieldError,       format::kFieldBlocks,      format::kFieldLive,
     format::kFieldLiveError,   format::kFieldAllocations, format::kFieldAllocated,
     format::kFieldFrees,       format::kFieldFreed,       format::kFieldTemporary,
     format::kFieldShortLived,  format::kFieldLifetimeMin, format::kFieldLifetimeMean,
     format::kFieldLifetimeMax, format::kFieldAge,         format::kFieldSlack,
-    format::kFieldDepth,       format::kFieldPeak,        format::kFieldSaturated};
+    format::kFieldPeak,        format::kFieldSaturated};
 
 bool is_plain(const auto& list, std::string_view key) {
   return std::find(std::begin(list), std::end(list), key) != std::end(list);
@@ -57,7 +58,8 @@ uint64_t identity_of(const Module& module) {
 
 uint64_t id_of(const Frames& frames, const std::vector<uint64_t>& identities) {
   format::StackId id;
-  for (const Frame& frame : frames) {
+  const Frames::List list(frames.begin(), frames.end());
+  for (const Frame& frame : std::views::reverse(list)) {
     if (frame.place == Place::kInlined) continue;
     id.add(frame.place == Place::kModule ? identities[frame.module] : 0, frame.offset);
   }
@@ -91,6 +93,12 @@ class AnonymousMemlog {
   uint64_t new_id(const Entry& entry) const {
     return id_of(entry.frames, before_) == entry.stack ? id_of(entry.frames, after_)
                                                        : names_.stack(entry.stack);
+  }
+
+  std::string new_id(std::string_view text) const {
+    const uint64_t id = util::read_stack_id(text).value_or(0);
+    const auto known = ids_.find(id);
+    return fmt::format("{:016x}", known == ids_.end() ? names_.stack(id) : known->second);
   }
 
   void change(Entry& entry) {
@@ -128,11 +136,7 @@ class AnonymousMemlog {
     if (key == format::kFieldCall) {
       return util::escaped(names_.call(util::unescaped(value).value_or("")), "");
     }
-    if (key == format::kFieldBefore) {
-      const uint64_t id = util::read_stack_id(value).value_or(0);
-      const auto known = ids_.find(id);
-      return fmt::format("{:016x}", known == ids_.end() ? names_.stack(id) : known->second);
-    }
+    if (key == format::kFieldBefore) return new_id(value);
     if (key == format::kFieldProtection && value.find_first_not_of("rwx-") == value.npos) {
       return std::string(value);
     }
@@ -174,6 +178,16 @@ class AnonymousMemlog {
     }
   }
 
+  std::string new_holders(std::string_view value) const {
+    std::string out;
+    for (const std::string_view word : util::split(value, ' ')) {
+      const size_t equals = std::min(word.find('='), word.size());
+      out += fmt::format("{}{}{}", out.empty() ? "" : " ", new_id(word.substr(0, equals)),
+                         word.substr(equals));
+    }
+    return out;
+  }
+
   // Nothing: the line is left out.
   std::optional<std::string> new_line(std::string_view key, std::string_view value) {
     const std::string text = util::unescaped(value).value_or("");
@@ -188,6 +202,7 @@ class AnonymousMemlog {
     if (key == format::kKeyLibrary) return names_.library(value);
     if (key == format::kKeyHost) return new_host(value);
     if (key == format::kKeyCalls) return new_calls(value);
+    if (key == format::kKeyHeapStacks) return new_holders(value);
     if (key == format::kKeyJitDump) {
       const size_t at = value.find(" bytes ");
       if (at == value.npos) return std::nullopt;

@@ -39,7 +39,7 @@ const KnownStacks::Stack* KnownStacks::find(uint64_t id, std::string_view ahead)
 }
 
 void KnownStacks::add(uint64_t id, std::string_view text, Frames& frames, bool cut) {
-  frames = Frames(frames.list(), ++last_number);
+  frames.set_number(++last_number);
   const auto lines = static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
   stacks_.try_emplace(id, Stack{std::string(text), lines, frames, cut});
 }

@@ -23,8 +23,7 @@ constexpr std::string_view kKnownFields[] = {
     format::kFieldFrees,       format::kFieldFreed,       format::kFieldTemporary,
     format::kFieldShortLived,  format::kFieldLifetimeMin, format::kFieldLifetimeMean,
     format::kFieldLifetimeMax, format::kFieldError,       format::kFieldLiveError,
-    format::kFieldAge,         format::kFieldSlack,       format::kFieldPeak,
-    format::kFieldDepth};
+    format::kFieldAge,         format::kFieldSlack,       format::kFieldPeak};
 
 size_t known_field(std::string_view key) {
   return static_cast<size_t>(std::find(std::begin(kKnownFields), std::end(kKnownFields), key) -
@@ -46,8 +45,7 @@ uint64_t& number_field(Entry& entry, size_t field) {
                                &entry.live_error,
                                &entry.age,
                                &entry.slack,
-                               &entry.peak,
-                               &entry.whole};
+                               &entry.peak};
   static_assert(std::size(members) + kFirstNumber == std::size(kKnownFields));
   return *members[field - kFirstNumber];
 }
@@ -174,6 +172,10 @@ std::string unescape_or_throw(std::string_view text) {
   if (!plain)
     throw LineError{"a backslash that begins neither \\\\ nor \\xHH in " + message_quoted(text)};
   return std::move(*plain);
+}
+
+bool is_first_line(std::string_view line) {
+  return line == format::kMagicLine || line == format::kFirstMagicLine;
 }
 
 void check_bytes(std::string_view line, bool tabs) {

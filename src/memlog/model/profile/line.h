@@ -21,6 +21,9 @@ std::string unescape_or_throw(std::string_view text);
 
 class ModuleTable;
 
+// Whether a memlog begins with this line, in a version that can be read.
+bool is_first_line(std::string_view line);
+
 // Checks that no byte is left unescaped that must not be: control bytes, DEL, malformed UTF-8.
 // `tabs`: tabs are allowed, as separators of fields. Throws LineError.
 void check_bytes(std::string_view line, bool tabs);

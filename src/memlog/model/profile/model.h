@@ -4,8 +4,11 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,7 +28,7 @@ struct NameHash {
 };
 
 // The texts stay until memlog ends, so a name costs a pointer, and comparing two names compares
-// pointers. Only one thread may make names.
+// pointers. Thread-safe.
 class Name {
  public:
   Name() = default;
@@ -70,40 +73,129 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
-// A list of frames, innermost first. Copies share the list until one of them changes it.
+// The frames of a stack, innermost first: a list of its own, and then the rest, which it may have
+// in common with other stacks. Copies share the list until one of them changes it.
 class Frames {
  public:
   using List = std::vector<Frame>;
+  using Rest = std::shared_ptr<const Frames>;
+
+  class Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = Frame;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Frame*;
+    using reference = const Frame&;
+
+    Iterator() = default;
+    explicit Iterator(const Frames* part) : part_(part) { settle(); }
+    const Frame& operator*() const { return part_->own()[at_]; }
+    const Frame* operator->() const { return &part_->own()[at_]; }
+    Iterator& operator++() {
+      ++at_;
+      settle();
+      return *this;
+    }
+    Iterator operator++(int) {
+      const Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    // As many steps.
+    Iterator operator+(difference_type count) const {
+      Iterator out = *this;
+      for (; count > 0; --count) ++out;
+      return out;
+    }
+    bool operator==(const Iterator& other) const = default;
+
+   private:
+    void settle() {
+      while (part_ != nullptr && at_ == part_->own().size()) {
+        part_ = part_->rest_.get();
+        at_ = 0;
+      }
+    }
+    const Frames* part_ = nullptr;  // nullptr: the end
+    size_t at_ = 0;
+  };
 
   Frames() = default;
   // `number`: unique to this list if it is expected again; else 0.
   Frames(List list, uint64_t number = 0)  // NOLINT(google-explicit-constructor)
       : list_(std::make_shared<List>(std::move(list))), number_(number) {}
+  Frames(List own, Rest rest) : Frames(std::move(own)) { rest_ = std::move(rest); }
 
-  operator const List&() const { return list(); }  // NOLINT(google-explicit-constructor)
-  const List& list() const {
+  const List& own() const {
     static const List none;
     return list_ == nullptr ? none : *list_;
   }
-  List::const_iterator begin() const { return list().begin(); }
-  List::const_iterator end() const { return list().end(); }
-  size_t size() const { return list().size(); }
-  bool empty() const { return list().empty(); }
-  const Frame& operator[](size_t index) const { return list()[index]; }
-  uint64_t number() const { return number_; }
+  const Rest& rest() const { return rest_; }
+  // The id in "# tail: ID"; 0: these are the frames of an entry, or have none.
+  uint64_t tail() const { return tail_; }
+  void set_tail(uint64_t id) { tail_ = id; }
 
-  // Returns the list for changes; from then on it is neither shared nor numbered.
+  Iterator begin() const { return Iterator(this); }
+  static Iterator end() { return Iterator(); }
+  size_t size() const {
+    size_t size = 0;
+    for (const Frames* part = this; part != nullptr; part = part->rest_.get()) {
+      size += part->own().size();
+    }
+    return size;
+  }
+  bool empty() const { return begin() == end(); }
+  const Frame& operator[](size_t index) const {
+    const Frames* part = this;
+    for (; index >= part->own().size(); part = part->rest_.get()) index -= part->own().size();
+    return part->own()[index];
+  }
+  uint64_t number() const { return number_; }
+  void set_number(uint64_t number) { number_ = number; }
+
+  // Returns all frames as one list for changes; from then on it is neither shared nor numbered.
   List& edit() {
-    if (list_.use_count() != 1) list_ = std::make_shared<List>(list());
+    if (rest_ != nullptr || list_.use_count() != 1) list_ = std::make_shared<List>(begin(), end());
+    rest_.reset();
     number_ = 0;
     return *list_;
   }
 
-  bool operator==(const Frames& other) const { return list() == other.list(); }
+  bool operator==(const Frames& other) const {
+    return std::equal(begin(), end(), other.begin(), Frames::end());
+  }
 
  private:
   std::shared_ptr<List> list_;
+  Rest rest_;
+  uint64_t tail_ = 0;
   uint64_t number_ = 0;
+};
+
+// Changes the lists of stacks; those of rests, which many share, once.
+class FramesChange {
+ public:
+  // `change(list)`: what takes the place of a list, or nothing if it stays.
+  template <typename Change>
+  Frames operator()(const Frames& frames, const Change& change) {
+    std::optional<Frames::List> own = change(frames.own());
+    Frames::Rest rest = frames.rest() == nullptr ? nullptr : changed(frames.rest(), change);
+    if (!own && rest == frames.rest()) return frames;
+    Frames out(own ? *std::move(own) : frames.own(), std::move(rest));
+    out.set_tail(frames.tail());
+    return out;
+  }
+
+ private:
+  template <typename Change>
+  Frames::Rest changed(const Frames::Rest& before, const Change& change) {
+    if (const auto known = rests_.find(before); known != rests_.end()) return known->second;
+    const Frames after = (*this)(*before, change);
+    const bool same = &after.own() == &before->own() && after.rest() == before->rest();
+    return rests_[before] = same ? before : std::make_shared<const Frames>(after);
+  }
+  absl::flat_hash_map<Frames::Rest, Frames::Rest> rests_;
 };
 
 // A loaded object. A module that frames name but no `# module:` line describes has neither build-id
@@ -159,7 +251,6 @@ struct Entry {
   uint64_t age = 0;         // milliseconds, of the oldest live block; 0 also when absent
   uint64_t slack = 0;       // bytes; 0 also when absent
   uint64_t peak = 0;        // bytes; 0 also when absent
-  uint64_t whole = 0;       // frames that the cut stack had (kFieldDepth); 0 also when absent
   Name call;                // the function that was called; empty when absent
   uint64_t stack = 0;       // id; 0 also when absent
   std::string fields;       // all fields as in the file, separated by tabs
@@ -237,6 +328,8 @@ struct Header {
   std::vector<Field> misuse;       // by cause
   std::vector<Field> reports;      // written, failed
   std::vector<RegionUse> regions;  // with MTRACE_MMAP
+  std::vector<Field> heap;         // bytes of malloc's heaps, where much of them is free
+  std::vector<Field> heap_stacks;  // bytes that stacks keep resident of them, by id
   std::optional<uint64_t> rss;     // bytes; so are the next two
   std::optional<uint64_t> rss_max;
   std::optional<uint64_t> virtual_size;

@@ -1,5 +1,7 @@
 #include "model/profile/reader.h"
 
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,6 +37,9 @@ class Reader {
 
   // The entries go there, kPiece at a time.
   void hand_over(const Piece& action) { action_ = &action; }
+  // Entries are given their tails before the lines of these are read again.
+  void expect(Tails tails) { tails_ = std::move(tails); }
+  Tails take_tails() { return std::move(tails_); }
   // A file may end early.
   void allow_early_end(std::optional<CutShort>& cut) { cut_ = &cut; }
   size_t modules() const { return modules_.size(); }
@@ -110,8 +115,8 @@ class Reader {
       throw LineError{fmt::format("not a memlog: it does not begin with \"{}\"", kMagic)};
     }
     next_line();
-    if (line_ != kMagic) {
-      throw LineError{fmt::format("version {} of the format; this program reads version 1",
+    if (!is_first_line(line_)) {
+      throw LineError{fmt::format("version {} of the format; this program reads versions 1 and 2",
                                   message_quoted(line_.substr(kAnyVersion.size())))};
     }
   }
@@ -140,6 +145,7 @@ class Reader {
 
   void meta_line() {
     Field line = read_meta(line_);
+    if (line.key == format::kKeyTail) return tail_line(line);
     const Section section = section_of(line.key);
     if (section == Section::kBefore && (after_ || checks_.entries() != 0)) {
       throw LineError{fmt::format("\"# {}:\" belongs before the entries", line.key)};
@@ -151,7 +157,49 @@ class Reader {
     (after_ ? memlog_.after : memlog_.before).push_back(std::move(line));
   }
 
+  // "# tail: ID", and frames follow.
+  void tail_line(const Field& line) {
+    if (after_ || checks_.entries() == 0) {
+      throw LineError{"a tail that does not come directly behind the entries"};
+    }
+    tails_begun_ = true;
+    tail_ = tail(line.value);
+    if (!defined_.insert(tail_->tail()).second) throw LineError{"a tail that was there before"};
+    in_entry_ = true;
+    depth_ = 0;
+    rest_ = nullptr;
+  }
+
+  std::shared_ptr<Frames> tail(std::string_view id) {
+    const auto number = util::read_stack_id(id);
+    if (!number) throw LineError{"a tail without 16 hex digits"};
+    std::shared_ptr<Frames>& tail = tails_[*number];
+    if (tail == nullptr) {
+      tail = std::make_shared<Frames>();
+      tail->set_tail(*number);
+    }
+    return tail;
+  }
+
+  // Throws if a tail is missing, leads to itself or is too deep.
+  void check_tails() const {
+    for (const auto& [id, tail] : tails_) {
+      int depth = 0;
+      for (const Frames* part = tail.get(); part != nullptr; part = part->rest().get()) {
+        if (!defined_.contains(part->tail())) {
+          throw LineError{fmt::format("no tail {:016x}, which a stack ends with", part->tail())};
+        }
+        if (part->own().empty()) throw LineError{fmt::format("tail {:016x} has no frame", id)};
+        for (const Frame& frame : part->own()) depth += frame.place == Place::kInlined ? 0 : 1;
+        if (depth >= format::kMaxDepth) {
+          throw LineError{fmt::format("a stack of more than {} frames", format::kMaxDepth)};
+        }
+      }
+    }
+  }
+
   void entry_line() {
+    if (tails_begun_) throw LineError{"an entry after the tails"};
     if (after_) throw LineError{"an entry after the lines that end the entries"};
     if (checks_.entries() == 0) {
       check_required();
@@ -172,6 +220,8 @@ class Reader {
     entries.push_back(std::move(entry));
     if (take_known_stack()) return;
     in_entry_ = true;
+    tail_ = nullptr;
+    rest_ = nullptr;
     depth_ = 0;
     frames_at_ = at_;
     frames_.reserve(deepest_);
@@ -194,13 +244,22 @@ class Reader {
 
   void frame_line() {
     if (!in_entry_) throw LineError{"a frame without an entry"};
-    Entry& entry = memlog_.entries.back();
-    if (entry.cut) throw LineError{"a frame after \"...\""};
     const std::string_view line = line_.substr(1);
-    if (line == format::kCutLine) {
+    if (rest_ != nullptr) throw LineError{"a frame after a tail"};
+    if (line.starts_with(format::kTailMark)) {
       check_inlined();
-      entry.cut = true;
+      if (frames_.empty()) throw LineError{"a tail without a frame before it"};
+      rest_ = tail(line.substr(std::string_view(format::kTailMark).size()));
       return;
+    }
+    if (tail_ == nullptr) {
+      Entry& entry = memlog_.entries.back();
+      if (entry.cut) throw LineError{"a frame after \"...\""};
+      if (line == format::kCutLine) {
+        check_inlined();
+        entry.cut = true;
+        return;
+      }
     }
     frames_.push_back(read_frame(line, modules_));
     if (frames_.back().place != Place::kInlined && ++depth_ > format::kMaxDepth) {
@@ -219,9 +278,16 @@ class Reader {
     if (!in_entry_) return;
     check_inlined();
     in_entry_ = false;
+    if (tail_ != nullptr) {
+      const uint64_t id = tail_->tail();
+      *tail_ = Frames(std::move(frames_), std::move(rest_));
+      tail_->set_tail(id);
+      frames_.clear();
+      return;
+    }
     Entry& entry = memlog_.entries.back();
     deepest_ = std::max(deepest_, frames_.size());
-    entry.frames = std::move(frames_);
+    entry.frames = Frames(std::move(frames_), std::move(rest_));
     frames_.clear();
     if (known_ != nullptr && entry.stack != 0) {
       const size_t end = at_ - line_.size() - 1;
@@ -240,7 +306,18 @@ class Reader {
     CutShort cut;
     cut.line = number_;
     cut.why = why;
-    if (in_entry_) memlog_.entries.pop_back();
+    if (in_entry_ && tail_ == nullptr) memlog_.entries.pop_back();
+    for (const auto& [id, tail] : tails_) {
+      if (!defined_.contains(id) || (in_entry_ && tail_ != nullptr && tail == tail_)) {
+        tail->edit().clear();
+        missing_.insert(tail.get());
+      }
+    }
+    for (Entry& entry : memlog_.entries) {
+      for (const Frames* part = &entry.frames; part != nullptr; part = part->rest().get()) {
+        entry.cut |= missing_.contains(part);
+      }
+    }
     for (const Entry& entry : memlog_.entries) {
       if (!entry.heap()) continue;
       ++cut.stacks;
@@ -256,6 +333,7 @@ class Reader {
   Memlog finish() {
     close_entry();
     check_required();
+    check_tails();
     if (!window_.from(at_).empty() || window_.more(at_)) {
       ++number_;
       throw LineError{"something follows \"# end\""};
@@ -294,7 +372,13 @@ class Reader {
   bool after_ = false;  // the entries are over
   bool in_entry_ = false;
   int depth_ = 0;
-  Frames::List frames_;  // of the entry
+  Frames::List frames_;           // of the entry or the tail
+  Frames::Rest rest_;             // that it ends with; so far nullptr: none
+  std::shared_ptr<Frames> tail_;  // whose frames come; nullptr: an entry's
+  bool tails_begun_ = false;
+  Tails tails_;
+  absl::flat_hash_set<uint64_t> defined_;       // tails whose lines have come
+  absl::flat_hash_set<const Frames*> missing_;  // tails that a file which ends early lacks
   size_t frames_at_ = 0;
   size_t deepest_ = 0;
   EntryChecks checks_;
@@ -327,11 +411,13 @@ Pieces::Pieces(const std::string& path) : window_(path) {
   const Piece none = [](Memlog&) {};
   reader.hand_over(none);
   head_ = reader.run();
+  tails_ = reader.take_tails();
 }
 
 void Pieces::each(const Piece& action) {
   window_.rewind();
   Reader reader(window_.path(), window_, nullptr);
+  reader.expect(tails_);
   Memlog piece = head_;
   const Piece take = [&](Memlog& read) {
     // Frames name modules by their place in the list.

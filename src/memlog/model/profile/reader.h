@@ -2,7 +2,10 @@
 // complete memlog, so that later steps can trust its numbers.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,6 +44,9 @@ Memlog read_partly(const std::string& path, std::optional<CutShort>& cut);
 // Gets a memlog with some of the entries; may take them.
 using Piece = std::function<void(Memlog&)>;
 
+// By id. One that an entry ends with may not have come yet.
+using Tails = absl::flat_hash_map<uint64_t, std::shared_ptr<Frames>>;
+
 class Pieces {
  public:
   // Reads the regular file at `path` to its end and checks it as strictly as read_path() does.
@@ -57,6 +63,7 @@ class Pieces {
  private:
   util::Window window_;
   Memlog head_;
+  Tails tails_;
 };
 
 }  // namespace mtrace::profile

@@ -1,5 +1,6 @@
 #include "model/profile/writer.h"
 
+#include <absl/container/flat_hash_set.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,7 +66,7 @@ size_t length_of_entries(const Memlog& memlog, const std::vector<std::string>& n
   for (const Entry& entry : memlog.entries) {
     length += kNumber + entry.kind.size();
     length += entry.fields.size() + 2;
-    for (const Frame& frame : entry.frames) {
+    for (const Frame& frame : entry.frames.own()) {
       length += frame.function.size() + frame.source.size() + kNumber;
       if (frame.place == Place::kModule) length += names[frame.module].size();
     }
@@ -91,6 +92,30 @@ void append_place(std::string& out, const Frame& frame, const std::string& modul
   append_hex(out, frame.offset);
   out += ')';
   if (frame.guessed) out += format::kGuessedMark;
+}
+
+struct TailsToWrite {
+  std::vector<const Frames*> list;
+  absl::flat_hash_set<uint64_t> seen;
+};
+
+// The frames up to a tail, which is added to `tails`; a rest that is no tail is part of them.
+void append_frames(std::string& out, const Frames& frames, const std::vector<std::string>& names,
+                   TailsToWrite& tails) {
+  static const std::string none;
+  const Frames* part = &frames;
+  do {
+    for (const Frame& frame : part->own()) {
+      out += '\t';
+      append_names(out, frame);
+      append_place(out, frame, frame.place == Place::kModule ? names[frame.module] : none);
+      out += '\n';
+    }
+    part = part->rest().get();
+  } while (part != nullptr && part->tail() == 0);
+  if (part == nullptr) return;
+  fmt::format_to(std::back_inserter(out), "\t{}{:016x}\n", format::kTailMark, part->tail());
+  if (tails.seen.insert(part->tail()).second) tails.list.push_back(part);
 }
 
 }  // namespace
@@ -122,7 +147,7 @@ std::string write(const Memlog& memlog) {
   std::vector<std::string> names;
   names.reserve(memlog.modules.size());
   for (const Module& module : memlog.modules) names.push_back(name(module));
-  const std::string none;
+  TailsToWrite tails;
   std::string out;
   // Growing by and by would need twice the room for a large one.
   out.reserve(length_of_entries(memlog, names));
@@ -136,13 +161,14 @@ std::string write(const Memlog& memlog) {
       out += '\t';
     }
     fmt::format_to(std::back_inserter(out), "{:+}\t{}\n", entry.bytes, entry.fields);
-    for (const Frame& frame : entry.frames) {
-      out += '\t';
-      append_names(out, frame);
-      append_place(out, frame, frame.place == Place::kModule ? names[frame.module] : none);
-      out += '\n';
-    }
+    append_frames(out, entry.frames, names, tails);
     if (entry.cut) fmt::format_to(std::back_inserter(out), "\t{}\n", format::kCutLine);
+  }
+  // Those that a tail ends with are added meanwhile.
+  for (size_t i = 0; i < tails.list.size(); ++i) {
+    fmt::format_to(std::back_inserter(out), "# {}: {:016x}\n", format::kKeyTail,
+                   tails.list[i]->tail());
+    append_frames(out, *tails.list[i], names, tails);
   }
   write_meta(out, memlog.after);
   out += format::kEndLine;

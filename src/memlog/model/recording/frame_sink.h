@@ -1,6 +1,7 @@
 // Where the frames of an event log go, if not into a file.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -20,8 +21,8 @@ class FrameSink {
   virtual int put(std::string_view frame) = 0;
   // Returns whether it holds so much that events should be lost rather than put. From any thread.
   virtual bool is_full() const = 0;
-  // No frame follows. Waits while what it holds is arriving.
-  virtual void finish() = 0;
+  // No frame follows; `lost` events are not in those. Waits while what it holds is arriving.
+  virtual void finish(uint64_t lost) = 0;
 };
 
 }  // namespace mtrace::events

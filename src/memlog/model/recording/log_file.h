@@ -43,9 +43,10 @@ class LogFile {
   int error();
   // Returns whether events should be lost rather than appended: only where a sink is full.
   bool is_full() const { return sink_ != nullptr && sink_->is_full(); }
-  // After finish(). Waits while what a sink holds is arriving.
-  void await_arrival() {
-    if (sink_ != nullptr) sink_->finish();
+  // After finish(). Tells a sink how many events the log lacks, and waits while what it holds is
+  // arriving.
+  void await_arrival(uint64_t lost) {
+    if (sink_ != nullptr) sink_->finish(lost);
   }
 
  private:

@@ -498,7 +498,7 @@ class Recorder {
     if (const int error = file_.finish()) return fail(error);
     store(header_.done, 1u);
     tell();
-    file_.await_arrival();
+    file_.await_arrival(lost_);
     return 0;
   }
 

@@ -1,10 +1,9 @@
 #include "model/symbols/data_symbol.h"
 
+#include <elfutils/libdwfl.h>
 #include <fmt/format.h>
 #include <gelf.h>
 #include <unistd.h>
-
-#include <string_view>
 
 #include "model/symbols/demangle.h"
 #include "model/symbols/elf_file.h"
@@ -16,33 +15,42 @@ namespace {
 
 constexpr unsigned kDataSymbolSeconds = 20;
 
-std::string data_symbol(int descriptor, uint64_t map_address, const DataPlace& place) {
-  const OpenElf elf = open_elf(descriptor);
-  if (elf == nullptr) return {};
-  const auto value = value_in_file(elf.get(), map_address, place);
-  if (!value) return {};
-  const uint64_t wanted = *value;
+std::string data_symbol(const DataFile& file, const DataPlace& place) {
+  const OpenElf elf = open_elf(file.descriptor);
+  const auto wanted =
+      elf == nullptr ? std::nullopt : value_in_file(elf.get(), file.map_address, place);
+  if (!wanted) return {};
   const int type = place.in_thread() ? STT_TLS : STT_OBJECT;
   std::string found;
-  const auto visit = [&](const GElf_Sym& symbol, std::string_view name) {
-    const bool holds = GELF_ST_TYPE(symbol.st_info) == type && wanted >= symbol.st_value &&
-                       wanted - symbol.st_value < symbol.st_size;
+  const auto visit = [&](const GElf_Sym& symbol, const char* name) {
+    const bool holds = GELF_ST_TYPE(symbol.st_info) == type && *wanted >= symbol.st_value &&
+                       *wanted - symbol.st_value < symbol.st_size;
     if (!holds) return false;
-    found = demangle(std::string(name).c_str());
-    if (wanted != symbol.st_value) found += fmt::format("+0x{:x}", wanted - symbol.st_value);
+    found = demangle(name);
+    if (*wanted != symbol.st_value) found += fmt::format("+0x{:x}", *wanted - symbol.st_value);
     return true;
   };
-  if (!any_symbol(elf.get(), SHT_SYMTAB, visit)) any_dynamic_symbol(elf.get(), visit);
+  if (any_symbol(elf.get(), SHT_SYMTAB, visit) || any_dynamic_symbol(elf.get(), visit))
+    return found;
+  const ModuleSymbols symbols(file.where, file.path, ::dup(file.descriptor));
+  const int count = symbols.module() == nullptr ? 0 : dwfl_module_getsymtab(symbols.module());
+  for (int i = 1; i < count; ++i) {
+    GElf_Sym symbol;
+    GElf_Addr address = 0;
+    const char* const name =
+        dwfl_module_getsym_info(symbols.module(), i, &symbol, &address, nullptr, nullptr, nullptr);
+    if (name != nullptr && symbol.st_shndx != SHN_UNDEF && visit(symbol, name)) break;
+  }
   return found;
 }
 
 }  // namespace
 
-std::string data_symbol_of(int descriptor, uint64_t map_address, const DataPlace& place) {
-  if (descriptor < 0) return {};
-  const auto found = run_isolated([&] { return data_symbol(descriptor, map_address, place); },
-                                  kDataSymbolSeconds, descriptor);
-  ::close(descriptor);
+std::string data_symbol_of(const DataFile& file, const DataPlace& place) {
+  if (file.descriptor < 0) return {};
+  const auto found =
+      run_isolated([&] { return data_symbol(file, place); }, kDataSymbolSeconds, file.descriptor);
+  ::close(file.descriptor);
   return found.value_or("");
 }
 namespace {

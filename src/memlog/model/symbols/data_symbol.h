@@ -7,7 +7,17 @@
 #include <optional>
 #include <string>
 
+#include "model/symbols/module_symbols.h"
+
 namespace mtrace::symbols {
+
+// A file that a process has loaded.
+struct DataFile {
+  const SearchPath& where;  // of its symbols and debugging information, if these are separate
+  std::string path;
+  int descriptor;        // of the file; -1: nothing is known
+  uint64_t map_address;  // where the beginning of the file is mapped
+};
 
 // Where a variable of a loaded file lies.
 
@@ -26,8 +36,8 @@ struct DataPlace {
 std::optional<uint64_t> value_in_file(Elf* elf, uint64_t map_address, const DataPlace& place);
 
 // Returns the variable that holds `place`, demangled, with "+0x10" behind it where that is not its
-// beginning; empty: none is known. `map_address`: where the beginning of the file is
-// mapped. Takes the descriptor over; empty also when it is -1. Reads the file in a child process.
-std::string data_symbol_of(int descriptor, uint64_t map_address, const DataPlace& place);
+// beginning; empty: none is known. Takes the descriptor over. Reads the file, and where that has
+// only dynamic symbols those of its debug file, in a child process.
+std::string data_symbol_of(const DataFile& file, const DataPlace& place);
 
 }  // namespace mtrace::symbols

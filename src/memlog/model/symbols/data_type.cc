@@ -1,15 +1,13 @@
 #include "model/symbols/data_type.h"
 
 #include <dwarf.h>
-#include <elfutils/libdw.h>
-#include <fcntl.h>
+#include <elfutils/libdwfl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -74,9 +72,9 @@ size_t end_of_argument(std::string_view text, size_t at) {
 
 // Without the arguments that nobody writes.
 std::string without_defaults(std::string name) {
-  constexpr std::array<std::string_view, 7> kDefaults = {
-      ", std::allocator<", ", std::less<",        ", std::hash<",          ", std::equal_to<",
-      ", std::greater<",   ", std::char_traits<", ", std::default_delete<"};
+  constexpr std::array<std::string_view, 6> kDefaults = {
+      ", std::allocator<", ", std::less<",        ", std::hash<",
+      ", std::equal_to<",  ", std::char_traits<", ", std::default_delete<"};
   for (const std::string_view one : kDefaults) {
     for (size_t at = 0; (at = name.find(one, at)) != std::string::npos;) {
       name.erase(at, end_of_argument(name, at + 2) - at);
@@ -328,40 +326,28 @@ class Variables {
   uint64_t offset_ = 0;
 };
 
-struct EndDwarf {
-  void operator()(Dwarf* dwarf) const { dwarf_end(dwarf); }
-};
-using OpenDwarf = std::unique_ptr<Dwarf, EndDwarf>;
-
-// Of the file itself, or else of the debug file with its build-id.
-OpenDwarf debugging_of(Elf* elf) {
-  OpenDwarf own(dwarf_begin_elf(elf, DWARF_C_READ, nullptr));
-  Dwarf_CU* unit = nullptr;
-  if (own != nullptr &&
-      dwarf_get_units(own.get(), nullptr, &unit, nullptr, nullptr, nullptr, nullptr) == 0)
-    return own;
-  const std::string id = build_id_of(elf);
-  if (id.empty()) return nullptr;
-  const std::string path = kSystemDebug + build_id_path(id) + ".debug";
-  return OpenDwarf(dwarf_begin(::open(path.c_str(), O_RDONLY | O_CLOEXEC), DWARF_C_READ));
-}
-
 // The source, then the types, each on a line.
-std::string described(int descriptor, uint64_t map_address, const DataPlace& place,
+std::string described(const DataFile& file, const DataPlace& place,
                       const std::vector<uint64_t>& offsets) {
-  const OpenElf elf = open_elf(descriptor);
-  if (elf == nullptr) return {};
-  const auto value = value_in_file(elf.get(), map_address, place);
-  const auto dwarf = debugging_of(elf.get());
-  if (!value || dwarf == nullptr) return {};
-  Variables variables(*value, place.in_thread());
-  if (!variables.find(dwarf.get())) return {};
+  const OpenElf elf = open_elf(file.descriptor);
+  const auto value =
+      elf == nullptr ? std::nullopt : value_in_file(elf.get(), file.map_address, place);
+  const ModuleSymbols symbols(file.where, file.path, ::dup(file.descriptor));
+  if (!value || symbols.module() == nullptr) return {};
+  GElf_Addr elf_bias = 0;
+  Dwarf_Addr bias = 0;
+  dwfl_module_getelf(symbols.module(), &elf_bias);
+  Dwarf* const dwarf = dwfl_module_getdwarf(symbols.module(), &bias);
+  if (dwarf == nullptr) return {};
+  const uint64_t shift = place.in_thread() ? 0 : elf_bias - bias;
+  Variables variables(*value + shift, place.in_thread());
+  if (!variables.find(dwarf)) return {};
   Dwarf_Die die = variables.found();
   int line = 0;
-  const char* file = dwarf_decl_file(&die);
+  const char* source = dwarf_decl_file(&die);
   std::string out;
-  if (file != nullptr && dwarf_decl_line(&die, &line) == 0) {
-    const std::string_view path = file;
+  if (source != nullptr && dwarf_decl_line(&die, &line) == 0) {
+    const std::string_view path = source;
     out = fmt::format("{}:{}", path.substr(path.rfind('/') + 1), line);
   }
   for (const std::string& text : follow(type_of(die), variables.offset(), offsets)) {
@@ -372,15 +358,14 @@ std::string described(int descriptor, uint64_t map_address, const DataPlace& pla
 
 }  // namespace
 
-DataType data_type_of(int descriptor, uint64_t map_address, const DataPlace& place,
+DataType data_type_of(const DataFile& file, const DataPlace& place,
                       const std::vector<uint64_t>& offsets) {
   DataType type;
-  if (descriptor < 0) return type;
-  const std::string text =
-      run_isolated([&] { return described(descriptor, map_address, place, offsets); },
-                   kDataTypeSeconds, descriptor)
-          .value_or("");
-  ::close(descriptor);
+  if (file.descriptor < 0) return type;
+  const std::string text = run_isolated([&] { return described(file, place, offsets); },
+                                        kDataTypeSeconds, file.descriptor)
+                               .value_or("");
+  ::close(file.descriptor);
   size_t at = std::min(text.find('\n'), text.size());
   type.source = text.substr(0, at);
   while (at < text.size()) {

@@ -17,11 +17,10 @@ struct DataType {
 };
 
 // Describes the variable that holds `place`. `offsets`: of the pointer in each block on the way,
-// the first block being what the variable points to. `map_address`: where the beginning of the file
-// is mapped. Takes the descriptor over. Reads the file, or the separate debug file of its build-id,
-// in a child process, for at most ten seconds of processor time; then, and without debugging
-// information, nothing is known.
-DataType data_type_of(int descriptor, uint64_t map_address, const DataPlace& place,
+// the first block being what the variable points to. Takes the descriptor over. Reads the file, or
+// its debug file, in a child process, for at most ten seconds of processor time; then, and without
+// debugging information, nothing is known.
+DataType data_type_of(const DataFile& file, const DataPlace& place,
                       const std::vector<uint64_t>& offsets);
 
 }  // namespace mtrace::symbols

@@ -42,8 +42,9 @@ ElfFile ElfFile::open(const std::string& path) {
   return file;
 }
 
-ElfFile ElfFile::adopt(int descriptor) {
+ElfFile ElfFile::adopt(int descriptor, std::string path) {
   ElfFile file;
+  file.path_ = std::move(path);
   file.descriptor_ = descriptor;
   file.examine();
   return file;

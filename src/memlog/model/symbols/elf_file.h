@@ -22,8 +22,8 @@ class ElfFile {
   // Opens the executable or shared object at `path`. The result is not valid() when there is none,
   // or it is no regular file.
   static ElfFile open(const std::string& path);
-  // Takes over a descriptor.
-  static ElfFile adopt(int descriptor);
+  // Takes over a descriptor, of the file at `path` if that is known.
+  static ElfFile adopt(int descriptor, std::string path = "");
   // Opens a copy of the vDSO that the kernel mapped into this process.
   static ElfFile vdso();
 

@@ -102,16 +102,18 @@ struct ModuleSymbols::State {
     if (session != nullptr) dwfl_end(session);
   }
 
-  ElfFile find_file(const SearchPath& where, const std::string& path, const std::string& build_id);
+  State(const SearchPath& where, const std::string& path);
+  void find(const SearchPath& where, const std::string& build_id, ElfFile own);
+  ElfFile find_file(const SearchPath& where, const std::string& build_id, ElfFile own);
   ElfFile fetch(const std::string& build_id);
-  void open(ElfFile file, const std::string& path);
+  void open(ElfFile file);
 
   std::string path;
 };
 
-// The module itself if it is still the one that ran, else a debug file of the same build.
-ElfFile ModuleSymbols::State::find_file(const SearchPath& where, const std::string& path,
-                                        const std::string& build_id) {
+// The module itself (`own`) if it is still the one that ran, else a debug file of the same build.
+ElfFile ModuleSymbols::State::find_file(const SearchPath& where, const std::string& build_id,
+                                        ElfFile own) {
   finding = Finding::kMissing;
   for (const std::string& directory : where.symbols) {
     if (!build_id.empty()) break;
@@ -121,7 +123,7 @@ ElfFile ModuleSymbols::State::find_file(const SearchPath& where, const std::stri
     return packed;
   }
   if (where.by_build_id && build_id.empty()) return {};
-  ElfFile file = path == format::kVdsoPath ? ElfFile::vdso() : ElfFile::open(where.sysroot + path);
+  ElfFile file = std::move(own);
   if (file.valid()) {
     if (build_id.empty() || file.build_id() == build_id) {
       finding = Finding::kFound;
@@ -165,7 +167,7 @@ ElfFile ModuleSymbols::State::fetch(const std::string& build_id) {
   return file;
 }
 
-void ModuleSymbols::State::open(ElfFile file, const std::string& path) {
+void ModuleSymbols::State::open(ElfFile file) {
   session = dwfl_begin(&callbacks);
   if (session == nullptr) return;
   const std::string name = file.path().empty() ? path : file.path();
@@ -186,24 +188,41 @@ void ModuleSymbols::State::open(ElfFile file, const std::string& path) {
   symbols.emplace(module);
 }
 
+ModuleSymbols::State::State(const SearchPath& where, const std::string& module_path)
+    : directories(debug_directories(where)),
+      debuginfo_path(symbols::debuginfo_path(directories)),
+      debuginfo_path_pointer(debuginfo_path.data()),
+      path(module_path) {
+  callbacks.find_elf = dwfl_build_id_find_elf;
+  callbacks.find_debuginfo = find_debuginfo;
+  callbacks.section_address = dwfl_offline_section_address;
+  callbacks.debuginfo_path = &debuginfo_path_pointer;
+}
+
+void ModuleSymbols::State::find(const SearchPath& where, const std::string& build_id, ElfFile own) {
+  ElfFile file = find_file(where, build_id, std::move(own));
+  if (file.valid()) open(std::move(file));
+}
+
 ModuleSymbols::ModuleSymbols(const SearchPath& where, const std::string& path,
                              const std::string& build_id)
-    : state_(std::make_unique<State>()) {
-  state_->path = path;
-  state_->directories = debug_directories(where);
-  state_->debuginfo_path = debuginfo_path(state_->directories);
-  state_->debuginfo_path_pointer = state_->debuginfo_path.data();
-  state_->callbacks.find_elf = dwfl_build_id_find_elf;
-  state_->callbacks.find_debuginfo = find_debuginfo;
-  state_->callbacks.section_address = dwfl_offline_section_address;
-  state_->callbacks.debuginfo_path = &state_->debuginfo_path_pointer;
-  ElfFile file = state_->find_file(where, path, build_id);
-  if (file.valid()) state_->open(std::move(file), path);
+    : state_(std::make_unique<State>(where, path)) {
+  state_->find(where, build_id,
+               path == format::kVdsoPath ? ElfFile::vdso() : ElfFile::open(where.sysroot + path));
+}
+
+ModuleSymbols::ModuleSymbols(const SearchPath& where, const std::string& path, int descriptor)
+    : state_(std::make_unique<State>(where, path)) {
+  ElfFile own = ElfFile::adopt(descriptor, where.sysroot + path);
+  const std::string build_id = own.build_id();
+  if (own.valid()) state_->find(where, build_id, std::move(own));
 }
 
 ModuleSymbols::~ModuleSymbols() = default;
 
 Finding ModuleSymbols::finding() const { return state_->finding; }
+
+Dwfl_Module* ModuleSymbols::module() const { return state_->module; }
 
 SourceFrames ModuleSymbols::frames(uint64_t address) {
   if (state_->module == nullptr) return {};

@@ -9,6 +9,8 @@
 
 #include "model/profile/model.h"
 
+struct Dwfl_Module;
+
 namespace mtrace::symbols {
 
 // The known facts about one function at one address.
@@ -42,6 +44,8 @@ class ModuleSymbols {
   // not empty. If the file is gone or has changed, a debug file with that build-id serves. Never
   // throws because of a file's content.
   ModuleSymbols(const SearchPath& where, const std::string& path, const std::string& build_id);
+  // The same of a module that a process has loaded: takes over the descriptor of its file.
+  ModuleSymbols(const SearchPath& where, const std::string& path, int descriptor);
   ~ModuleSymbols();
   ModuleSymbols(const ModuleSymbols&) = delete;
   ModuleSymbols& operator=(const ModuleSymbols&) = delete;
@@ -51,6 +55,9 @@ class ModuleSymbols {
   SourceFrames frames(uint64_t address);
   // Returns the ELF addresses of the functions with this mangled name, the likeliest first.
   std::vector<uint64_t> addresses(const std::string& symbol);
+  // Returns the module with its symbols and debugging information, at bias 0; nullptr: it was not
+  // found. Valid as long as this.
+  Dwfl_Module* module() const;
 
   // A file that the names come from: the module's, its separate debug file, and what several of
   // these share. `name`: below a directory of SearchPath::symbols, where it gives the same names.

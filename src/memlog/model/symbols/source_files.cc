@@ -181,7 +181,7 @@ void SourcePaths::learn(const std::vector<Module>& modules,
   }
 }
 
-std::string SourcePaths::find(const std::vector<Module>& modules, const std::vector<Frame>& stack,
+std::string SourcePaths::find(const std::vector<Module>& modules, const profile::Frames& stack,
                               size_t at) const {
   const std::string file = split_source(stack[at].source).first;
   // An inlined frame is at the address of what it is inlined into.

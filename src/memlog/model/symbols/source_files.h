@@ -62,7 +62,7 @@ class SourcePaths {
   // not on this machine in the same build, or has no debugging information. `at`: the frame's place
   // in its stack.
   std::string find(const std::vector<profile::Module>& modules,
-                   const std::vector<profile::Frame>& stack, size_t at) const;
+                   const profile::Frames& stack, size_t at) const;
 
  private:
   // The paths of the frames at an ELF address: innermost first, the inlined ones before their

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <optional>
+#include <utility>
 
 #include "format/memlog.h"
 #include "model/profile/writer.h"
@@ -135,15 +137,28 @@ void append_named(std::vector<Frame>& out, const Frame& frame, const SourceFrame
   }
 }
 
+// Calls visit(list) for each list of frames: once for one that several stacks share.
+template <typename Visit>
+void each_list(const Memlog& memlog, const Visit& visit) {
+  absl::flat_hash_set<const profile::Frames*> rests;
+  for (const profile::Entry& entry : memlog.entries) {
+    visit(entry.frames.own());
+    const profile::Frames* rest = entry.frames.rest().get();
+    for (; rest != nullptr && rests.insert(rest).second; rest = rest->rest().get()) {
+      visit(rest->own());
+    }
+  }
+}
+
 // By number of the module, each offset once. A large report has a million frames at few places.
 std::vector<std::vector<uint64_t>> offsets_in_modules(const Memlog& memlog) {
   std::vector<absl::flat_hash_set<uint64_t>> seen(memlog.modules.size());
-  for (const profile::Entry& entry : memlog.entries) {
-    for (const Frame& frame : entry.frames) {
+  each_list(memlog, [&](const profile::Frames::List& list) {
+    for (const Frame& frame : list) {
       const bool is_elf = frame.place == Place::kModule && !memlog.modules[frame.module].python;
       if (is_elf) seen[frame.module].insert(frame.offset);
     }
-  }
+  });
   std::vector<std::vector<uint64_t>> offsets;
   offsets.reserve(seen.size());
   for (const auto& places : seen) {
@@ -154,10 +169,12 @@ std::vector<std::vector<uint64_t>> offsets_in_modules(const Memlog& memlog) {
 }
 
 bool has_bare_addresses(const Memlog& memlog) {
-  return std::any_of(memlog.entries.begin(), memlog.entries.end(), [](const auto& entry) {
-    return std::any_of(entry.frames.begin(), entry.frames.end(),
-                       [](const Frame& frame) { return frame.place == Place::kAddress; });
+  bool found = false;
+  each_list(memlog, [&](const profile::Frames::List& list) {
+    found = found || std::any_of(list.begin(), list.end(),
+                                 [](const Frame& frame) { return frame.place == Place::kAddress; });
   });
+  return found;
 }
 
 // The names of code that a runtime made, by what the report says of its files.
@@ -290,12 +307,12 @@ void Symbolizer::resolve(Memlog& memlog) {
 
   size_t frames = 0;
   size_t named = 0;
-  for (profile::Entry& entry : memlog.entries) {
-    std::vector<Frame> out;
-    out.reserve(entry.frames.size());
+  const auto name = [&](const profile::Frames::List& before) {
+    std::optional<profile::Frames::List> after(std::in_place);
+    after->reserve(before.size());
     size_t begin = 0;
-    for (size_t i = 0; i < entry.frames.size(); ++i) {
-      const Frame& frame = entry.frames[i];
+    for (size_t i = 0; i < before.size(); ++i) {
+      const Frame& frame = before[i];
       if (frame.place == Place::kInlined) continue;
       SourceFrames jit;
       const SourceFrames* names = &jit;
@@ -306,19 +323,21 @@ void Symbolizer::resolve(Memlog& memlog) {
         const std::string* const name = perf_map.find(frame.offset);
         jit.push_back({name != nullptr ? *name : demangle(frame.function.text().c_str()), "", ""});
       }
-      const int before = knowledge(entry.frames, begin, i + 1);
-      if (knowledge(*names) > 0 && knowledge(*names) >= before) {
-        append_named(out, frame, *names);
+      const int had = knowledge(before, begin, i + 1);
+      if (knowledge(*names) > 0 && knowledge(*names) >= had) {
+        append_named(*after, frame, *names);
       } else {
-        out.insert(out.end(), entry.frames.begin() + static_cast<ptrdiff_t>(begin),
-                   entry.frames.begin() + static_cast<ptrdiff_t>(i) + 1);
+        after->insert(after->end(), before.begin() + static_cast<ptrdiff_t>(begin),
+                      before.begin() + static_cast<ptrdiff_t>(i) + 1);
       }
       begin = i + 1;
       ++frames;
-      named += !out.back().function.empty();
+      named += !after->back().function.empty();
     }
-    entry.frames = std::move(out);
-  }
+    return after;
+  };
+  profile::FramesChange change;
+  for (profile::Entry& entry : memlog.entries) entry.frames = change(entry.frames, name);
   profile::set_resolved(memlog, named == frames ? profile::Resolved::kYes
                                 : named == 0    ? profile::Resolved::kNo
                                                 : profile::Resolved::kPartly);

@@ -57,6 +57,7 @@ CoreMemory::CoreMemory(const std::string& path, const std::string& sysroot)
     one.readable = segment.in_core.readable;
     one.writable = segment.in_core.writable;
     one.executable = segment.in_core.executable;
+    one.dirty = segment.in_core.stored;  // of files, by default only what was written
     one.path = segment.path;
     map.push_back(std::move(one));
   }

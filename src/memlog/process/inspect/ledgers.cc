@@ -108,10 +108,9 @@ Target::Target(const std::string& name, std::string_view command,
     : pid_([&] {
         const std::vector<pid_t> pids = find_processes(name);
         if (pids.size() == 1) return pids[0];
-        throw std::runtime_error(
-            pids.empty()
-                ? no_process_text(name)
-                : fmt::format("{} processes are called {}: give a pid", pids.size(), name));
+        throw util::NotFound(pids.empty() ? no_process_text(name)
+                                          : fmt::format("{} processes are called {}: give a pid",
+                                                        pids.size(), name));
       }()),
       process_(pid_) {
   std::string why = std::strerror(errno);
@@ -133,8 +132,7 @@ Target::Target(const std::string& name, std::string_view command,
   }
   if (ledger_ != nullptr) return;
   if (!command.empty()) why = with_attach_option(why, pid_, command);
-  throw std::runtime_error(
-      fmt::format("{} ({}) {}", pid_, util::escaped(process_name(pid_), ""), why));
+  throw util::NotFound(fmt::format("{} ({}) {}", pid_, util::escaped(process_name(pid_), ""), why));
 }
 
 profile::Memlog memlog_of(const ledger::LedgerFile& file, const ledger::LedgerState& state,
@@ -146,11 +144,15 @@ profile::Memlog memlog_of(const ledger::LedgerFile& file, const ledger::LedgerSt
 profile::Memlog recovered_memlog(const ledger::LedgerFile& file, const std::string& label) {
   const pid_t alive = process_of(file);
   const ledger::LedgerState state = ledger::read_ledger(file);
-  ledger::LedgerOccasion occasion = {
-      .trigger = "recovered",
-      .taken = alive != 0 ? real_time_now() : ledger::last_sign_of_life(file, state),
-      .label = label,
-      .notes = {}};
+  const ledger::LastSign last = ledger::last_sign_of_life(file, state);
+  ledger::LedgerOccasion occasion = {.trigger = "recovered",
+                                     .taken = alive != 0 ? real_time_now() : last.when,
+                                     .label = label,
+                                     .notes = {}};
+  if (alive == 0 && last.of_contents) {
+    occasion.notes.emplace_back(
+        "recovered from a copy of the ledger: the process may have lived longer than told");
+  }
   if (alive != 0) occasion.notes.push_back(fmt::format("process {} was still running", alive));
   if (file.header().state == format::LedgerState::kEnded) {
     occasion.notes.emplace_back("the process had exited normally");

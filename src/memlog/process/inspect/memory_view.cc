@@ -37,6 +37,16 @@ uint64_t left_stack(const Mapping& region, const Snapshot& snapshot, const ReadM
   return descriptor_at_end(region, read);
 }
 
+// Whether the program may have written the memory and can still reach it, also if it made it
+// read-only since, or for writing alone, which processors take for both.
+bool may_be_written(const Mapping& region) {
+  if (region.writable || !region.readable) return region.writable;
+  if (region.path.starts_with('[')) return false;
+  // Shared memory without a name has the path of a file that is gone.
+  const bool file = region.path.starts_with('/') && !region.path.starts_with("/dev/zero");
+  return !file || (!region.shared && region.dirty + region.swapped != 0);
+}
+
 bool is_library_memory(const Mapping& region) {
   return region.path.find(kLibraryFile) != std::string::npos ||
          util::base_name_of_mapped(region.path).ends_with(format::kLedgerSuffix);
@@ -113,10 +123,7 @@ std::vector<Range> MemoryView::roots(const Snapshot& snapshot, bool heaps,
     // The kernel joins the last of the library's variables with what is mapped behind them.
     if (library_.holds(region.begin)) region.begin = std::min(library_.end, region.end);
     if (region.begin == region.end) continue;
-    // Shared memory without a name has the path of a file that is gone.
-    const bool file = region.path.starts_with('/') && !region.path.starts_with("/dev/zero");
-    // What a program made read-only after it had written it.
-    if (!region.readable || (!region.writable && (file || region.path.starts_with('[')))) continue;
+    if (!may_be_written(region)) continue;
     if (is_device(region.path)) continue;
     uint64_t begin = region.end;
     for (const SnapshotThread& thread : snapshot.threads) {

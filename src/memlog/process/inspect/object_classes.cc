@@ -41,8 +41,11 @@ std::string named(const std::string& symbol, const std::string& prefix) {
 
 }  // namespace
 
-ObjectClasses::ObjectClasses(pid_t pid)
-    : pid_(pid), pages_(pid), map_(memory_map(pid).value_or(std::vector<Mapping>())) {
+ObjectClasses::ObjectClasses(pid_t pid, symbols::SearchPath where)
+    : pid_(pid),
+      where_(std::move(where)),
+      pages_(pid),
+      map_(memory_map(pid).value_or(std::vector<Mapping>())) {
   uint64_t any = 0;
   const auto file = std::find_if(map_.begin(), map_.end(), [](const Mapping& one) {
     return one.readable && !one.inode.empty();
@@ -128,8 +131,10 @@ std::string ObjectClasses::find_symbol(uint64_t table) {
   const std::string& inode = in_file(table)->inode;
   const auto first = std::find_if(map_.begin(), map_.end(),
                                   [&](const Mapping& one) { return one.inode == inode; });
-  std::string found = named(
-      symbols::data_symbol_of(open_mapped(pid_, *first), first->begin, {table}), "vtable for ");
+  std::string found =
+      named(symbols::data_symbol_of({where_, first->path, open_mapped(pid_, *first), first->begin},
+                                    {table}),
+            "vtable for ");
   if (!found.ends_with(kFirst)) return {};
   return found.substr(0, found.size() - kFirst.size());
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "model/symbols/module_symbols.h"
 #include "process/inspect/mappings.h"
 #include "process/inspect/resident_pages.h"
 
@@ -16,8 +17,9 @@ namespace mtrace::process {
 
 class ObjectClasses {
  public:
-  // The process may run meanwhile. Throws std::runtime_error when its memory cannot be read.
-  explicit ObjectClasses(pid_t pid);
+  // The process may run meanwhile. `where`: of separate symbols. Throws std::runtime_error when its
+  // memory cannot be read.
+  ObjectClasses(pid_t pid, symbols::SearchPath where);
 
   // Returns the class of the object that is the block, demangled; empty: none begins there that has
   // a virtual table. Costs least for rising addresses. Valid until the next call.
@@ -31,6 +33,7 @@ class ObjectClasses {
   std::string type_name(uint64_t information) const;
 
   pid_t pid_;
+  symbols::SearchPath where_;
   PageMap pages_;
   std::vector<Mapping> map_;
   std::vector<uint64_t> window_;  // words of memory; zero: nothing is there

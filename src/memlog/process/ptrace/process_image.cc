@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <thread>
@@ -45,7 +46,8 @@ constexpr std::string_view kGuarded[] = {"malloc",         "calloc",
                                          "dlerror",        "dl_iterate_phdr",
                                          "fork",           "_Fork",
                                          "vfork",          "pthread_create",
-                                         "posix_spawn",    "posix_spawnp"};
+                                         "posix_spawn",    "posix_spawnp",
+                                         "pthread_atfork", "__register_atfork"};
 constexpr std::string_view kWaits[] = {"pthread_cond_wait", "pthread_cond_timedwait",
                                        "pthread_cond_clockwait", format::kHoldSymbol};
 
@@ -57,14 +59,21 @@ bool is_one_of(const std::string_view (&names)[kSize], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
+// Whether this is no container: the kernel's first namespace of processes has a fixed number.
+bool is_first_namespace() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/ns/pid", ignored) == "pid:[4026531836]";
+}
+
 // Throws AttachError for the reasons visible in /proc.
 void refuse_what_never_works(pid_t pid) {
   const std::string state = task_status(pid, pid, "State");
   if (state.empty()) throw AttachError("does not exist");
-  if (pid == 1)
+  if (pid == 1 && is_first_namespace()) {
     throw AttachError(
         "is the first process of this system: if it died, all others would; start it with memlog "
         "run, or with LD_PRELOAD");
+  }
   if (pid == ::getpid()) throw AttachError("is this program itself");
   if (state[0] == 'Z' || state[0] == 'X')
     throw AttachError("has ended, and waits for its parent to reap it");

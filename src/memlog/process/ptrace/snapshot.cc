@@ -137,7 +137,7 @@ void SnapshotMemory::find_filled(const std::vector<Mapping>& map,
                                  const std::vector<Mapping>& of_process) {
   PageMap copied(copy_);
   for (const Mapping& region : map) {
-    if (!region.readable || is_device(region.path)) continue;
+    if ((!region.readable && !region.writable) || is_device(region.path)) continue;
     const bool in_copy = !region.shared && !is_uncopied({region.begin, region.end});
     const Mapping* told = &region;
     if (!in_copy) {

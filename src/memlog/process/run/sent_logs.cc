@@ -80,12 +80,13 @@ void SentLogs::take(const std::string& line) {
     if (pids != own.string()) log.sender = 0;
     logs_.push_back(log);
   }
-  if (what != "end" || !(words >> log.url >> log.missing)) return;
+  if (what != "end" || !(words >> log.url >> log.missing >> log.lost)) return;
   std::getline(words >> std::ws, log.why);
   for (Log& one : logs_) {
     if (one.url != log.url) continue;
     one.ended = true;
     one.missing = log.missing;
+    one.lost = log.lost;
     one.why = log.why;
   }
 }

@@ -16,7 +16,8 @@ namespace mtrace::process {
 // with a name that it begins, and another that it has ended:
 //
 //   begin PID SENDER NAMESPACE URL    PID: of the program; NAMESPACE: of these pids
-//   end URL MISSING [REASON]          MISSING: bytes that did not arrive
+//   end URL MISSING LOST [REASON]     MISSING: bytes that did not arrive; LOST: events that found
+//                                     no room; REASON: of what the log lacks at its end
 class SentLogs {
  public:
   // Makes the pipe in the directory for temporary files, or else in `other`. Throws FileError.
@@ -38,8 +39,9 @@ class SentLogs {
     std::string url;
     bool ended = false;
     bool gone = false;     // the sender; unless `ended`, it was killed
-    uint64_t missing = 0;  // bytes; once ended
-    std::string why = {};  // bytes are missing
+    uint64_t missing = 0;  // bytes; once ended, as the next
+    uint64_t lost = 0;     // events
+    std::string why = {};  // its end is missing; empty: it is not
   };
   // In the order in which they began.
   const std::vector<Log>& logs() const { return logs_; }

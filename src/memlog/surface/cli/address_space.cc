@@ -100,6 +100,25 @@ process::Mapping split_off(process::Mapping& rest, uint64_t end, process::PageMa
   return head;
 }
 
+// The first that ends behind the mapping's begin.
+auto first_within(const std::vector<process::OwnMapping>& own, const process::Mapping& mapping) {
+  return std::upper_bound(
+      own.begin(), own.end(), mapping.begin,
+      [](uint64_t address, const process::OwnMapping& one) { return address < one.end; });
+}
+
+// Adds where the program's mappings begin and end, but not between two of one stack.
+void cut_between_mappers(const std::vector<process::OwnMapping>& own,
+                         const process::Mapping& mapping, std::set<uint64_t>& cuts) {
+  auto one = first_within(own, mapping);
+  while (one != own.end() && one->begin < mapping.end) {
+    cuts.insert(one->begin);
+    auto last = one++;
+    while (one != own.end() && one->begin == last->end && one->stack == last->stack) last = one++;
+    cuts.insert(last->end);
+  }
+}
+
 HeapPages pages_of(process::Range extent, const std::vector<process::Range>& resident,
                    uint64_t header) {
   HeapPages pages = {extent.begin, std::vector<bool>((extent.end - extent.begin) / kPage), header};
@@ -121,17 +140,17 @@ AddressSpace::AddressSpace(pid_t pid, ledger::LedgerFile& ledger) {
   }
   read_blocks(ledger);
   process::PageMap pages(pid);
-  cut_mappings(*map, pages);
-  const std::vector<RegionKind> kinds = process::region_kinds(pid, *map);
   const std::vector<process::OwnMapping> own = process::own_mappings(pid, ledger);
+  cut_mappings(own, *map, pages);
+  const std::vector<RegionKind> kinds = process::region_kinds(pid, *map);
   for (size_t i = 0; i < map->size(); ++i) {
     SpaceRegion region;
     region.mapping = std::move((*map)[i]);
     region.kind = kinds[i];
-    const auto mapper = std::upper_bound(
-        own.begin(), own.end(), region.mapping.begin,
-        [](uint64_t address, const process::OwnMapping& one) { return address < one.end; });
-    if (mapper != own.end() && mapper->begin < region.mapping.end) region.mapper = mapper->stack;
+    for (auto one = first_within(own, region.mapping);
+         one != own.end() && one->begin < region.mapping.end; ++one) {
+      region.mappers.insert(one->stack);
+    }
     regions_.push_back(std::move(region));
   }
   assign_blocks();
@@ -141,7 +160,7 @@ AddressSpace::AddressSpace(pid_t pid, ledger::LedgerFile& ledger) {
 
 void AddressSpace::read_blocks(ledger::LedgerFile& ledger) {
   ledger.refresh();
-  ledger::each_block(ledger, [&](const ledger::LedgerBlock& block) {
+  has_all_blocks_ = ledger::each_block(ledger, [&](const ledger::LedgerBlock& block) {
     blocks_.push_back({block.address, block.size, block.stack, block.packed_birth});
   });
   std::sort(blocks_.begin(), blocks_.end(),
@@ -149,8 +168,10 @@ void AddressSpace::read_blocks(ledger::LedgerFile& ledger) {
 }
 
 // The kernel makes one mapping of neighbours that are alike. Cuts such ones where malloc's heaps
-// and large blocks begin and end, but not between two of the blocks.
-void AddressSpace::cut_mappings(std::vector<process::Mapping>& map, process::PageMap& pages) const {
+// and large blocks begin and end, but not between two of the blocks; and where another stack has
+// mapped what follows, but not the heap of another allocator.
+void AddressSpace::cut_mappings(const std::vector<process::OwnMapping>& own,
+                                std::vector<process::Mapping>& map, process::PageMap& pages) const {
   constexpr uint64_t kMostRead = uint64_t{64} << 30;  // page by page that takes a second
   const auto read = [&](uint64_t address, void* to, size_t size) {
     return pages.read_filled(address, to, size);
@@ -162,11 +183,14 @@ void AddressSpace::cut_mappings(std::vector<process::Mapping>& map, process::Pag
     const bool quick =
         pages.way() == process::PageMap::Way::kScan || mapping.end - mapping.begin <= kMostRead;
     std::vector<process::Range> large;
+    bool is_heap = false;
     for (; block != blocks_.end() && block->address < mapping.end; ++block) {
       if (!anonymous || !quick || block->address < mapping.begin) continue;
       const process::Range found = mapped_for(*block, pages);
       if (found.begin >= mapping.begin && found.end <= mapping.end && found.end != 0) {
         process::append_range(large, found);
+      } else {
+        is_heap = true;
       }
     }
     std::set<uint64_t> cuts;
@@ -174,6 +198,7 @@ void AddressSpace::cut_mappings(std::vector<process::Mapping>& map, process::Pag
     for (const process::Mapping& part : process::heaps_apart(mapping, map, read)) {
       cuts.insert(part.begin);
     }
+    if (quick && !is_heap) cut_between_mappers(own, mapping, cuts);
     for (const uint64_t at : cuts) {
       if (at <= mapping.begin || at >= mapping.end) continue;
       parts.push_back(split_off(mapping, at, pages));

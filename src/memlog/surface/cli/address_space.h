@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "model/ledger/ledger_file.h"
@@ -21,8 +22,8 @@ struct SpaceRegion {
   process::RegionKind kind = process::RegionKind::kAnonymous;
   uint64_t live_bytes = 0;  // requested, of the blocks that begin in it
   uint64_t live_blocks = 0;
-  uint64_t taken = 0;   // bytes that these blocks take, with what malloc adds
-  uint32_t mapper = 0;  // index of the stack that mapped it; 0: not known
+  uint64_t taken = 0;               // bytes that these blocks take, with what malloc adds
+  std::set<uint32_t> mappers = {};  // indexes of the stacks that mapped it; empty: not known
 
   uint64_t size() const { return mapping.end - mapping.begin; }
   bool is_heap() const {
@@ -60,6 +61,7 @@ class AddressSpace {
   // and they are not trimmed from their ends.
   bool other_allocator() const { return other_allocator_; }
   const std::vector<analyze::HeapBlock>& blocks() const { return blocks_; }  // by address
+  bool has_all_blocks() const { return has_all_blocks_; }                    // that the ledger has
   // By address. Of a heap that is mostly reserved, each part with resident pages.
   const std::vector<analyze::HeapPages>& heaps() const { return heaps_; }
   // The parts of the blocks that lie in these, by address.
@@ -69,7 +71,8 @@ class AddressSpace {
 
  private:
   void read_blocks(ledger::LedgerFile& ledger);
-  void cut_mappings(std::vector<process::Mapping>& map, process::PageMap& pages) const;
+  void cut_mappings(const std::vector<process::OwnMapping>& own, std::vector<process::Mapping>& map,
+                    process::PageMap& pages) const;
   void assign_blocks();
   void look_at_pages(pid_t pid, process::PageMap& pages);
   void look_at_arenas(process::PageMap& pages);
@@ -79,6 +82,7 @@ class AddressSpace {
 
   std::vector<SpaceRegion> regions_;
   std::vector<analyze::HeapBlock> blocks_;  // by address
+  bool has_all_blocks_ = true;
   std::vector<analyze::HeapPages> heaps_;
   std::vector<size_t> heap_regions_;        // of each, index in regions_
   std::vector<analyze::HeapBlock> pieces_;  // empty: all heaps are whole, and so are the blocks

@@ -1,7 +1,9 @@
 // A command of memlog, and its output streams.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +16,21 @@ namespace mtrace::cli {
 inline constexpr int kGood = 0;
 inline constexpr int kFailed = 1;    // the condition asked about is not met, or the command failed
 inline constexpr int kUnusable = 2;  // a mistake in the command line, or a damaged file
+
+// What kept a command from its answer.
+enum class Fault : uint8_t {
+  kNone,
+  kUsage,     // a mistake in the command line
+  kNotFound,  // what it was asked for is not there
+  kOther,     // a file cannot be read, or is damaged; memory is short
+};
+Fault fault_of(const std::exception& error);
+
+// How a command ended.
+struct Ended {
+  int status = kGood;  // of the exit
+  Fault fault = Fault::kNone;
+};
 
 struct Streams {
   FILE* out;
@@ -73,8 +90,8 @@ size_t manual_width(size_t columns);
 
 // Runs the program with `words`, its arguments without its name. Returns the exit status.
 int run(const std::vector<std::string>& words, const Streams& streams);
-// Runs a command, and reports what it throws. Returns the exit status.
-int run(const Command& command, const Arguments& arguments, const Streams& streams);
+// Runs a command, and reports what it throws.
+Ended run(const Command& command, const Arguments& arguments, const Streams& streams);
 
 // Writes "memlog: text\n" to the error stream.
 void complain(const Streams& streams, const std::string& text);

@@ -12,6 +12,7 @@
 #include "format/ledger.h"
 #include "format/memlog.h"
 #include "format/timeline.h"
+#include "model/profile/line.h"
 #include "surface/cli/report_options.h"
 #include "util/file.h"
 #include "util/input.h"
@@ -37,7 +38,7 @@ std::optional<DataKind> kind_of(std::string& path) {
   const std::string_view text(head, got);
   uint64_t magic = 0;
   std::memcpy(&magic, head, sizeof magic);
-  if (text.starts_with(format::kMagicLine)) return DataKind::kReport;
+  if (profile::is_first_line(text.substr(0, text.find('\n')))) return DataKind::kReport;
   if (text.starts_with(format::kTimelineMagic)) return DataKind::kTimeline;
   if (text.starts_with(format::kEventHeaderMark)) return DataKind::kEvents;
   if (magic == format::kLedgerMagic) return DataKind::kLedger;

@@ -383,8 +383,10 @@ bool HeapScan::name_data(RetainerPath& path, const std::string& file, const symb
                          size_t block) const {
   const process::Mapping* const mapping = first_of(file);
   if (mapping == nullptr) return false;
-  const uint64_t begin = mapping->begin;
-  const std::string name = symbols::data_symbol_of(open_file_(*mapping), begin, via);
+  const auto opened = [&] {
+    return symbols::DataFile{settings_.where, file, open_file_(*mapping), mapping->begin};
+  };
+  const std::string name = symbols::data_symbol_of(opened(), via);
   if (name.empty()) return false;
   path.root = fmt::format("{} ({})", name, util::base_name(file));
   // Each looks through the debugging information until it has found its variable.
@@ -393,7 +395,7 @@ bool HeapScan::name_data(RetainerPath& path, const std::string& file, const symb
   std::vector<uint64_t> offsets;
   for (const RetainerPath::Step& step : path.steps) offsets.push_back(step.offset);
   const auto start = std::chrono::steady_clock::now();
-  const symbols::DataType known = symbols::data_type_of(open_file_(*mapping), begin, via, offsets);
+  const symbols::DataType known = symbols::data_type_of(opened(), via, offsets);
   types_took_ += std::chrono::steady_clock::now() - start;
   path.root_source = known.source;
   const size_t straight = known.types.size() < 2 ? 0 : straight_steps(path, via.address, block);

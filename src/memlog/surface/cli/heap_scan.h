@@ -28,6 +28,7 @@ struct HeapScanSettings {
   std::chrono::milliseconds stop_limit{0};
   unsigned tag_bits = 0;
   bool inner_counts = false;  // analyze::Roots
+  symbols::SearchPath where;  // of symbols and debugging information
 };
 
 // A root as people know it, and the blocks between it and a block: the first is the root's.

@@ -57,7 +57,7 @@ int each_report(reports::Reports& reports, const std::vector<std::string>& files
       status = std::max<int>(status, kFailed);
     }
   }
-  if (!any && status == kGood) throw std::runtime_error(reports::kNoneChosen);
+  if (!any && status == kGood) throw util::NotFound(reports::kNoneChosen);
   return status;
 }
 
@@ -250,12 +250,6 @@ analyze::GroupBy read_group_by(const Arguments& arguments) {
 void fold(text::Style& style, const reports::Reports& reports) {
   const analyze::Filter& filter = reports.filter();
   style.responsible = filter.all_frames ? nullptr : filter.responsible;
-}
-
-void join_stacks(const Arguments& arguments, text::Style& style, const reports::Reports& reports) {
-  const analyze::Filter& filter = reports.filter();
-  style.join = !arguments.has("--json") && style.order != Order::kStack && !filter.all_frames &&
-               filter.include.empty() && filter.exclude.empty() && filter.calls.empty();
 }
 
 void leave_out_runtime(const Arguments& arguments, const text::Style& style,

@@ -130,9 +130,6 @@ analyze::GroupBy read_group_by(const Arguments& arguments);
 // Folds the stacks of a view unless --frames chooses frames.
 void fold(text::Style& style, const reports::Reports& reports);
 
-// Makes a view of `reports` for people, if all stacks are there: continues those that were cut.
-void join_stacks(const Arguments& arguments, text::Style& style, const reports::Reports& reports);
-
 // Leaves out what runtimes keep, unless the output is for programs or for comparing, or
 // --no-builtin is given.
 void leave_out_runtime(const Arguments& arguments, const text::Style& style,

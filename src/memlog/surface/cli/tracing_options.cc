@@ -140,10 +140,8 @@ RunOptions read_run_options(const Arguments& arguments) {
   const std::string& command = arguments.command();
   options.quiet = arguments.has("--quiet");
   if (arguments.has("--depth")) {
-    const bool chosen = arguments.value("--depth") == "auto";
-    options.settings.push_back(
-        "MTRACE_DEPTH=" +
-        (chosen ? "auto" : std::to_string(arguments.number("--depth", 10, 1, format::kMaxDepth))));
+    options.settings.push_back(fmt::format(
+        "MTRACE_DEPTH={}", arguments.number("--depth", format::kMaxDepth, 1, format::kMaxDepth)));
   }
   if (arguments.has("--signal")) {
     const std::string name = arguments.value("--signal");
@@ -263,9 +261,9 @@ Manual run_manual() {
         R"(With --every: keep the newest N reports of each process and merge older ones into one, as
         memlog merge does; their sum stays exact.)"},
        {"--output", "-o", "DIR", "Directory for reports; created if it does not exist."},
-       {"--depth", "", "N|auto",
-        R"(Return addresses to keep for each allocation, 1 to 128. auto: ten, and 16 to 64 once enough
-        stacks have been cut to tell how many they need.)"},
+       {"--depth", "", "N",
+        R"(Return addresses to keep for each allocation, the innermost, 1 to 256 (default: 256, which
+        is nearly every stack to its root).)"},
        {"--signal", "", "NAME",
         R"(Signal that makes the process write a report, for programs that use USR1 themselves:
         USR2, RTMIN+1, none.)"},

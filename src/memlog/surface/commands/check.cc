@@ -182,7 +182,7 @@ Manual check_manual() {
            {"--print-builtin", "", "", "Print the list of what runtimes keep."},
            {"--number", "-n", "N", "Entries to show; 0: all. Default 20."},
            {"--depth", "", "N",
-            "Merge stacks that agree in N frames (1 to 128) from the first of own code on."},
+            "Merge stacks that agree in N frames (1 to 256) from the first of own code on."},
            kGroupByOption,
            kFullNamesOption,
            kNoResolveOption,
@@ -264,7 +264,6 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
       process::traced_environment(process::find_library(), settings);
   std::fflush(streams.out);
   std::fflush(streams.err);
-  const std::string begun = reports::just_before_now();
   const process::Ended ended = process::launch(options.command, environment, {looks.tick()});
   looked_at = last_looks(std::move(looks.found()));
   if (ended.start_error != 0) {
@@ -284,7 +283,7 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
       files.push_back(listed.path);
     }
   } else {
-    files = reports::reports_of_run(scratch.path(), ended.pid, begun).files;
+    files = reports::reports_of_run(scratch.path(), ended.pid, "").files;
   }
   if (!files.empty()) return std::nullopt;
   complain(streams, fmt::format("check: {} wrote no report, so nothing is checked", name));

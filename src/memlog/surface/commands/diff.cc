@@ -216,7 +216,7 @@ const Command& diff_command() {
            {{"--deltas", "", "", "Compare the changes in the reports instead of what is live."},
             {"--number", "-n", "N", "Entries to show; 0: all. Default 20, or all with --json."},
             {"--depth", "", "N",
-             "Merge stacks that agree in N frames (1 to 128) from the first of own code on."},
+             "Merge stacks that agree in N frames (1 to 256) from the first of own code on."},
             kGroupByOption,
             {"--by", "", "KEY", "Sort by bytes (default) or blocks.", "bytes|blocks"},
             {"--oneline", "", "", "Print one line per entry."},

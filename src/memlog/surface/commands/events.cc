@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -99,7 +100,7 @@ class Filters {
     const profile::Frames& frames = names.frames(stack);
     return std::any_of(patterns_.begin(), patterns_.end(), [&](const auto& pattern) {
       for (size_t i = 0; i < frames.size(); ++i) {
-        if (pattern.matches(frames.list(), i, names.modules())) return true;
+        if (pattern.matches(frames, i, names.modules())) return true;
       }
       return false;
     });
@@ -161,14 +162,14 @@ class Printer {
       std::string text = foreign_ ? log_malloc2_.take(event, log_) : std::string(event.text);
       if (chosen_ && !chosen_->holds(blocks_.apply(event))) continue;
       if (!filters_.take(event, log_) || (foreign_ && text.empty())) continue;
-      texts_.push_back(std::move(text));
-      batch_.push_back(event);
-      left_out_.push_back(event.left_out != nullptr ? *event.left_out : events::LeftOut());
-      if (last_ != 0 && batch_.size() >= 2 * last_) keep_last();
-      if (last_ == 0 && batch_.size() == kEventBatch) print_batch();
+      kept_.push_back({event, std::move(text),
+                       event.left_out != nullptr ? *event.left_out : events::LeftOut()});
+      if (kept_.size() - sifted_ < kEventBatch) continue;
+      sift();
+      if (last_ == 0) print_kept();
     }
-    if (last_ != 0) keep_last();
-    print_batch();
+    sift();
+    print_kept();
     std::fflush(streams_.out);
   }
   bool ended() const { return ended_; }
@@ -196,11 +197,25 @@ class Printer {
   }
 
  private:
-  void keep_last() {
-    const size_t drop = batch_.size() - std::min(batch_.size(), last_);
-    batch_.erase(batch_.begin(), batch_.begin() + static_cast<ptrdiff_t>(drop));
-    texts_.erase(texts_.begin(), texts_.begin() + static_cast<ptrdiff_t>(drop));
-    left_out_.erase(left_out_.begin(), left_out_.begin() + static_cast<ptrdiff_t>(drop));
+  struct Kept {
+    Event event;
+    std::string text;  // its line where the style is another's
+    events::LeftOut left_out;
+  };
+
+  // Drops what --include does not choose, and then all but the last events.
+  void sift() {
+    if (filters_.need_names()) {
+      names_.learn(log_);
+      kept_.erase(std::remove_if(kept_.begin() + static_cast<ptrdiff_t>(sifted_), kept_.end(),
+                                 [&](const Kept& kept) {
+                                   return !filters_.take_stack(kept.event.stack, names_);
+                                 }),
+                  kept_.end());
+    }
+    const size_t drop = last_ == 0 ? 0 : kept_.size() - std::min(kept_.size(), last_);
+    kept_.erase(kept_.begin(), kept_.begin() + static_cast<ptrdiff_t>(drop));
+    sifted_ = kept_.size();
   }
 
   std::string line(const Event& event) const {
@@ -209,21 +224,19 @@ class Printer {
                  : text::event_line(event, log_, names_) + '\n';
   }
 
-  void print_batch() {
-    if (filters_.need_names() || !foreign_) names_.learn(log_);
+  void print_kept() {
+    if (!foreign_) names_.learn(log_);
     std::string out;
     if (foreign_ && !begun_) out = text::LogMalloc2Text::head(log_);
     begun_ = true;
-    for (size_t i = 0; i < batch_.size(); ++i) {
-      batch_[i].text = texts_[i];
-      batch_[i].left_out = &left_out_[i];
-      if (!filters_.take_stack(batch_[i].stack, names_)) continue;
-      out += line(batch_[i]);
+    for (Kept& kept : kept_) {
+      kept.event.text = kept.text;
+      kept.event.left_out = &kept.left_out;
+      out += line(kept.event);
     }
     print(streams_, out);
-    batch_.clear();
-    texts_.clear();
-    left_out_.clear();
+    kept_.clear();
+    sifted_ = 0;
   }
 
   const Streams& streams_;
@@ -239,9 +252,8 @@ class Printer {
   size_t last_;  // events to print; 0: all
   bool ended_ = false;
   uint64_t last_time_ = 0;
-  std::vector<Event> batch_;
-  std::vector<events::LeftOut> left_out_;  // of the batch
-  std::vector<std::string> texts_;         // of the batch; its lines where the style is another's
+  std::deque<Kept> kept_;
+  size_t sifted_ = 0;  // of kept_, from the front
 };
 
 // A program that has just begun may not have written the header yet.

@@ -96,7 +96,8 @@ class ExpireSession {
     file_.refresh();
     const uint64_t now = now_ticks();
     expiry_.begin();
-    ledger::each_block(file_, [&](const ledger::LedgerBlock& block) { expiry_.see(block, now); });
+    whole_ &= ledger::each_block(
+        file_, [&](const ledger::LedgerBlock& block) { expiry_.see(block, now); });
     const std::vector<analyze::ExpiryNews> news = expiry_.end(now);
     if (!news.empty()) tell(news, now);
     if (options_.max_expired != 0 && expiry_.expired() >= options_.max_expired) {
@@ -120,7 +121,7 @@ class ExpireSession {
     });
     learn(stacks);
     const auto oldest = expiry_.oldest();
-    print(streams_, text_.closing(why, stacks.size()));
+    print(streams_, text_.closing(why, stacks.size(), whole_, known_.state()));
     tell_failed();
     const auto statistics = [&](const analyze::ExpiryStack& stack) {
       const ledger::LedgerStackState* known = known_.find(stack.index);
@@ -232,7 +233,8 @@ class ExpireSession {
   uint32_t renewals_;  // before the first state was read
   ledger::KnownLedger first_;
   ledger::KnownLedger known_;
-  uint64_t begun_;  // ticks
+  uint64_t begun_;     // ticks
+  bool whole_ = true;  // every look has read all live blocks
   analyze::Expiry expiry_;
   analyze::ExpiryGroups groups_;
 };

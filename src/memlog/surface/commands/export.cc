@@ -19,11 +19,11 @@
 #include "surface/cli/fleet_export.h"
 #include "surface/cli/report_options.h"
 #include "surface/cli/source_lookup.h"
+#include "util/error.h"
 #include "util/file.h"
 #include "util/progress.h"
 #include "util/text.h"
 #include "util/time.h"
-#include "view/analyze/joined.h"
 #include "view/analyze/row.h"
 #include "view/analyze/series.h"
 #include "view/analyze/table.h"
@@ -258,7 +258,7 @@ std::string export_page(const EventSource& source, reports::Reports& reports) {
     sampled |= memlog.header.sampled.has_value();
     progress.step();
   }
-  if (page.headers.empty()) throw std::runtime_error(reports::kNoneChosen);
+  if (page.headers.empty()) throw util::NotFound(reports::kNoneChosen);
   // An event log tells all since it began.
   const std::string missing = source.log().empty() ? reports::missing_text(files) : "";
   page.filtered = left_out.stacks != 0;
@@ -475,11 +475,6 @@ int run_export(const Arguments& given, const Streams& streams) {
   }
   if (format.has(exporting::kOfEvents)) check_events(format, source, reports);
   ExportRows rows = export_rows(arguments, order, reports, streams);
-  if (format.has(exporting::kPicture)) {
-    text::Style style;
-    join_stacks(arguments, style, reports);
-    if (style.join) analyze::join_cut(rows.table);
-  }
   const bool shows_events = format.has(exporting::kKnowsTime) && !source.log().empty() &&
                             order == analyze::Order::kBytes && !arguments.has("--base") &&
                             !arguments.has("--peak") && !arguments.has("--depth") &&

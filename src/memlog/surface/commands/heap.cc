@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,10 +37,9 @@ which memlog run makes the process keep. With --attach, memlog first attaches to
 not traced, and counts only blocks allocated from then on.
 )";
 
-constexpr std::string_view kPlain = "in ";  // before the function (view/analyze/groups.h)
-
 struct HeapRow {
   std::string type;
+  bool untyped = false;  // it is kInFunction and a function
   uint64_t bytes = 0;
   uint64_t blocks = 0;
 
@@ -57,8 +57,9 @@ class HeapAnswer {
  public:
   HeapAnswer(const Arguments& arguments, const WatchedProcess& target)
       : file_(target.ledger()),
-        names_(std::make_shared<symbols::Symbolizer>(search_path(arguments)),
-               read_responsible("heap", arguments), analyze::GroupBy::kType),
+        where_(search_path(arguments)),
+        names_(std::make_shared<symbols::Symbolizer>(where_), read_responsible("heap", arguments),
+               analyze::GroupBy::kType),
         limit_(static_cast<size_t>(arguments.number("--limit", 20, 0, 1000000000))) {
     std::map<uint32_t, HeapRow> others;  // without a class, by stack
     std::map<std::string, HeapRow> types;
@@ -67,8 +68,10 @@ class HeapAnswer {
     for (const auto& [stack, row] : others) stacks.push_back(known_->find(stack));
     names_.learn(file_, known_->state(), stacks);
     for (const auto& [stack, row] : others) {
-      const std::string& type = names_.group(names_.group_of(*known_->find(stack))).name;
-      types[type].add(row);
+      const analyze::Group& group = names_.group(names_.group_of(*known_->find(stack)));
+      HeapRow& type = types[group.name];
+      type.add(row);
+      type.untyped = group.untyped;
     }
     for (auto& [type, row] : types) {
       row.type = type;
@@ -87,13 +90,7 @@ class HeapAnswer {
       out +=
           text::remark("the process records a sample of its blocks: only these are counted", style);
     }
-    if (!whole_) {
-      out +=
-          text::remark("a part of the ledger could not be read: its blocks are not counted", style);
-    }
-    if (known_->state().lost_blocks != 0) {
-      out += text::remark("blocks that found no place in the tables are not counted", style);
-    }
+    out += text::missing_blocks(whole_, known_->state(), style);
     out +=
         text::coloured(fmt::format("{:>15} {:>12}  type\n", "bytes", "blocks"), text::kBold, style);
     for (size_t i = 0; i < shown(); ++i) {
@@ -115,11 +112,10 @@ class HeapAnswer {
     json::Value types = json::Value::array();
     for (size_t i = 0; i < shown(); ++i) {
       const HeapRow& row = rows_[i];
-      const bool plain = row.type.starts_with(kPlain);
-      types.push_back(
-          {{plain ? "function" : "type", json::plain(row.type.substr(plain ? kPlain.size() : 0))},
-           {"bytes", row.bytes},
-           {"blocks", row.blocks}});
+      const size_t at = row.untyped ? std::strlen(analyze::kInFunction) : 0;
+      types.push_back({{row.untyped ? "function" : "type", json::plain(row.type.substr(at))},
+                       {"bytes", row.bytes},
+                       {"blocks", row.blocks}});
     }
     out["types"] = types;
     return json::text(out);
@@ -136,7 +132,7 @@ class HeapAnswer {
     std::sort(blocks.begin(), blocks.end(),
               [](const auto& a, const auto& b) { return a.address < b.address; });
     known_.emplace(file_);
-    process::ObjectClasses classes(pid);
+    process::ObjectClasses classes(pid, where_);
     absl::flat_hash_map<std::string, HeapRow> found;
     for (const ledger::LedgerBlock& block : blocks) {
       const ledger::LedgerStackState* stack = known_->find(block.stack);
@@ -152,6 +148,7 @@ class HeapAnswer {
   ledger::LedgerFile& file_;
   std::optional<ledger::KnownLedger> known_;
   bool whole_ = true;  // all blocks could be read
+  symbols::SearchPath where_;
   text::StackNames names_;
   size_t limit_;
   std::vector<HeapRow> rows_;

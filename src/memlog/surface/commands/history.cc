@@ -59,6 +59,7 @@ int tell_history(const Arguments& arguments, const Streams& streams) {
       given.emplace(option.name, value);
   }
   try {
+    // Not its status: a lost block is an answer here.
     unreachable_command().run({history_command().manual, given, {arguments.operands()[0]}},
                               streams);
   } catch (const NoLiveBlock& gone) {
@@ -70,7 +71,7 @@ int tell_history(const Arguments& arguments, const Streams& streams) {
     }
     given.erase("--block");
     given.insert({{"--address", address}, {"--last", "20"}});
-    events_command().run({events_command().manual, given, {log}}, streams);
+    return events_command().run({events_command().manual, given, {log}}, streams);
   }
   return kGood;
 }
@@ -86,7 +87,8 @@ const Command& history_command() {
        {kJsonOption, kBytesOption, kColorOption, kLibraryOption, kOwnOption, kSysrootOption,
         kSymbolsOption},
        R"(0: done; 1: the address is in no live block and there is no event log, or the process does
-       not exist, has no readable ledger, or cannot be stopped or copied; 2: wrong command line.)",
+       not exist, has no readable ledger, or cannot be stopped or copied; 2: wrong command line, or a
+       part of the event log is missing.)",
        R"(  memlog history app 0x55d0c0a01100
 )"},
       tell_history};

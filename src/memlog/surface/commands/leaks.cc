@@ -247,7 +247,7 @@ const Command& leaks_command() {
              with --json.)"},
             kGroupedByOption,
             {"--depth", "", "N",
-             R"(Merge stacks that agree in N frames (1 to 128) from the first of own code on, instead
+             R"(Merge stacks that agree in N frames (1 to 256) from the first of own code on, instead
              of by function.)"},
             kJsonOption}),
        R"(0: done, whatever was found; 1: a file cannot be read; 2: a file is not a valid memlog, or

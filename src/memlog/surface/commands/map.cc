@@ -119,7 +119,8 @@ constexpr std::array<const char*, analyze::PageClasses::kAges.size() + 1> kAgeTe
 class MapAnswer {
  public:
   MapAnswer(const Arguments& arguments, const WatchedProcess& target, const AddressSpace& space)
-      : file_(target.ledger()),
+      : unit_(wants_bytes(arguments) ? 1 : 1024),
+        file_(target.ledger()),
         space_(space),
         known_(file_),
         names_(search_path(arguments), read_responsible("map", arguments)),
@@ -135,10 +136,11 @@ class MapAnswer {
   }
 
   std::string text(const text::Style& style) const {
-    return fmt::format("{} ({}): {} KiB resident, {} KiB swapped; sizes in KiB\n\n",
+    return fmt::format("{} ({}): {} resident, {} swapped; sizes in {}\n\n",
                        text::plain(util::array_text(file_.header().name)), file_.header().pid,
-                       text::kib_text(total_.resident), text::kib_text(total_.swapped)) +
-           kinds_text() + heaps_text() + regions_text(style) + sizes_text() + pinned_text(style) +
+                       amount(total_.resident), amount(total_.swapped), unit()) +
+           text::missing_blocks(space_.has_all_blocks(), known_.state(), style) + kinds_text() +
+           heaps_text() + regions_text(style) + sizes_text() + pinned_text(style) +
            tops_text(style);
   }
 
@@ -146,6 +148,7 @@ class MapAnswer {
     json::Value out = json::answer("map");
     out["pid"] = file_.header().pid;
     out["name"] = json::plain(util::array_text(file_.header().name));
+    if (!space_.has_all_blocks()) out["incomplete"] = true;
     put(out, total_);
     json::Value kinds = json::Value::array();
     for (const size_t kind : kind_order_) {
@@ -252,7 +255,9 @@ class MapAnswer {
 
   void learn_shown() {
     std::vector<uint32_t> stacks = first(pinning_);
-    for (const size_t i : first(regions_)) stacks.push_back(space_.regions()[i].mapper);
+    for (const size_t i : first(regions_)) {
+      if (const auto* mapper = mapper_of(space_.regions()[i])) stacks.push_back(mapper->index);
+    }
     for (const HeapTop& top : first(space_.tops())) stacks.push_back(top.block.stack);
     learn(stacks);
   }
@@ -266,6 +271,9 @@ class MapAnswer {
     names_.learn(file_, known_.state(), stacks);
   }
 
+  const char* unit() const { return unit_ == 1 ? "bytes" : "KiB"; }
+  std::string figure(uint64_t bytes) const { return util::grouped(bytes / unit_); }
+  std::string amount(uint64_t bytes) const { return figure(bytes) + ' ' + unit(); }
   size_t shown(size_t all) const { return limit_ == 0 ? all : std::min(limit_, all); }
   template <typename T>
   std::vector<T> first(const std::vector<T>& all) const {
@@ -277,11 +285,10 @@ class MapAnswer {
   }
 
   std::string kinds_text() const {
-    const auto row = [](const char* name, const SpaceSum& sum) {
+    const auto row = [this](const char* name, const SpaceSum& sum) {
       return fmt::format("{:<13} {:>7} {:>13} {:>11} {:>11} {:>9} {:>9}\n", name,
-                         util::grouped(sum.regions), text::kib_text(sum.size),
-                         text::kib_text(sum.resident), text::kib_text(sum.dirty),
-                         text::kib_text(sum.swapped), text::kib_text(sum.huge));
+                         util::grouped(sum.regions), figure(sum.size), figure(sum.resident),
+                         figure(sum.dirty), figure(sum.swapped), figure(sum.huge));
     };
     std::string out = fmt::format("{:<13} {:>7} {:>13} {:>11} {:>11} {:>9} {:>9}\n", "", "regions",
                                   "size", "resident", "dirty", "swapped", "huge");
@@ -294,11 +301,11 @@ class MapAnswer {
     SpaceSum heaps = kinds_[place(RegionKind::kHeap)];
     const SpaceSum& arenas = kinds_[place(RegionKind::kArena)];
     if (heaps.regions + arenas.regions == 0) return {};
-    std::string out = fmt::format("\nheaps of malloc: {} KiB, live {} KiB in {}, free {} KiB\n",
-                                  text::kib_text(heaps.size + arenas.size),
-                                  text::kib_text(heaps.live_bytes + arenas.live_bytes),
-                                  text::count_text(heaps.live_blocks + arenas.live_blocks, "block"),
-                                  text::kib_text(heaps.free + arenas.free));
+    std::string out =
+        fmt::format("\nheaps of malloc: {}, live {} in {}, free {}\n",
+                    amount(heaps.size + arenas.size), amount(heaps.live_bytes + arenas.live_bytes),
+                    text::count_text(heaps.live_blocks + arenas.live_blocks, "block"),
+                    amount(heaps.free + arenas.free));
     const analyze::PinnedPages& pages = space_.pinned();
     out += fmt::format(
         "resident pages of the heaps: {}; with blocks of one stack {}, of several {}\n",
@@ -316,39 +323,40 @@ class MapAnswer {
     if (thread_arenas.free == 0) return out;
     return out + fmt::format(
                      "{} of these in {} of threads: fewer arenas (MALLOC_ARENA_MAX) save at most\n"
-                     "{} KiB; memlog replay measures how much\n",
+                     "{}; memlog replay measures how much\n",
                      util::grouped(thread_arenas.free),
                      text::count_text(thread_arenas.arenas, "arena"),
-                     text::kib_text(thread_arenas.free * analyze::kHeapPage));
+                     amount(thread_arenas.free * analyze::kHeapPage));
   }
 
   std::string what_of(const SpaceRegion& region) const {
     if (!region.mapping.path.empty()) return text::plain(region.mapping.path);
     if (const auto* mapper = mapper_of(region)) return "mapped by " + names_.line(*mapper);
-    return {};
+    if (region.mappers.size() <= 1) return {};
+    return "mapped by " + text::count_text(region.mappers.size(), "stack");
   }
+  // nullptr: not known, or several.
   const ledger::LedgerStackState* mapper_of(const SpaceRegion& region) const {
-    return region.mapper == 0 ? nullptr : known_.find(region.mapper);
+    return region.mappers.size() == 1 ? known_.find(*region.mappers.begin()) : nullptr;
   }
 
   std::string regions_text(const text::Style& style) const {
     std::string out = fmt::format("\n{:>11} {:>13}  largest regions\n", "resident", "size");
     for (const size_t i : first(regions_)) {
       const SpaceRegion& region = space_.regions()[i];
-      std::string line =
-          fmt::format("{:>11} {:>13}  {:x} {:<12} {}", text::kib_text(region.mapping.resident),
-                      text::kib_text(region.size()), region.mapping.begin,
-                      kKindNames[place(region.kind)], what_of(region));
+      std::string line = fmt::format(
+          "{:>11} {:>13}  {:x} {:<12} {}", figure(region.mapping.resident), figure(region.size()),
+          region.mapping.begin, kKindNames[place(region.kind)], what_of(region));
       line.erase(line.find_last_not_of(' ') + 1);
-      if (style.columns != 0) line.resize(std::min(line.size(), style.columns));
-      out += line + '\n';
+      out += util::cut_lines(line, style.columns) + '\n';
     }
     return out + more(regions_.size(), "region");
   }
 
   std::string sizes_text() const {
     if (sizes_.empty()) return {};
-    return text::pages_by_size_text(sizes_, shown(sizes_.size())) + more(sizes_.size(), "size");
+    return text::pages_by_size_text(sizes_, shown(sizes_.size()), unit_) +
+           more(sizes_.size(), "size");
   }
 
   std::string pinned_text(const text::Style& style) const {
@@ -381,12 +389,11 @@ class MapAnswer {
     text::Style units = style;
     units.units = true;
     std::string out = "\nlast block of each heap:\n";
-    for (size_t i = 0; i < shown(space_.tops().size()); ++i) {
-      const HeapTop& top = space_.tops()[i];
+    for (const HeapTop& top : first(space_.tops())) {
       const auto* stack = known_.find(top.block.stack);
-      out += fmt::format("\n{:x}, {} KiB resident behind it, {} KiB more if it were freed\n",
-                         space_.regions()[top.region].mapping.begin, text::kib_text(top.behind),
-                         text::kib_text(top.gain));
+      out += fmt::format("\n{:x}, {} resident behind it, {} more if it were freed\n",
+                         space_.regions()[top.region].mapping.begin, amount(top.behind),
+                         amount(top.gain));
       out += fmt::format("    {} bytes at 0x{:x}, {} old\n", util::grouped(top.block.size),
                          top.block.address, text::duration_text(age(top), units));
       if (stack == nullptr) continue;
@@ -419,6 +426,8 @@ class MapAnswer {
       json::Value stack = json::Value::object();
       names_.put(stack, *mapper);
       out["mapped_by"] = stack;
+    } else if (region.mappers.size() > 1) {
+      out["mapped_by"] = {{"stacks_count", region.mappers.size()}};
     }
     return out;
   }
@@ -447,6 +456,7 @@ class MapAnswer {
     return out;
   }
 
+  uint64_t unit_;  // the bytes that a figure counts
   ledger::LedgerFile& file_;
   const AddressSpace& space_;
   ledger::KnownLedger known_;
@@ -533,9 +543,8 @@ int run_map(const Arguments& arguments, const Streams& streams) {
     throw UsageError("map: --by gives the colours of --pages FILE");
   }
   const std::string by = arguments.choice("--by");
-  const PageColours colours = by == "stack" ? PageColours::kStack
-                              : by == "age" ? PageColours::kAge
-                                            : PageColours::kOccupancy;
+  PageColours colours = by == "stack" ? PageColours::kStack : PageColours::kOccupancy;
+  if (by == "age") colours = PageColours::kAge;
   const WatchedProcess target(arguments, streams);
   const AddressSpace space(target.pid(), target.ledger());
   MapAnswer answer(arguments, target, space);

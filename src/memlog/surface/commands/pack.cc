@@ -172,6 +172,9 @@ class Packing {
         const ledger::LedgerFile ledger(file.path);
         const profile::Memlog memlog = process::recovered_memlog(ledger, "");
         for (const auto& entry : memlog.entries) add_modules(entry.frames, memlog.modules);
+        if (!ledger::each_block(ledger, [](const ledger::LedgerBlock&) {})) {
+          throw ledger::LedgerError(util::escaped(file.path, "") + ": a part of it is missing");
+        }
         break;
       }
     }
@@ -192,8 +195,7 @@ class Packing {
     return compressed;
   }
 
-  void add_modules(const profile::Frames::List& frames,
-                   const std::vector<profile::Module>& modules) {
+  void add_modules(const profile::Frames& frames, const std::vector<profile::Module>& modules) {
     for (const profile::Frame& frame : frames) {
       if (frame.place != profile::Place::kModule) continue;
       const profile::Module& module = modules[frame.module];

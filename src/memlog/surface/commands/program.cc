@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <exception>
 
@@ -78,18 +79,17 @@ int choose(const std::vector<std::string>& words, const Streams& streams) {
 
 // What `body` throws is said, and becomes the exit status.
 template <typename Body>
-int reported(const Streams& streams, Body body) {
+Ended reported(const Streams& streams, Body body) {
   try {
-    return body();
+    const int status = body();
+    return {status, status == kGood ? Fault::kNone : Fault::kOther};
   } catch (const util::FormatError& error) {
     fmt::print(streams.err, "{}\n", error.what());
-    return kUnusable;
-  } catch (const UsageError& error) {
-    complain(streams, error.what());
-    return kUnusable;
+    return {kUnusable, Fault::kOther};
   } catch (const std::exception& error) {
     complain(streams, error.what());
-    return kFailed;
+    const Fault fault = fault_of(error);
+    return {fault == Fault::kUsage ? kUnusable : kFailed, fault};
   }
 }
 
@@ -122,6 +122,14 @@ std::vector<const Command*> all_commands() {
   return all;
 }
 
+Fault fault_of(const std::exception& error) {
+  if (dynamic_cast<const UsageError*>(&error) != nullptr) return Fault::kUsage;
+  if (dynamic_cast<const util::NotFound*>(&error) != nullptr) return Fault::kNotFound;
+  const auto* const file = dynamic_cast<const util::FileError*>(&error);
+  const bool missing = file != nullptr && file->error_number() == ENOENT;
+  return missing ? Fault::kNotFound : Fault::kOther;
+}
+
 size_t manual_width(size_t columns) {
   constexpr size_t kPage = 80;
   constexpr size_t kLeast = 40;
@@ -145,10 +153,10 @@ void print_view(const Streams& streams, const std::string& text) {
 }
 
 int run(const std::vector<std::string>& words, const Streams& streams) {
-  return reported(streams, [&] { return choose(words, streams); });
+  return reported(streams, [&] { return choose(words, streams); }).status;
 }
 
-int run(const Command& command, const Arguments& arguments, const Streams& streams) {
+Ended run(const Command& command, const Arguments& arguments, const Streams& streams) {
   return reported(streams, [&] { return command.run(arguments, streams); });
 }
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "model/events/event_log.h"
@@ -24,7 +25,11 @@
 #include "process/run/report_channels.h"
 #include "surface/cli/command.h"
 #include "surface/cli/filter_options.h"
+#include "surface/cli/report_options.h"
 #include "util/text.h"
+#include "view/reports/reports.h"
+#include "view/text/header_text.h"
+#include "view/text/view.h"
 
 namespace mtrace::cli {
 namespace {
@@ -33,7 +38,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr char kReportHelp[] = R"(
 Asks each process for a report, waits until it is complete and its frames are named, and prints its
-path. NAME is the name of an executable or of a command, as for killall; all traced processes of
+path. If much of malloc's heaps is free, says on standard error how much, and whose blocks keep their
+pages. NAME is the name of an executable or of a command, as for killall; all traced processes of
 that name are asked, and memlog says which others it left alone. If a process sees other files (in a
 container), its report is copied to the current directory.
 
@@ -87,10 +93,11 @@ std::string from_here(const std::string& path) {
 
 class ReportSession {
  public:
-  // `attach`: to processes that are not traced.
-  ReportSession(const Streams& streams, std::string label, std::chrono::seconds timeout,
-                process::Traced traced, bool attach)
+  // `attach`: to processes that are not traced. `style`: of what is said about a report.
+  ReportSession(const Streams& streams, text::Style style, std::string label,
+                std::chrono::seconds timeout, process::Traced traced, bool attach)
       : streams_(streams),
+        style_(std::move(style)),
         label_(std::move(label)),
         timeout_(timeout),
         traced_(traced),
@@ -258,14 +265,36 @@ class ReportSession {
   }
 
   // Prints where the last report is. False, and said why, if it is not to be had.
-  bool show_path(const process::AskedProcess& process) {
+  bool show_path(const process::AskedProcess& process, bool is_named) {
     try {
-      print(streams_, from_here(process::fetch_report(process.pid(), process.path())) + '\n');
+      const std::string path = process::fetch_report(process.pid(), process.path());
+      print(streams_, from_here(path) + '\n');
+      if (is_named) say_of_heap(process, path);
       return true;
     } catch (const std::exception& error) {
       return refuse(
           process, fmt::format("has reported, but its report cannot be fetched: {}", error.what()));
     }
+  }
+
+  // Says why the heap is larger than what is live in it, if the report tells.
+  void say_of_heap(const process::AskedProcess& process, const std::string& path) const {
+    reports::ReadOptions options;
+    options.filter.responsible = style_.responsible;
+    reports::Reports reports(std::move(options));
+    text::Context context;
+    std::optional<text::HeapUse> use;
+    try {
+      auto report = reports.read(path);
+      if (!report || report->head().header.heap.empty()) return;
+      text::each_part(*report, reports.filter(), style_, text::Rows::kAll, context,
+                      [](const analyze::Table&) {});
+      use = text::heap_use(report->head().header, context.holders);
+    } catch (const std::runtime_error&) {  // moved away already: the report itself is what counts
+      return;
+    }
+    complain(streams_, fmt::format("{}: {}", subject(process.pid(), process.name()),
+                                   text::heap_text(*use, style_)));
   }
 
   bool wait(Asked& asked) {
@@ -290,7 +319,7 @@ class ReportSession {
       if (asked.labelled && process.label_waits()) asked.seq = before;
       const uint32_t seq = process.seq();
       const bool reported = seq > asked.seq && !(asked.labelled && process.label_waits());
-      if (reported && process.named_seq() >= seq) return show_path(process);
+      if (reported && process.named_seq() >= seq) return show_path(process, true);
       if (!reported && process.failures() > asked.failures) {
         withdraw(asked);
         if (process.withheld() > asked.withheld && print_snapshot(asked)) return true;
@@ -301,7 +330,7 @@ class ReportSession {
         continue;
       }
       if (left() == Clock::duration{}) {
-        if (reported) show_path(process);
+        if (reported) show_path(process, false);
         if (!reported) withdraw(asked);
         return refuse(process, reported ? "has reported, but its frames are not named yet"
                                         : fmt::format("has not reported within {} seconds",
@@ -314,6 +343,7 @@ class ReportSession {
   }
 
   const Streams& streams_;
+  text::Style style_;
   std::string label_;
   std::chrono::seconds timeout_;
   process::Traced traced_;
@@ -382,8 +412,11 @@ int run_report(const Arguments& arguments, const Streams& streams) {
     throw UsageError(
         fmt::format("report: a label has at most {} bytes", sizeof(format::StatusBlock::label)));
   }
+  text::Style style;
+  style.units = !wants_bytes(arguments);
+  style.responsible = read_responsible("report", arguments);
   ReportSession session(
-      streams, label, std::chrono::seconds(arguments.number("--timeout", 30, 1, 86400)),
+      streams, style, label, std::chrono::seconds(arguments.number("--timeout", 30, 1, 86400)),
       arguments.has("--signal") ? process::Traced::kSignalled : process::Traced::kSpared,
       arguments.has("--attach"));
   bool good = true;

@@ -19,6 +19,8 @@
 #include <vector>
 
 #include "format/event_log.h"
+#include "model/events/event_log.h"
+#include "model/profile/reader.h"
 #include "model/recording/log_file.h"
 #include "process/inspect/leftovers.h"
 #include "process/inspect/process.h"
@@ -164,17 +166,28 @@ std::map<int64_t, int64_t> final_reports(const std::vector<pid_t>& pids) {
   return last;
 }
 
-// The event logs that a process, or others in its place, have left.
-std::vector<std::string> event_logs(const RunOptions& options, pid_t pid) {
+// Whether the log began at or after `begun`. True of a log that cannot be read, too.
+bool began_since(const std::string& log, const std::string& begun) {
+  try {
+    return util::time_text(events::EventLog(log).header().started) >= begun;
+  } catch (const std::runtime_error&) {
+    return true;
+  }
+}
+
+// The event logs that a process has left since `begun`. An earlier one had its pid, perhaps.
+std::vector<std::string> event_logs(const RunOptions& options, pid_t pid,
+                                    const std::string& begun) {
   std::vector<std::string> logs;
   std::error_code ignored;
   const std::string part = fmt::format("-{}.", pid);
   for (const auto& entry : std::filesystem::directory_iterator(options.directory, ignored)) {
     const std::string name = entry.path().filename();
     if (!name.ends_with(format::kEventsSuffix) || name.find(part) == std::string::npos) continue;
-    logs.push_back(options.directory == "."
-                       ? name
-                       : (std::filesystem::path(options.directory) / name).string());
+    const std::string path = options.directory == "."
+                                 ? name
+                                 : (std::filesystem::path(options.directory) / name).string();
+    if (began_since(path, begun)) logs.push_back(path);
   }
   std::sort(logs.begin(), logs.end());
   return logs;
@@ -190,10 +203,11 @@ std::vector<pid_t> pids_of(const reports::RunReports& found, pid_t pid) {
   return pids;
 }
 
-std::string events_text(const RunOptions& options, const reports::RunReports& found, pid_t pid) {
+std::string events_text(const RunOptions& options, const reports::RunReports& found, pid_t pid,
+                        const std::string& begun) {
   std::string out;
   for (const pid_t one : pids_of(found, pid)) {
-    for (const std::string& log : event_logs(options, one)) {
+    for (const std::string& log : event_logs(options, one, begun)) {
       out += fmt::format("events: {}\n", util::escaped(log, ""));
       if (one != pid) continue;
       out += fmt::format("  each of them   memlog events {}\n", util::shell_word(log));
@@ -202,23 +216,47 @@ std::string events_text(const RunOptions& options, const reports::RunReports& fo
   return out;
 }
 
+std::string lost_events_text(const std::string& log, uint64_t lost) {
+  return fmt::format("{} lacks {} that found no room; events \"lost\" in it say where\n", log,
+                     text::count_text(lost, "event"));
+}
+
+// The events that the log of a process lacks, by its last report.
+uint64_t lost_events(const reports::RunReports& found, pid_t pid) {
+  uint64_t lost = 0;
+  for (const reports::RunProcess& process : found.processes) {
+    if (process.pid != pid) continue;
+    const profile::Pieces report(process.files.back());
+    for (const profile::Field& count : report.head().header.lost) {
+      if (count.key == "events") lost = util::read_unsigned(count.value).value_or(0);
+    }
+  }
+  return lost;
+}
+
 // What the event logs of the run's processes lack. Empty: nothing.
-std::string unlogged_text(const RunOptions& options, const reports::RunReports& found, pid_t pid) {
+std::string unlogged_text(const RunOptions& options, const reports::RunReports& found, pid_t pid,
+                          const std::string& begun) {
   std::string out;
   for (const pid_t one : pids_of(found, pid)) {
-    const std::vector<std::string> logs = event_logs(options, one);
+    const std::vector<std::string> logs = event_logs(options, one, begun);
     if (logs.empty() && one == pid && !found.files.empty()) {
       out += fmt::format("no event log of process {} could be made in {}\n", one,
                          util::escaped(options.directory, ""));
     }
+    bool whole = true;
     for (const std::string& log : logs) {
       const int error = events::early_end_of(log);
       if (error == 0) continue;
+      whole = false;
       struct stat state = {};
       ::stat(log.c_str(), &state);
       out += fmt::format(
           "{} ends early, at {}: {}; what is in it can be read\n", util::escaped(log, ""),
           util::time_text(state.st_mtim.tv_sec, state.st_mtim.tv_nsec, 1), std::strerror(error));
+    }
+    if (const uint64_t lost = whole && !logs.empty() ? lost_events(found, one) : 0; lost != 0) {
+      out += lost_events_text(util::escaped(logs.back(), ""), lost);
     }
   }
   return out;
@@ -244,9 +282,12 @@ std::string unsent_text(const process::SentLogs& sent, const RunOptions& options
   for (const auto& log : sent.logs()) {
     begun |= log.pid == pid;
     const std::string url = text::plain(log.url);
+    if (log.lost != 0) out += lost_events_text(url, log.lost);
     if (log.ended && log.missing != 0) {
       out += fmt::format("{} lacks its last {}: {}\n", url, text::count_text(log.missing, "byte"),
                          text::plain(log.why));
+    } else if (log.ended && !log.why.empty()) {
+      out += fmt::format("{} ends early: {}\n", url, text::plain(log.why));
     } else if (!log.ended && log.gone) {
       out += fmt::format("{} may lack its end: what sends it was killed\n", url);
     }
@@ -347,7 +388,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
                           : process::traced_environment(process::find_library(), settings);
   process::sweep_reports(options.directory);
   std::fflush(streams.err);
-  const std::string begun = reports::just_before_now();
+  std::string begun = reports::just_before(0);
   reports::ReportNamer namer(options.compress_large);
   process::RegularReports regular(std::bind_front(&reports::ReportNamer::add, &namer));
   std::set<int64_t> asked;  // processes, if their reports are to be merged
@@ -368,6 +409,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
                    !namer.is_pending(one.pid, one.seq);
           });
         }}});
+  begun = std::min(begun, reports::just_before(ended.seconds));  // the clock may have been set back
   timelines.look();
   timelines.finish();
   regular.finish();
@@ -408,7 +450,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
       });
       unsaved += unsent_text(*sent, options, found, ended.pid);
     } else if (arguments.has("--events")) {
-      unsaved += unlogged_text(options, found, ended.pid);
+      unsaved += unlogged_text(options, found, ended.pid, begun);
     }
     if (!options.quiet) say(streams, summary(options, found, ended, not_covered.why));
     say(streams, elsewhere_text(options, found));
@@ -416,7 +458,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
       if (sent) {
         say(streams, sent_text(*sent));
       } else if (arguments.has("--events")) {
-        say(streams, events_text(options, found, ended.pid));
+        say(streams, events_text(options, found, ended.pid, begun));
       }
       say(streams, lost_text(options, looks));
     }

@@ -168,6 +168,7 @@ serve::SiteOptions read_site(const Arguments& arguments) {
   options.top = static_cast<size_t>(arguments.number("--top", 20, 0, 10000));
   options.where = search_path(arguments);
   options.responsible = read_responsible("serve", arguments);
+  options.metered = read_responsible("serve", arguments);
   for (const std::string& operand : arguments.operands()) {
     const bool is_program = process::is_program_file(operand);
     if (std::filesystem::exists(operand) && !is_program) {
@@ -222,8 +223,8 @@ class Captured {
 serve::CommandAnswer run_here(const Command& command, const Arguments& given) {
   const Captured out;
   const Captured err;
-  const int status = run(command, given, {out.stream(), err.stream(), false});
-  return {status, out.text(), err.text()};
+  const Ended ended = run(command, given, {out.stream(), err.stream(), false});
+  return {ended, out.text(), err.text()};
 }
 
 // Blocks the signals that end the server, in this thread and in those that it starts.

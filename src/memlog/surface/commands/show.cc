@@ -105,7 +105,7 @@ Manual show_manual() {
           {{"--number", "-n", "N",
             "Entries to show; 0: all. Default 20, or all with --by stack and --json."},
            {"--depth", "", "N",
-            R"(Merge stacks that agree in N frames (1 to 128) from the first frame of own code on.
+            R"(Merge stacks that agree in N frames (1 to 256) from the first frame of own code on.
             What one of them allocated and another freed cancels out.)"},
            kGroupByOption,
            {"--sum", "", "",
@@ -235,7 +235,7 @@ int show_sizes(const Arguments& arguments, const ShowOptions& options, const Str
     out = fmt::format("{} ({}): {} live\n", text::plain(util::array_text(header.name)), header.pid,
                       text::sizes_line(all, style));
     if (header.sampled != 0) out += text::remark("sampled: only recorded blocks", style);
-    if (!whole) out += text::remark("a part of the ledger could not be read", style);
+    out += text::missing_blocks(whole, known.state(), style);
     out += text::sizes_text(all, style) + '\n';
   }
   for (size_t i = 0; i < stacks.size(); ++i) {
@@ -336,7 +336,6 @@ int run_show(const Arguments& given, const Streams& streams) {
   }
   reports::Reports reports(std::move(reading));
   fold(options.style, reports);
-  join_stacks(arguments, options.style, reports);
   leave_out_runtime(arguments, options.style, reports);
   std::optional<SourceLookup> sources;
   if (arguments.has("--source")) {
@@ -384,7 +383,7 @@ int run_show(const Arguments& given, const Streams& streams) {
         print_view(streams, (first ? "" : "\n") + reports::title(memlog));
       }
       print_view(streams, text::cut_short_remark(memlog.header, report.cut_short(), options.style) +
-                              text::view_header(memlog.header, options.style) +
+                              text::view_header(memlog.header, context, options.style) +
                               entries(table, context));
     }
     first = false;

@@ -84,7 +84,7 @@ class Wanted {
     const profile::Frames& frames = names_.frames(stack);
     return std::any_of(patterns.begin(), patterns.end(), [&](const auto& pattern) {
       for (size_t i = 0; i < frames.size(); ++i) {
-        if (pattern.matches(frames.list(), i, names_.modules())) return true;
+        if (pattern.matches(frames, i, names_.modules())) return true;
       }
       return false;
     });

@@ -2,16 +2,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <optional>
 
+#include "format/memlog.h"
 #include "process/inspect/clock.h"
+#include "process/inspect/proc_files.h"
 #include "process/inspect/process.h"
 #include "process/ptrace/interruption.h"
+#include "surface/cli/address_space.h"
 #include "surface/cli/command.h"
 #include "surface/cli/process_operands.h"
 #include "surface/cli/report_options.h"
 #include "util/screen.h"
 #include "view/json/views.h"
+#include "view/text/header_text.h"
 #include "view/text/quantity.h"
 #include "view/text/stack_filter.h"
 #include "view/text/top_items.h"
@@ -28,6 +34,9 @@ end (memlog check --print-builtin) is one row, "kept by runtimes". Reads the led
 MTRACE_LEDGER makes the process keep. The process is not signalled, stopped or written to, and does
 not notice. With --attach, memlog first attaches to a process that is not traced, as memlog attach
 does, and shows what is allocated from that moment on.
+
+If much of malloc's heaps is free, a line says how much, what malloc_trim(3) can give back, and which
+function's blocks keep most of the rest resident. memlog map shows the others.
 
 Resources of the program's own (mtrace.h, mtrace_resources.h) are summed up by kind in a line
 "besides".
@@ -94,6 +103,84 @@ TopOptions top_options(const Arguments& arguments) {
   return options;
 }
 
+// Why the heaps of malloc are larger than what is live in them.
+class HeapLook {
+ public:
+  explicit HeapLook(const WatchedProcess& target) : target_(target) {}
+
+  // Empty: they are not, or memlog cannot tell. As a look at the pages takes long in a large
+  // process, it is made again only after twenty times that.
+  const std::string& text(const ledger::Watch& watch, text::StackNames& names,
+                          const text::Style& style) {
+    const uint64_t begin = process::real_time_now();
+    if (begin < next_) return text_;
+    text_.clear();
+    try {
+      if (is_due(watch)) text_ = look(watch, names, style);
+    } catch (const std::runtime_error&) {  // it has ended, or is another user's
+    }
+    const uint64_t end = process::real_time_now();
+    next_ = end + 20 * (end - std::min(begin, end));
+    return text_;
+  }
+
+ private:
+  // Whether all live blocks are known, and may be far less than what is resident.
+  bool is_due(const ledger::Watch& watch) {
+    const format::LedgerHeader& header = target_.ledger().header();
+    if (header.sampled != 0 || header.recording == 0 || header.missing != 0 || header.late != 0 ||
+        header.parent != 0 || !watch.kind().empty()) {
+      return false;
+    }
+    int64_t live = 0;
+    for (const ledger::LedgerStackState& stack : watch.state().stacks) {
+      if (stack.kind == 0) live += stack.now.live_bytes();
+    }
+    const auto status = process::read_proc(process::proc_path(target_.pid(), "status"));
+    resident_ = status ? process::status_bytes(*status, "VmRSS") : 0;
+    const auto held = static_cast<uint64_t>(std::max<int64_t>(live, 0));
+    return format::is_much(resident_ - std::min(resident_, held), resident_);
+  }
+
+  std::string look(const ledger::Watch& watch, text::StackNames& names, const text::Style& style) {
+    const AddressSpace space(target_.pid(), target_.ledger());
+    const analyze::PinnedPages& pages = space.pinned();
+    text::HeapUse use;
+    for (const SpaceRegion& region : space.regions()) {
+      if (!region.is_heap()) continue;
+      use.resident += region.mapping.resident;
+      use.live += region.live_bytes;
+      use.free += region.mapping.resident - std::min(region.mapping.resident, region.taken);
+    }
+    if (!format::is_much(use.free, resident_)) return {};
+    if (!space.other_allocator()) {
+      use.empty = pages.free * analyze::kHeapPage;
+      use.arenas = space.arenas().arenas;
+      use.arenas_empty = space.arenas().free * analyze::kHeapPage;
+    }
+    std::vector<const ledger::LedgerStackState*> stacks;
+    for (const ledger::LedgerStackState& stack : watch.state().stacks) {
+      if (pages.stacks.contains(stack.index)) stacks.push_back(&stack);
+    }
+    names.learn(target_.ledger(), watch.state(), stacks);
+    std::map<size_t, double> held;  // pages, by function
+    for (const ledger::LedgerStackState* stack : stacks) {
+      const analyze::StackPages& own = pages.stacks.at(stack->index);
+      double& sum = held[names.group_of(*stack)];
+      sum += static_cast<double>(own.alone) + own.share;
+      use.add_holder(text::plain(names.group(names.group_of(*stack)).name),
+                     static_cast<uint64_t>(std::llround(sum)) * analyze::kHeapPage);
+    }
+    use.process = fmt::format("{}", target_.pid());
+    return text::heap_text(use, style);
+  }
+
+  const WatchedProcess& target_;
+  uint64_t next_ = 0;  // nanoseconds since 1970
+  uint64_t resident_ = 0;
+  std::string text_;
+};
+
 void learn(text::StackNames& names, const ledger::LedgerFile& file, const ledger::Watch& watch,
            const std::vector<ledger::WatchRow>& rows, size_t first, size_t count) {
   std::vector<const ledger::LedgerStackState*> stacks;
@@ -104,9 +191,12 @@ void learn(text::StackNames& names, const ledger::LedgerFile& file, const ledger
 }
 
 // One look after the other as text.
-void run_batch(ledger::LedgerFile& file, const process::ProcessHandle& process,
-               const TopOptions& options, text::StackNames& names, const Streams& streams) {
+void run_batch(const WatchedProcess& target, TopOptions options, text::StackNames& names,
+               const Streams& streams) {
+  ledger::LedgerFile& file = target.ledger();
+  const process::ProcessHandle& process = target.process();
   ledger::Watch watch(options.kind);
+  HeapLook heap(target);
   const text::Style style;
   for (long look = 1;; ++look) {
     watch.look(file, process::real_time_now());
@@ -114,6 +204,7 @@ void run_batch(ledger::LedgerFile& file, const process::ProcessHandle& process,
     const size_t limit = options.limit == 0 ? rows.size() : options.limit;
     learn(names, file, watch, rows, 0, options.view.grouped ? rows.size() : limit);
     const std::vector<text::TopItem> items = text::top_items(rows, names, options.view);
+    options.view.heap = heap.text(watch, names, style);
     std::string out = look == 1 ? "" : "\n";
     for (const std::string& line : text::top_head(file, watch, options.view, style))
       out += line + '\n';
@@ -149,13 +240,20 @@ void print_json(ledger::LedgerFile& file, const TopOptions& options, text::Stack
 // The screen: what is shown follows from the view, which the keys change.
 class Screen {
  public:
-  Screen(ledger::LedgerFile& file, const TopOptions& options, text::StackNames& names)
-      : file_(file), names_(names), view_(options.view), watch_(options.kind) {
+  Screen(const WatchedProcess& target, const TopOptions& options, text::StackNames& names)
+      : file_(target.ledger()),
+        names_(names),
+        view_(options.view),
+        watch_(options.kind),
+        heap_(target) {
     view_.keys = true;
     style_.units = true;
   }
 
-  void look() { watch_.look(file_, process::real_time_now()); }
+  void look() {
+    watch_.look(file_, process::real_time_now());
+    view_.heap = heap_.text(watch_, names_, style_);
+  }
 
   void draw(const util::Terminal& terminal) {
     if (help_) return terminal.draw(text::top_help(), SIZE_MAX);
@@ -308,6 +406,7 @@ class Screen {
   text::TopView view_;
   text::Style style_;
   ledger::Watch watch_;
+  HeapLook heap_;
   text::StackFilter filter_;
   size_t all_ = 0;                      // stacks, with those that the filter leaves out
   std::optional<util::Prompt> prompt_;  // the filter that is being typed
@@ -315,10 +414,10 @@ class Screen {
   bool help_ = false;
 };
 
-void run_screen(ledger::LedgerFile& file, const process::ProcessHandle& process,
-                const TopOptions& options, text::StackNames& names,
+void run_screen(const WatchedProcess& target, const TopOptions& options, text::StackNames& names,
                 const util::Terminal& terminal) {
-  Screen screen(file, options, names);
+  const process::ProcessHandle& process = target.process();
+  Screen screen(target, options, names);
   uint64_t next = 0;
   constexpr uint64_t kMillisecond = 1000000;
   bool ended = false;
@@ -352,11 +451,11 @@ int run_top(const Arguments& arguments, const Streams& streams) {
   if (!arguments.has("--batch") && !arguments.has("--once") && streams.terminal) {
     const util::Terminal terminal;
     if (terminal.valid()) {
-      run_screen(target.ledger(), target.process(), options, names, terminal);
+      run_screen(target, options, names, terminal);
       return kGood;
     }
   }
-  run_batch(target.ledger(), target.process(), options, names, streams);
+  run_batch(target, options, names, streams);
   return kGood;
 }
 

@@ -59,7 +59,6 @@ int run_tree(const Arguments& given, const Streams& streams) {
   if (as_json && !style.header) throw UsageError("tree: --json cannot be used with --no-header");
   reports::Reports reports(read_options("tree", arguments));
   fold(style, reports);
-  join_stacks(arguments, style, reports);
   leave_out_runtime(arguments, style, reports);
   if (arguments.has("--full")) style.responsible = nullptr;
   // The numbers of a tree are those of all stacks, whatever it is ordered by.
@@ -104,7 +103,7 @@ int run_tree(const Arguments& given, const Streams& streams) {
     if (files.size() > 1 && style.header)
       print_view(streams, (first ? "" : "\n") + reports::title(memlog));
     first = false;
-    print_view(streams, text::view_header(memlog.header, style) + text);
+    print_view(streams, text::view_header(memlog.header, context, style) + text);
   });
   if (as_json && !first) print(streams, json::list_end());
   return status;
@@ -122,7 +121,7 @@ const Command& tree_command() {
              "Fold branches whose share is below this; 0: fold none. Default 1."},
             {"--full", "", "", "Same as --frames all."},
             {"--depth", "", "N",
-             "Only N frames of each stack (1 to 128), from the first of own code on."},
+             "Only N frames of each stack (1 to 256), from the first of own code on."},
             {"--sum", "", "",
              R"(Add the reports up to what is live. Of a directory, or without FILE, adds up all
              reports there.)"},

@@ -484,8 +484,8 @@ HeapScanSettings read_settings(const Arguments& arguments) {
   HeapScanSettings settings;
   settings.pause = read_time(arguments, "--pause", settings.pause);
   settings.stop_limit = read_time(arguments, "--stop-limit", settings.stop_limit);
-  constexpr long kMostTagBits = 4;
-  settings.tag_bits = static_cast<unsigned>(arguments.number("--tag-bits", 0, 0, kMostTagBits));
+  settings.tag_bits = static_cast<unsigned>(arguments.number("--tag-bits", 0, 0, 4));
+  settings.where = search_path(arguments);
   settings.inner_counts = arguments.has("--interior");
   return settings;
 }

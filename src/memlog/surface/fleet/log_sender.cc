@@ -41,6 +41,8 @@ constexpr std::chrono::seconds kRetry{1};
 struct Shared {
   std::atomic<uint64_t> held = 0;  // bytes that the receiver does not have yet
   std::atomic<int> refused = 0;    // errno, once nothing more is sent
+  std::atomic<uint64_t> lost = 0;  // events that no frame has
+  std::atomic<bool> cut = false;   // a frame found no room: the log ends before it
   std::atomic<bool> failing = false;
   std::atomic<bool> ended = false;
 };
@@ -210,8 +212,10 @@ class SentLog : public events::FrameSink {
     [&]() noexcept {
       LogSender sender(*shared_, server, name, sending);
       sender.run(input.get());
-      tell(status,
-           fmt::format("end {} {} {}", path_, sender.missing(), util::escaped(sender.why(), "")));
+      const std::string why =
+          shared_->cut ? "more waited for the receiver than is kept" : sender.why();
+      tell(status, fmt::format("end {} {} {} {}", path_, sender.missing(), shared_->lost.load(),
+                               util::escaped(why, "")));
     }();
     ::_exit(0);
   }
@@ -220,14 +224,18 @@ class SentLog : public events::FrameSink {
   const std::string& path() const override { return path_; }
   int put(std::string_view frame) override {
     if (const int refused = shared_->refused) return refused;
-    if (shared_->held + frame.size() > limit_ + kMoreRoom) return ENOBUFS;
+    if (shared_->held + frame.size() > limit_ + kMoreRoom) {
+      shared_->cut = true;
+      return ENOBUFS;
+    }
     shared_->held += frame.size();
     const uint64_t size = frame.size();
     const std::string_view head(reinterpret_cast<const char*>(&size), sizeof size);
     return util::write_all(pipe_.get(), head) && util::write_all(pipe_.get(), frame) ? 0 : errno;
   }
   bool is_full() const override { return shared_->held >= limit_; }
-  void finish() override {
+  void finish(uint64_t lost) override {
+    shared_->lost = lost;
     pipe_ = util::Descriptor();
     while (!shared_->ended && !shared_->failing && ::waitpid(sender_, nullptr, WNOHANG) == 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

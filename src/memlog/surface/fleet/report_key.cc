@@ -122,7 +122,7 @@ class Facts {
     ++line_;
     if (ended_) fail("lines after # end");
     if (line_ == 1) {
-      if (line != format::kMagicLine) fail("not a memlog");
+      if (!profile::is_first_line(line)) fail("not a memlog");
     } else if (line == format::kEndLine && whole) {
       ended_ = true;
     } else if (line.starts_with("# ")) {

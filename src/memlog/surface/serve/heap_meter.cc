@@ -25,7 +25,8 @@ HeapFigures HeapMeter::measure(const ProcessTotals& process, const ledger::Ledge
                          .lost_frames = state.lost_frames,
                          .lost_blocks = state.lost_blocks,
                          .lost_inflight = state.lost_inflight,
-                         .lost_frees = state.lost_frees};
+                         .lost_frees = state.lost_frees,
+                         .unread = state.unread};
   uint64_t shares = 0;
   for (const ledger::LedgerStackState& stack : state.stacks) {
     if (stack.kind != 0) continue;

@@ -27,13 +27,14 @@ struct HeapFigures {
   uint64_t lost_blocks = 0;
   uint64_t lost_inflight = 0;
   uint64_t lost_frees = 0;
+  uint64_t unread = 0;
   std::map<std::string, int64_t> functions = {};  // live bytes by name, and "other"
 };
 
 class HeapMeter {
  public:
-  HeapMeter(Symbolizers& symbolizers, analyze::ResponsiblePointer responsible)
-      : symbolizers_(symbolizers), responsible_(std::move(responsible)) {}
+  HeapMeter(symbols::SearchPath where, analyze::ResponsiblePointer responsible)
+      : symbolizers_(std::move(where)), responsible_(std::move(responsible)) {}
 
   // Reads the ledger. `top`: how many functions to name, those that hold most. Looks up the names
   // of new stacks: for a large program this takes seconds. Throws LedgerError.
@@ -51,7 +52,7 @@ class HeapMeter {
                      HeapFigures& figures) const;
   uint32_t number_of(const std::string& function);
 
-  Symbolizers& symbolizers_;
+  Symbolizers symbolizers_;
   analyze::ResponsiblePointer responsible_;
   std::map<uint64_t, Known> known_;  // by ProcessTotals::number
   std::vector<std::string> names_;   // by number, less one

@@ -58,6 +58,9 @@ constexpr Family kFamilies[] = {
      [](const MeasuredProcess& one) { return one.heap.lost_inflight; }},
     {"mtrace_lost_frees", "counter", "", "Frees whose block could not be taken out.",
      [](const MeasuredProcess& one) { return one.heap.lost_frees; }},
+    {"mtrace_ledger_unread", "gauge", "",
+     "Stacks and modules that the ledger lacks, on a full disk; their blocks are in no figure.",
+     [](const MeasuredProcess& one) { return one.heap.unread; }},
 };
 
 std::string labels(const MeasuredProcess& one) {

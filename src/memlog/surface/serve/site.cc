@@ -11,6 +11,7 @@
 #include "surface/serve/metrics.h"
 #include "surface/serve/page_files.h"
 #include "surface/serve/process_json.h"
+#include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
 #include "view/export/formats.h"
@@ -21,10 +22,18 @@
 namespace mtrace::serve {
 namespace {
 
-// A request for something that is not there: status 404.
-class NotFound : public std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+using util::NotFound;
+
+int status_of(cli::Fault fault) {
+  switch (fault) {
+    case cli::Fault::kUsage:
+      return 400;
+    case cli::Fault::kNotFound:
+      return 404;
+    default:
+      return 500;
+  }
+}
 
 constexpr char kPagePolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
@@ -105,7 +114,7 @@ Site::Site(SiteOptions options, Access access, RunCommand run)
       processes_(options_.pids, options_.all),
       symbolizers_(options_.where),
       heaps_(symbolizers_, options_.responsible),
-      meter_(symbolizers_, options_.responsible),
+      meter_(options_.where, options_.metered),
       memlogs_(options_.reports, options_.where, options_.store.get(), options_.resolve,
                names_mutex_) {}
 
@@ -125,10 +134,8 @@ Response Site::answer(const Request& request) {
     }
   } catch (const QueryError& error) {
     response = failure(400, error.what());
-  } catch (const NotFound& error) {
-    response = failure(404, error.what());
   } catch (const std::exception& error) {
-    response = failure(500, error.what());
+    response = failure(status_of(cli::fault_of(error)), error.what());
   }
   add_common_headers(response);
   add_tag(request, response);
@@ -206,15 +213,14 @@ Response Site::view(const Match& match, Given given, std::vector<std::string> op
   }
   CommandAnswer answer = run(match, std::move(given), std::move(operands));
   // With an answer, a report of a sum is missing, or a part of a log is damaged.
-  if (answer.status == 0 || !answer.out.empty()) {
+  if (answer.ended.status == cli::kGood || !answer.out.empty()) {
     Response response = answer_with(std::move(answer.out), type);
-    if (answer.status != 0 && !answer.err.empty()) {
+    if (answer.ended.status != cli::kGood && !answer.err.empty()) {
       response.headers.emplace_back("X-Memlog-Warning", util::escaped(first_line(answer.err), ""));
     }
     return response;
   }
-  const bool misused = answer.status == 2 && answer.err.starts_with("memlog: ");
-  return failure(misused ? 400 : answer.status == 1 ? 404 : 500, first_line(answer.err));
+  return failure(status_of(answer.ended.fault), first_line(answer.err));
 }
 
 CommandAnswer Site::run(const Match& match, Given given, std::vector<std::string> operands) {
@@ -288,7 +294,7 @@ Response Site::act(const Request& request, const Match& match) {
   }
   const std::lock_guard<std::mutex> lock(names_mutex_);
   CommandAnswer answer = run(match, given_of(request, match), {std::to_string(process)});
-  if (answer.status != 0) return failure(409, first_line(answer.err));
+  if (answer.ended.status != cli::kGood) return failure(409, first_line(answer.err));
   if (answer.out.ends_with('\n')) answer.out.pop_back();
   json::Value out = json::answer(match.route->view.command().manual.name);
   out["output"] = json::plain(answer.out);
@@ -333,7 +339,7 @@ Response Site::expire(const Request& request, const Match& match) {
 }
 
 // One process after another: with the ledgers of a thousand open at once, each answer would take
-// tens of megabytes, and every other request for names would wait for all of it.
+// tens of megabytes.
 Response Site::scrape(const Request& request, const Match& match) {
   std::vector<MeasuredProcess> measured;
   std::vector<uint64_t> numbers;
@@ -342,13 +348,15 @@ Response Site::scrape(const Request& request, const Match& match) {
     try {
       const auto ledger = ledger_of(totals);
       if (ledger == nullptr) continue;
-      const std::lock_guard<std::mutex> lock(names_mutex_);
+      const std::lock_guard<std::mutex> lock(meter_mutex_);
       measured.push_back({totals, meter_.measure(totals, *ledger, options_.top)});
     } catch (const ledger::LedgerError&) {  // it has ended meanwhile
     }
   }
-  const std::lock_guard<std::mutex> lock(names_mutex_);
-  meter_.keep_only(numbers);
+  {
+    const std::lock_guard<std::mutex> lock(meter_mutex_);
+    meter_.keep_only(numbers);
+  }
   const auto accept = request.headers.find("accept");
   const bool open =
       accept != request.headers.end() && accept->second.find("openmetrics") != std::string::npos;

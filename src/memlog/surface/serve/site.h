@@ -21,7 +21,7 @@
 namespace mtrace::serve {
 
 struct CommandAnswer {
-  int status = 0;  // of the exit
+  cli::Ended ended;
   std::string out;
   std::string err;
 };
@@ -35,13 +35,15 @@ struct SiteOptions {
   size_t top = 20;   // functions of a process in /metrics
   symbols::SearchPath where;
   analyze::ResponsiblePointer responsible;
+  analyze::ResponsiblePointer metered;  // the same for /metrics: neither is for two threads
   std::unique_ptr<fleet::Store> store;  // for reports that are sent here; null: none are taken
   bool resolve = false;                 // names them
 };
 
-// Two locks, since neither readers of ledgers nor the symbolizer nor commands are for several
-// threads. Looking up names and running commands can take seconds: the list of processes does not
-// wait for them. Neither is held while an answer waits for time to pass, and never both.
+// Three locks, since neither readers of ledgers nor symbolizers nor commands are for several
+// threads. Looking up names and running commands can take minutes: neither the list of processes
+// nor /metrics waits for them. None is held while an answer waits for time to pass; of the first
+// and another, never both.
 class Site {
  public:
   Site(SiteOptions options, Access access, RunCommand run);
@@ -118,6 +120,7 @@ class Site {
   std::mutex names_mutex_;  // over what follows, and commands
   Symbolizers symbolizers_;
   Heaps heaps_;
+  std::mutex meter_mutex_;  // over the meter
   HeapMeter meter_;
   Memlogs memlogs_;
 };

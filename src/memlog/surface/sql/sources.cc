@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ranges>
 #include <stdexcept>
 #include <tuple>
 
@@ -83,7 +84,8 @@ std::vector<LiveBlock> blocks_of(const ledger::LedgerFile& file) {
 // Of an entry that does not tell it.
 uint64_t id_of(const profile::Frames& frames, const profile::Memlog& memlog) {
   format::StackId id;
-  for (const profile::Frame& frame : frames) {
+  const profile::Frames::List list(frames.begin(), frames.end());
+  for (const profile::Frame& frame : std::views::reverse(list)) {
     if (frame.place == profile::Place::kInlined) continue;
     uint64_t identity = 0;
     if (frame.place == profile::Place::kModule) {

@@ -79,7 +79,7 @@ std::string node_of(std::string_view element) {
 
 }  // namespace
 
-std::string block_type(const std::vector<profile::Frame>& frames, size_t last) {
+std::string block_type(const profile::Frames& frames, size_t last) {
   std::string_view element;
   for (size_t i = 0; i < frames.size() && i <= last; ++i) {
     const std::string_view name = frames[i].function.text();

@@ -77,7 +77,7 @@ bool FramePattern::remember(Known& known, const std::string& text, Match match) 
   return place->second;
 }
 
-bool FramePattern::matches(const std::vector<Frame>& frames, size_t at,
+bool FramePattern::matches(const profile::Frames& frames, size_t at,
                            const std::vector<Module>& modules) const {
   const Frame& frame = frames[at];
   const auto found = [this](const std::string& text) {

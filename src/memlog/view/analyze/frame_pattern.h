@@ -36,7 +36,7 @@ class FramePattern {
   // Returns whether frame `at` of a stack matches. Tests a function in its full and its shortened
   // form, a source with and without its line, and an inlined frame by the module it is inlined
   // into.
-  bool matches(const std::vector<profile::Frame>& frames, size_t at,
+  bool matches(const profile::Frames& frames, size_t at,
                const std::vector<profile::Module>& modules) const;
 
  private:

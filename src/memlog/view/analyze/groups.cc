@@ -5,7 +5,6 @@
 
 #include "util/file.h"
 #include "view/analyze/block_type.h"
-#include "view/analyze/cut_depth.h"
 #include "view/analyze/function_name.h"
 #include "view/analyze/row.h"
 
@@ -17,7 +16,7 @@ using profile::Module;
 using profile::Place;
 
 // The module that the code of frame `at` is in; empty: none.
-std::string module_of(const std::vector<Frame>& frames, size_t at,
+std::string module_of(const profile::Frames& frames, size_t at,
                       const std::vector<Module>& modules) {
   while (at + 1 < frames.size() && frames[at].place == Place::kInlined) ++at;
   return frames[at].place == Place::kModule ? modules[frames[at].module].path : std::string();
@@ -88,7 +87,7 @@ const char* group_word(GroupBy by) {
 }
 
 size_t Groups::place(const Row& row, const std::vector<Module>& modules, const std::string& given) {
-  const std::vector<Frame>& frames = row.frames;
+  const profile::Frames& frames = row.frames;
   Name name = {given, {given.empty() ? "..." : given, ""}};
   const bool missing = responsible_->missing(frames, modules, row.depth);
   const size_t at = missing ? frames.size() - 1 : responsible_->of(frames, modules);
@@ -100,7 +99,8 @@ size_t Groups::place(const Row& row, const std::vector<Module>& modules, const s
     name.group.name = cut_text(row.depth);
   } else {
     name = name_of(by_, frames[at], module_of(frames, at, modules));
-    if (by_ == GroupBy::kType) name.group.name.insert(0, "in ");
+    name.group.untyped = by_ == GroupBy::kType;
+    if (name.group.untyped) name.group.name.insert(0, kInFunction);
   }
   const auto [place, added] =
       known_.try_emplace(row.kind + '\n' + std::move(name.key), groups_.size());

@@ -14,6 +14,9 @@
 
 namespace mtrace::analyze {
 
+// Before the function that stands for blocks of unknown type.
+inline constexpr char kInFunction[] = "in ";
+
 // What the stacks of a group have in common.
 enum class GroupBy : uint8_t {
   kStack,     // each stack is by itself

@@ -13,7 +13,7 @@ using profile::Module;
 using profile::Place;
 
 // The frame that has the address.
-const Frame& placed(const std::vector<Frame>& frames, size_t at) {
+const Frame& placed(const profile::Frames& frames, size_t at) {
   while (at + 1 < frames.size() && frames[at].place == Place::kInlined) ++at;
   return frames[at];
 }
@@ -102,7 +102,7 @@ const LibraryCode::Known& LibraryCode::of_module(const std::string& path) const 
   return known;
 }
 
-Code LibraryCode::of(const std::vector<Frame>& frames, size_t at,
+Code LibraryCode::of(const profile::Frames& frames, size_t at,
                      const std::vector<Module>& modules) const {
   const Frame& frame = frames[at];
   const Frame& address = placed(frames, at);

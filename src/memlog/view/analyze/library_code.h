@@ -72,7 +72,7 @@ class LibraryCode {
   FramePatterns& library() { return library_; }
 
   // Returns what frame `at` of a stack is.
-  Code of(const std::vector<profile::Frame>& frames, size_t at,
+  Code of(const profile::Frames& frames, size_t at,
           const std::vector<profile::Module>& modules) const;
   // Returns whether a function is known by its name to allocate for its caller, as xmalloc does.
   bool wraps(const std::string& function) const { return of_function(function).wraps; }

@@ -1,5 +1,7 @@
 #include "view/analyze/responsible.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <climits>
 #include <utility>
@@ -13,13 +15,17 @@ using profile::Module;
 constexpr unsigned kNobody = UINT_MAX;  // a rank
 
 // Whether the outer frame `at` rather names a run than the frame `known`.
-bool tells_more(const std::vector<Frame>& frames, size_t at, size_t known) {
+bool tells_more(const profile::Frames& frames, size_t at, size_t known) {
   return !frames[at].function.empty() || frames[known].function.empty();
 }
 
 }  // namespace
 
-Responsible::Known Responsible::known(const std::vector<Frame>& frames, size_t at,
+std::string cut_text(size_t depth) {
+  return fmt::format("(cut at {} frames, before own code)", depth);
+}
+
+Responsible::Known Responsible::known(const profile::Frames& frames, size_t at,
                                       const std::vector<Module>& modules) const {
   const Frame& frame = frames[at];
   const Code code = code_.of(frames, at, modules);
@@ -29,7 +35,7 @@ Responsible::Known Responsible::known(const std::vector<Frame>& frames, size_t a
   return {code, 2 * kind + (code == Code::kOwn ? 0 : 1)};
 }
 
-std::vector<Responsible::Known> Responsible::all_known(const std::vector<Frame>& frames,
+std::vector<Responsible::Known> Responsible::all_known(const profile::Frames& frames,
                                                        const std::vector<Module>& modules) const {
   std::vector<Known> all;
   all.reserve(frames.size());
@@ -54,7 +60,7 @@ size_t Responsible::leader(const std::vector<Known>& known) {
   return last;
 }
 
-size_t Responsible::of(const std::vector<Frame>& frames, const std::vector<Module>& modules) const {
+size_t Responsible::of(const profile::Frames& frames, const std::vector<Module>& modules) const {
   std::vector<Known> seen;
   seen.reserve(frames.size());
   for (size_t i = 0; i < frames.size(); ++i) {
@@ -64,7 +70,7 @@ size_t Responsible::of(const std::vector<Frame>& frames, const std::vector<Modul
   return leader(seen);
 }
 
-bool Responsible::missing(const std::vector<Frame>& frames, const std::vector<Module>& modules,
+bool Responsible::missing(const profile::Frames& frames, const std::vector<Module>& modules,
                           size_t depth) const {
   if (depth == 0) return false;
   for (size_t i = 0; i < frames.size(); ++i) {
@@ -74,7 +80,7 @@ bool Responsible::missing(const std::vector<Frame>& frames, const std::vector<Mo
   return true;
 }
 
-std::vector<FoldedFrame> Responsible::folded(const std::vector<Frame>& frames,
+std::vector<FoldedFrame> Responsible::folded(const profile::Frames& frames,
                                              const std::vector<Module>& modules,
                                              size_t depth) const {
   std::vector<FoldedFrame> out;

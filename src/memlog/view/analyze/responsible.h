@@ -21,6 +21,9 @@ struct FoldedFrame {
   bool missing() const { return frames == 0; }
 };
 
+// Returns what leads a stack that was cut at `depth` frames before any own code.
+std::string cut_text(size_t depth);
+
 // Not for several threads.
 class Responsible {
  public:
@@ -32,32 +35,31 @@ class Responsible {
   // name and does not wrap an allocator; an own one comes before one of the system's libraries,
   // those before wrappers, and those before frames without a name. If there is none, of the
   // innermost run of library frames the one that was called first; else the innermost.
-  size_t of(const std::vector<profile::Frame>& frames,
-            const std::vector<profile::Module>& modules) const;
+  size_t of(const profile::Frames& frames, const std::vector<profile::Module>& modules) const;
 
   // Returns whether a stack that was cut at `depth` frames (0: whole) has nothing but library
   // internals and allocators: the frame that is responsible for it is not known.
-  bool missing(const std::vector<profile::Frame>& frames,
-               const std::vector<profile::Module>& modules, size_t depth) const;
+  bool missing(const profile::Frames& frames, const std::vector<profile::Module>& modules,
+               size_t depth) const;
 
   // Returns the lines of a stack: the responsible frame; in one line what it called, without
   // allocators; then its callers, each run of frames that are not own in one line. Start-up frames
   // at the end of the stack are left out. A line names the frame of its run that own code called,
   // or in the outermost run the one that called it. Where the responsible frame is missing(), the
   // first line says so, and the frames are what it called.
-  std::vector<FoldedFrame> folded(const std::vector<profile::Frame>& frames,
+  std::vector<FoldedFrame> folded(const profile::Frames& frames,
                                   const std::vector<profile::Module>& modules,
                                   size_t depth = 0) const;
 
   // Returns whether a frame tells a reader who called whom: it has a name, and is no library's
   // internals.
-  bool tells(const std::vector<profile::Frame>& frames, size_t at,
+  bool tells(const profile::Frames& frames, size_t at,
              const std::vector<profile::Module>& modules) const {
     return known(frames, at, modules).rank < kNameless;
   }
 
   // Returns whether the frame is own code.
-  bool own(const std::vector<profile::Frame>& frames, size_t at,
+  bool own(const profile::Frames& frames, size_t at,
            const std::vector<profile::Module>& modules) const {
     return code_.of(frames, at, modules) == Code::kOwn;
   }
@@ -68,9 +70,9 @@ class Responsible {
     Code code;
     unsigned rank;  // of frames that may be responsible: the lowest is
   };
-  Known known(const std::vector<profile::Frame>& frames, size_t at,
+  Known known(const profile::Frames& frames, size_t at,
               const std::vector<profile::Module>& modules) const;
-  std::vector<Known> all_known(const std::vector<profile::Frame>& frames,
+  std::vector<Known> all_known(const profile::Frames& frames,
                                const std::vector<profile::Module>& modules) const;
   static size_t leader(const std::vector<Known>& known);
 

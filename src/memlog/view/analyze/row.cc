@@ -75,7 +75,6 @@ Row stack_of(const profile::Entry& entry) {
   row.frames = entry.frames;
   row.cut = entry.cut;
   if (entry.cut) {
-    row.whole = entry.whole;
     for (const profile::Frame& frame : entry.frames) {
       row.depth += frame.place != profile::Place::kInlined;
     }

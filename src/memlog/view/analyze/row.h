@@ -30,6 +30,7 @@ struct Group {
   std::string name;    // the function, file, line, module or type
   std::string source;  // where it is: line, file or module; empty: nothing more is known
   size_t stacks = 0;
+  bool untyped = false;  // grouped by type: the name is kInFunction and a function
 };
 
 struct Row {
@@ -59,9 +60,6 @@ struct Row {
   profile::Frames frames;  // name modules in Table::modules()
   bool cut = false;
   size_t depth = 0;  // frames with addresses at which the library cut the stack; 0: it did not
-  uint64_t whole =
-      0;  // frames with addresses that the cut stack had, 129: more than 128; 0: not told
-  size_t joined = 0;  // from this frame on it is another stack's (joined.h); 0: none
   // Fields unknown to this program. Merged rows have none, or only those of form_of().
   std::vector<profile::Field> further;
   // Of several stacks with one place responsible for them; null: one stack. The row of a group has

@@ -39,7 +39,7 @@ StackPattern::StackPattern(std::string_view line) {
   }
 }
 
-bool StackPattern::matches(const std::vector<Frame>& frames,
+bool StackPattern::matches(const profile::Frames& frames,
                            const std::vector<Module>& modules) const {
   if (in_order_ && frames.size() < patterns_.size()) return false;
   const size_t count = in_order_ ? patterns_.size() : frames.size();
@@ -79,7 +79,7 @@ std::vector<StackPattern> runtime_keeps() {
   return read_suppressions("the built-in list", kRuntimeKeeps);
 }
 
-bool kept_by_runtimes(const std::vector<Frame>& frames, const std::vector<Module>& modules) {
+bool kept_by_runtimes(const profile::Frames& frames, const std::vector<Module>& modules) {
   static const std::vector<StackPattern> keeps = runtime_keeps();
   return std::any_of(keeps.begin(), keeps.end(),
                      [&](const StackPattern& pattern) { return pattern.matches(frames, modules); });

@@ -25,8 +25,7 @@ class StackPattern {
   // Parses a line of the file. Throws PatternError.
   explicit StackPattern(std::string_view line);
 
-  bool matches(const std::vector<profile::Frame>& frames,
-               const std::vector<profile::Module>& modules) const;
+  bool matches(const profile::Frames& frames, const std::vector<profile::Module>& modules) const;
 
  private:
   std::vector<FramePattern> patterns_;
@@ -45,7 +44,6 @@ std::vector<StackPattern> runtime_keeps();
 
 // What such stacks are together, where functions are added up or drawn.
 inline constexpr char kKeptByRuntimes[] = "kept by runtimes";
-bool kept_by_runtimes(const std::vector<profile::Frame>& frames,
-                      const std::vector<profile::Module>& modules);
+bool kept_by_runtimes(const profile::Frames& frames, const std::vector<profile::Module>& modules);
 
 }  // namespace mtrace::analyze

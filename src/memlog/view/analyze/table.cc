@@ -1,9 +1,12 @@
 #include "view/analyze/table.h"
 
+#include <absl/container/flat_hash_set.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <ranges>
 #include <utility>
 
 #include "format/memlog.h"
@@ -35,19 +38,19 @@ void cut(const std::vector<Module>& modules, Row& row, FrameRange range) {
   bool beyond = false;
   const size_t begin =
       range.responsible == nullptr ? 0 : range.responsible->of(row.frames, modules);
-  for (size_t i = begin; i < row.frames.size(); ++i) {
-    const Frame& frame = row.frames[i];
+  for (auto at = row.frames.begin() + static_cast<ptrdiff_t>(begin); at != row.frames.end(); ++at) {
+    const Frame& frame = *at;
     beyond = range.last != 0 && number > range.last;
     if (beyond) break;
     const bool wanted = range.holds(number);
     const bool inlined = frame.place == Place::kInlined;
     number += inlined ? 0 : 1;
     if (!wanted) continue;
-    if (!inlined) {
-      id.add(frame.place == Place::kModule ? stack_identity(modules[frame.module]) : 0,
-             frame.offset);
-    }
     kept.push_back(frame);
+  }
+  for (const Frame& frame : std::views::reverse(kept)) {
+    if (frame.place == Place::kInlined) continue;
+    id.add(frame.place == Place::kModule ? stack_identity(modules[frame.module]) : 0, frame.offset);
   }
   row.stack = id.value();
   row.frames = std::move(kept);
@@ -99,11 +102,17 @@ profile::ModuleIndex Table::adopt(const Module& module) {
 
 // The frames as this table's modules have them.
 void Table::adopt(const std::vector<Module>& modules, profile::Frames& frames) {
-  for (size_t i = 0; i < frames.size(); ++i) {
-    if (frames[i].place != Place::kModule) continue;
-    const profile::ModuleIndex index = adopt(modules[frames[i].module]);
-    if (index != frames[i].module) frames.edit()[i].module = index;
-  }
+  frames = rests_(frames, [&](const profile::Frames::List& before) {
+    std::optional<profile::Frames::List> list;
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (before[i].place != Place::kModule) continue;
+      const profile::ModuleIndex index = adopt(modules[before[i].module]);
+      if (index == before[i].module) continue;
+      if (!list) list = before;
+      (*list)[i].module = index;
+    }
+    return list;
+  });
 }
 
 size_t Table::place(const std::vector<Module>& modules, Row& row, FrameRange range) {
@@ -136,7 +145,6 @@ size_t Table::find_or_add(const std::vector<Module>& modules, Row& row, FrameRan
     // stacks the cut is part of what they are.
     if (known.cut != row.cut && range.whole()) continue;
     known.cut |= row.cut;
-    known.whole = std::max(known.whole, row.whole);
     return index;
   }
   same.push_back(rows_.size());

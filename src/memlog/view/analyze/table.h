@@ -64,8 +64,8 @@ class Table {
   void take(Table& part);
   // Appends a row whose frames name modules of `owner`.
   void add_row(const Table& owner, Row row);
-  // Makes one row of those of a stack that calls several functions. Returns false when a sum does not
-  // fit 64 bits.
+  // Makes one row of those of a stack that calls several functions. Returns false when a sum does
+  // not fit 64 bits.
   [[nodiscard]] bool unite_calls();
   // Clears the shares in the peak: the process has a new one.
   void forget_peak();
@@ -98,6 +98,7 @@ class Table {
   std::vector<size_t> last_report_;                  // by index: the last report that had the row
   absl::flat_hash_map<std::string, uint64_t> identities_;
   absl::flat_hash_map<std::string, profile::ModuleIndex> by_name_;
+  profile::FramesChange rests_;  // of frames that adopt() has had
 };
 
 // Keeps the first rows of a table and counts the rest.

@@ -14,9 +14,7 @@
 #include "util/file.h"
 #include "util/json.h"
 #include "util/text.h"
-#include "view/analyze/cut_depth.h"
 #include "view/analyze/function_name.h"
-#include "view/analyze/joined.h"
 #include "view/analyze/responsible.h"
 #include "view/analyze/suppressions.h"
 
@@ -166,19 +164,15 @@ class PageWriter {
 
   void add(const analyze::Table& table, const analyze::Row& row, const Course& course) {
     Value frames = Value::array();
-    const auto place = [&](size_t i) { return i + (row.joined != 0 && i >= row.joined ? 1 : 0); };
     for (size_t i = 0; i < row.frames.size(); ++i) {
-      if (place(i) > frames.size()) frames.push_back(frame_of(analyze::kJoined));
       const size_t frame = frame_of(table, row.frames[i]);
       frames.push_back(frame);
       if (lines_ && responsible_.own(row.frames, i, table.modules())) list(row, i, frame);
     }
     Value folded = Value::array();
-    bool joined = false;
     for (const auto& line : responsible_.folded(row.frames, table.modules(), row.depth)) {
       if (line.inside || line.missing()) continue;
-      if (analyze::is_joint(row, line, joined)) folded.push_back(row.joined);
-      folded.push_back(place(line.frame));
+      folded.push_back(line.frame);
     }
     if (row.cut || row.frames.empty()) {
       const bool missing = responsible_.missing(row.frames, table.modules(), row.depth);
@@ -227,7 +221,7 @@ class PageWriter {
   }
 
   Value beginning_of(const analyze::Row& row, const analyze::Table& table) {
-    if (row.cut || row.joined != 0) return nullptr;
+    if (row.cut) return nullptr;
     for (size_t at = row.frames.size(); at-- > 0;) {
       if (responsible_.own(row.frames, at, table.modules())) return at;
     }
@@ -307,8 +301,7 @@ int64_t countable(int64_t number) {
 }
 
 Value page_stacks(const PageInput& input) {
-  analyze::Table table = input.series.table();
-  if (!input.filtered) analyze::join_cut(table);
+  const analyze::Table& table = input.series.table();
   const size_t states = input.headers.size();
   Course listed(states);
   std::vector<std::tuple<int64_t, uint64_t, size_t>> order;  // most held, allocated; row

@@ -10,9 +10,7 @@
 #include "format/memlog.h"
 #include "util/file.h"
 #include "util/text.h"
-#include "view/analyze/cut_depth.h"
 #include "view/analyze/function_name.h"
-#include "view/analyze/joined.h"
 #include "view/analyze/suppressions.h"
 
 namespace mtrace::exporting {
@@ -50,10 +48,8 @@ std::vector<size_t> Locations::of(const analyze::Row& row) {
   } else if (analyze::kept_by_runtimes(row.frames, table_.modules())) {
     return {cut(analyze::kKeptByRuntimes)};
   } else {
-    bool joined = false;
     for (const auto& line : responsible_->folded(row.frames, table_.modules(), row.depth)) {
       if (line.inside) continue;
-      if (analyze::is_joint(row, line, joined)) out.push_back(cut(analyze::kJoined));
       out.push_back(line.missing() ? cut(analyze::cut_text(row.depth))
                                    : of(row.frames[line.frame]));
     }

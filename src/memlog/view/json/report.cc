@@ -74,6 +74,8 @@ void put_after(Value& out, const profile::Header& header) {
   put_known(out, "unknown_frees", header.unknown_frees);
   put_counts(out, "misuse", header.misuse);
   put_counts(out, "report_counts", header.reports);
+  put_counts(out, "heap", header.heap);
+  put_counts(out, "heap_stacks", header.heap_stacks);
   put_known(out, "rss_bytes", header.rss);
   put_known(out, "rss_max_bytes", header.rss_max);
   put_known(out, "virtual_bytes", header.virtual_size);

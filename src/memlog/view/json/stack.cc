@@ -133,9 +133,8 @@ void put_left_out(Value& out, const analyze::LeftOut& left_out) {
 Value answer(const char* view) { return {{"version", kVersion}, {"view", view}}; }
 
 std::string list_begin(const char* view, const char* key) {
-  std::string out = text(answer(view));
-  out.resize(out.size() - 3);  // "\n}\n"
-  return out + ",\n \"" + key + "\": [\n";
+  return fmt::format("{{\n \"version\": {},\n \"view\": \"{}\",\n \"{}\": [\n", kVersion, view,
+                     key);
 }
 
 std::string list_end() { return "]\n}\n"; }

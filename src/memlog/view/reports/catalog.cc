@@ -47,7 +47,7 @@ std::optional<Listed> read_head(const std::string& path) {
   if (!input) return std::nullopt;
   const std::string head = text_head(*input);
   auto lines = util::split(head, '\n');
-  if (lines[0] != format::kMagicLine) return std::nullopt;
+  if (!profile::is_first_line(lines[0])) return std::nullopt;
 
   Listed listed;
   listed.path = input->path();

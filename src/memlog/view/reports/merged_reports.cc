@@ -48,7 +48,6 @@ std::string fields_of(const analyze::Row& row) {
   add_field(out, format::kFieldAge, row.age);
   add_field(out, format::kFieldSlack, row.slack);
   add_field(out, format::kFieldPeak, row.peak);
-  if (row.cut) add_field(out, format::kFieldDepth, row.whole);
   for (const Field& field : row.further) out += fmt::format("\t{}={}", field.key, field.value);
   if (!row.call.empty()) {
     out += fmt::format("\t{}={}", format::kFieldCall, util::escaped(row.call.text(), ""));

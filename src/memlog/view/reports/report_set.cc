@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "util/error.h"
 #include "view/reports/catalog.h"
 
 namespace mtrace::reports {
@@ -71,7 +72,7 @@ std::vector<std::string> files_of(const std::string& operand) {
     for (const Listed& listed : list_memlogs(operand)) {
       files.push_back(listed.path);
     }
-    if (files.empty()) throw std::runtime_error(fmt::format("no report in {}", operand));
+    if (files.empty()) throw util::NotFound(fmt::format("no report in {}", operand));
     return files;
   }
   if (operand.find_first_of("*?[") == std::string::npos || ::lstat(operand.c_str(), &state) == 0) {
@@ -80,7 +81,7 @@ std::vector<std::string> files_of(const std::string& operand) {
   glob_t found = {};
   const std::unique_ptr<glob_t, decltype(&::globfree)> release(&found, ::globfree);
   if (::glob(operand.c_str(), 0, nullptr, &found) != 0 || found.gl_pathc == 0) {
-    throw std::runtime_error(fmt::format("no file matches {}", operand));
+    throw util::NotFound(fmt::format("no file matches {}", operand));
   }
   return {found.gl_pathv, found.gl_pathv + found.gl_pathc};
 }

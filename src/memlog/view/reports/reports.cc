@@ -50,8 +50,8 @@ std::vector<std::string> files_in(const std::string& directory, bool all) {
       throw util::FileError("cannot open " + entry.path().string(), errno);
     }
   }
-  throw std::runtime_error(fmt::format("no report in {}: memlog run PROGRAM makes one",
-                                       directory == "." ? "the current directory" : directory));
+  throw util::NotFound(fmt::format("no report in {}: memlog run PROGRAM makes one",
+                                   directory == "." ? "the current directory" : directory));
 }
 
 auto process_of(const Listed& report) {
@@ -135,7 +135,7 @@ std::vector<Found> Reports::find(const std::vector<std::string>& files) {
     }
     if (filter_.takes(found.listed.seq, found.listed.label)) out.push_back(std::move(found));
   }
-  if (out.empty()) throw std::runtime_error(kNoneChosen);
+  if (out.empty()) throw util::NotFound(kNoneChosen);
   return out;
 }
 

@@ -34,8 +34,6 @@ class Report {
   // Calls `action` with the entries that pass the filter, which it may take; a whole report comes
   // in one call. Throws what reading throws.
   void each(const profile::Piece& action);
-  // Whether each() has but one call.
-  bool is_whole() const { return pieces_ == nullptr; }
   // Where the file ended if it was cut short.
   const std::optional<profile::CutShort>& cut_short() const { return cut_short_; }
   // Valid after each().

@@ -126,9 +126,10 @@ std::vector<RunProcess> processes_of(std::vector<Listed> all, const std::string&
 
 }  // namespace
 
-std::string just_before_now() {
+std::string just_before(double seconds_ago) {
   using std::chrono::microseconds;
-  const auto time = std::chrono::system_clock::now() - std::chrono::milliseconds(100);
+  const auto time = std::chrono::system_clock::now() - std::chrono::milliseconds(100) -
+                    microseconds(static_cast<int64_t>(seconds_ago * 1e6));
   const auto since = std::chrono::duration_cast<microseconds>(time.time_since_epoch()).count();
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z",
                      fmt::gmtime(static_cast<std::time_t>(since / 1000000)), since % 1000000);

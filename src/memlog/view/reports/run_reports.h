@@ -10,8 +10,9 @@
 
 namespace mtrace::reports {
 
-// Returns a time slightly before now, as reports write it: their clock is coarser than ours.
-std::string just_before_now();
+// Returns a time slightly before the one `seconds_ago`, as reports write it: their clock is coarser
+// than ours.
+std::string just_before(double seconds_ago);
 
 // A program that a process executed, with its reports in order of their numbers.
 struct RunProcess {

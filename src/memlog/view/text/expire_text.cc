@@ -128,13 +128,17 @@ std::string ExpireText::failed(uint64_t all, uint64_t most, const ledger::Ledger
                      most, names.line(stack));
 }
 
-std::string ExpireText::closing(const std::string& why, size_t stacks) const {
+std::string ExpireText::closing(const std::string& why, size_t stacks, bool whole,
+                                const ledger::LedgerState& state) const {
   if (json_) {
-    return json::line({{"event", "end"}, {"why", why}, {"stack_count", stacks}});
+    json::Value line = {{"event", "end"}, {"why", why}, {"stack_count", stacks}};
+    if (!whole) line["incomplete"] = true;
+    return json::line(line);
   }
   return fmt::format("\n{}; {} with blocks that outlived {} s\n", why,
                      stacks == 1 ? "1 stack" : fmt::format("{} stacks", stacks),
-                     seconds(after_ms_));
+                     seconds(after_ms_)) +
+         missing_blocks(whole, state, Style());
 }
 
 std::string ExpireText::statistics(const analyze::ExpiryStack& expiry, const ExpireStatistics& more,

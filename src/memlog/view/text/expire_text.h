@@ -31,7 +31,9 @@ class ExpireText {
   // `all` allocations failed since the watch began, `most` of them at one stack.
   std::string failed(uint64_t all, uint64_t most, const ledger::LedgerStackState& stack,
                      const StackNames& names) const;
-  std::string closing(const std::string& why, size_t stacks) const;
+  // `whole`: of each look's ledger::each_block().
+  std::string closing(const std::string& why, size_t stacks, bool whole,
+                      const ledger::LedgerState& state) const;
   // Of a function: `more` is that of its stacks together. Text only.
   std::string statistics(const analyze::ExpiryGroup& group, const ExpireStatistics& more,
                          const StackNames& names) const;

@@ -5,9 +5,7 @@
 #include "format/memlog.h"
 #include "model/profile/writer.h"
 #include "util/file.h"
-#include "view/analyze/cut_depth.h"
 #include "view/analyze/function_name.h"
-#include "view/analyze/joined.h"
 #include "view/analyze/responsible.h"
 
 namespace mtrace::text {
@@ -42,11 +40,9 @@ std::vector<std::string> names_of(const Table& table, const analyze::Row& row, c
   if (style.responsible == nullptr) {
     for (const Frame& frame : row.frames) out.push_back(function_text(table, frame, style));
   } else {
-    bool joined = false;
     for (const analyze::FoldedFrame& line :
          style.responsible->folded(row.frames, table.modules(), row.depth)) {
       if (line.inside) continue;
-      if (analyze::is_joint(row, line, joined)) out.emplace_back(analyze::kJoined);
       out.push_back(line_name(table, row, line, style));
     }
   }
@@ -86,14 +82,12 @@ std::vector<std::string> stack_lines(const Table& table, const analyze::Row& row
   if (style.responsible == nullptr) {
     for (const Frame& frame : row.frames) out.push_back(frame_text(table, frame, style));
   } else {
-    bool joined = false;
     for (const analyze::FoldedFrame& line :
          style.responsible->folded(row.frames, table.modules(), row.depth)) {
       if (line.missing()) {
         out.push_back(analyze::cut_text(row.depth));
         continue;
       }
-      if (analyze::is_joint(row, line, joined)) out.emplace_back(analyze::kJoined);
       const Frame& frame = row.frames[line.frame];
       const std::string text = line.frames == 1 ? frame_text(table, frame, style)
                                                 : run_text(table, frame, line.frames, style);

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <set>
 
 #include "format/memlog.h"
 #include "util/text.h"
+#include "view/text/frame_text.h"
 
 namespace mtrace::text {
 namespace {
@@ -234,13 +237,70 @@ std::string named_remark(const profile::Header& header, const Style& style) {
 
 }  // namespace
 
-std::string resident_remark(const profile::Header& header, const Style& style) {
+void add_holders(const profile::Header& header, const analyze::Table& table, const Style& style,
+                 Holders& holders) {
+  if (style.responsible == nullptr || header.heap_stacks.empty()) return;
+  std::set<uint64_t> ids;
+  for (const profile::Field& stack : header.heap_stacks) {
+    ids.insert(util::read_stack_id(stack.key).value_or(0));
+  }
+  for (const analyze::Row& row : table.rows()) {
+    if (row.frames.empty() || !ids.contains(row.stack)) continue;
+    holders.try_emplace(row.stack, caller_names(table, row, 1, style)[0]);
+  }
+}
+
+std::optional<HeapUse> heap_use(const profile::Header& header, const Holders& holders) {
+  if (header.heap.empty()) return std::nullopt;
+  const auto number = [&](const char* key) {
+    const std::string* const value = profile::find_field(header.heap, key);
+    return value == nullptr ? std::nullopt : util::read_unsigned(*value);
+  };
+  HeapUse use;
+  use.resident = number("resident").value_or(0);
+  use.live = number("live").value_or(0);
+  use.free = number("free").value_or(0);
+  use.empty = number("empty");
+  use.arenas = number("arenas").value_or(0);
+  use.arenas_empty = number("arenas-empty").value_or(0);
+  use.process = header.trigger == "exit" ? "PID" : fmt::format("{}", header.pid);
+  std::map<std::string, uint64_t> held;
+  for (const profile::Field& stack : header.heap_stacks) {
+    const auto holder = holders.find(util::read_stack_id(stack.key).value_or(0));
+    if (holder == holders.end()) continue;
+    use.add_holder(holder->second, held[holder->second] += number_of(stack));
+  }
+  return use;
+}
+
+std::string heap_text(const HeapUse& use, const Style& style) {
+  std::string out =
+      fmt::format("heaps of malloc: {} resident, {} live, {} free", size_text(use.resident, style),
+                  size_text(use.live, style), size_text(use.free, style));
+  if (use.empty) {
+    out += fmt::format("; malloc_trim(3) frees at most {}", size_text(*use.empty, style));
+  }
+  if (use.arenas_empty != 0) {
+    out += fmt::format(", fewer arenas (MALLOC_ARENA_MAX, now {} of threads) {}", use.arenas,
+                       size_text(use.arenas_empty, style));
+  }
+  constexpr uint64_t kLeastPart = 20;  // of what is resident
+  if (use.held > use.resident / kLeastPart) {
+    out += fmt::format("; blocks of {} keep {}", use.holder, size_text(use.held, style));
+  }
+  return out + fmt::format("; more, while it runs: memlog map {}", use.process);
+}
+
+std::string resident_remark(const profile::Header& header, const Holders& holders,
+                            const Style& style) {
   const auto size = [&](uint64_t bytes) {
     return bytes_text(static_cast<int64_t>(bytes), style, false);
   };
   const auto live = static_cast<uint64_t>(header.live.bytes);
   const uint64_t peak = std::max(live, header.peak ? header.peak->bytes : 0);
-  const std::string named = named_remark(header, style);
+  const auto heap = heap_use(header, holders);
+  const std::string named =
+      (heap ? remark(heap_text(*heap, style), style) : "") + named_remark(header, style);
   std::string what;
   if (header.rss && is_far(*header.rss, live)) {
     if (!named.empty()) return named;

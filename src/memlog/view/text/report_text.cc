@@ -136,12 +136,6 @@ std::string kind_title(const std::string& kind, const Style& style) {
 
 std::string remarks_text(const Context& context, const Style& style) {
   std::string out = left_out_text(context.filtered);
-  if (context.joined != 0) {
-    out += fmt::format("... {} cut, and continued as the only whole stack with the same callers\n",
-                       util::grouped(uint64_t{context.joined}));
-  }
-  const std::string cut = context.cut.text();
-  if (!cut.empty()) out += "... " + cut + '\n';
   if (context.left_out != 0) {
     out += fmt::format("... {} left out: {}\n", util::grouped(uint64_t{context.left_out}),
                        lack_text(style.order));

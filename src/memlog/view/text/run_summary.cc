@@ -13,9 +13,7 @@
 #include "model/symbols/symbolizer.h"
 #include "util/file.h"
 #include "util/text.h"
-#include "view/analyze/cut_depth.h"
 #include "view/analyze/groups.h"
-#include "view/analyze/joined.h"
 #include "view/analyze/sum.h"
 #include "view/analyze/suppressions.h"
 #include "view/reports/companions.h"
@@ -134,7 +132,7 @@ std::string callers_text(const analyze::Table& table, const Share& share, analyz
 // The source line of the largest stack, what all of them hold, and the share of the largest.
 std::string share_line(const analyze::Table& table, const Share& share, const analyze::Group& group,
                        analyze::Order order, const Style& style) {
-  const std::vector<profile::Frame>& frames = share.largest->frames;
+  const profile::Frames& frames = share.largest->frames;
   const size_t at = style.responsible->of(frames, table.modules());
   const bool has_line = !frames.empty() && !frames[at].source.empty() &&
                         !style.responsible->missing(frames, table.modules(), share.largest->depth);
@@ -272,14 +270,15 @@ std::string python_text(const RunProcess& process, const analyze::Table& table,
 
 std::string process_text(const RunProcess& process, bool python_seen, const Style& style) {
   analyze::ProcessSum sum = sum_of(process);
-  analyze::join_cut(sum.table);
+  Holders holders;
+  add_holders(sum.last, sum.table, style, holders);
   const std::vector<analyze::Row> kept = take_runtime(sum.table);
   const profile::Header& last = sum.last;
   std::string out = coverage_remarks(last, style) + peak_text(last, style);
   out += fmt::format(
       "{} {} in {}\n", live_text(last), bytes_text(last.live.bytes, style, false),
       count_text(static_cast<uint64_t>(std::max<int64_t>(last.live.blocks, 0)), "block"));
-  out += resident_remark(last, style) + failed_text(sum.table, style);
+  out += resident_remark(last, holders, style) + failed_text(sum.table, style);
   for (const std::string& why : sum.incomplete) out += remark(plain(why), style);
   // Where the program was largest at its end, both lists are the same.
   const bool grew = last.peak && static_cast<int64_t>(last.peak->bytes) > last.live.bytes;
@@ -293,9 +292,6 @@ std::string process_text(const RunProcess& process, bool python_seen, const Styl
   if (!python_seen) out += python_text(process, sum.table, style);
   const analyze::Order largest = grew ? analyze::Order::kPeak : analyze::Order::kBytes;
   const int64_t all = held_by(sum.table.rows(), largest) + held_by(kept, largest);
-  analyze::CutDepth cut;
-  cut.add(sum.table.rows(), sum.table.modules(), largest, *style.responsible);
-  if (const std::string text = cut.text(); !text.empty()) out += remark(text, style);
   out += nameless_text(sum.table, largest, all, style);
   return out + '\n' + next_text(process, last);
 }

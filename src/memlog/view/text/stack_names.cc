@@ -9,7 +9,6 @@
 #include "model/ledger/ledger_notes.h"
 #include "model/ledger/ledger_state.h"
 #include "util/text.h"
-#include "view/analyze/cut_depth.h"
 #include "view/analyze/table.h"
 #include "view/json/stack.h"
 #include "view/text/frame_text.h"
@@ -168,6 +167,17 @@ void StackNames::put(json::Value& out, const ledger::LedgerStackState& stack) co
 std::string StackNames::id(const ledger::LedgerStackState& stack) const {
   const analyze::Row* row = row_of(stack);
   return fmt::format("{:016x}", row == nullptr ? 0 : row->stack);
+}
+
+std::string missing_blocks(bool whole, const ledger::LedgerState& state, const Style& style) {
+  std::string out;
+  if (!whole) {
+    out += remark("a part of the ledger could not be read: its blocks are not counted", style);
+  }
+  if (state.lost_blocks != 0) {
+    out += remark("blocks that found no place in the tables are not counted", style);
+  }
+  return out;
 }
 
 }  // namespace mtrace::text

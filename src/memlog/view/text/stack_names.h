@@ -73,4 +73,8 @@ class StackNames {
   analyze::Table table_;                        // rows without numbers
 };
 
+// Returns a remark for each reason why live blocks of a ledger are not counted; empty: all are.
+// `whole`: of ledger::each_block().
+std::string missing_blocks(bool whole, const ledger::LedgerState& state, const Style& style);
+
 }  // namespace mtrace::text

@@ -19,7 +19,6 @@ struct Style {
   bool full_names = false;  // C++ names with all template arguments
   // Folds stacks and shortens names: the responsible frame comes first. Null: all frames.
   analyze::ResponsiblePointer responsible;
-  bool join = false;  // continue cut stacks by whole ones
   bool header = true;
   bool percent = true;
   size_t limit = 20;  // entries; 0: all

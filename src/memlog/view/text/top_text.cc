@@ -45,6 +45,7 @@ std::vector<std::string> top_head(const ledger::LedgerFile& file, const ledger::
   if (header.recording == 0) first += "  recording stopped";
   if (header.missing != 0) first += "  ledger incomplete";
   std::vector<std::string> lines = {first};
+  if (!view.heap.empty()) lines.push_back(view.heap);
   if (std::string gap = ledger::python_gap(file, watch.state()); !gap.empty()) {
     lines.push_back(std::move(gap));
   }

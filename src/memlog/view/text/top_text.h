@@ -18,12 +18,13 @@ struct TopView {
   size_t chosen = 0;      // row
   size_t first = 0;       // index of the topmost row
   uint32_t expanded = 0;  // ordinal of the stack whose frames are shown; 0: none
+  std::string heap;       // why the heap is larger than what is live; empty: it is not
   std::string message;    // shown instead of the keys
   bool keys = false;      // show a line with the keys
 };
 
-// Returns the lines with the process and the totals, with what its stacks lack, and with a message
-// or, with `keys`, the keys.
+// Returns the lines with the process and the totals, with why its heap is larger, what its stacks
+// lack, and a message or, with `keys`, the keys.
 std::vector<std::string> top_head(const ledger::LedgerFile& file, const ledger::Watch& watch,
                                   const TopView& view, const Style& style);
 

@@ -7,7 +7,6 @@
 #include "format/memlog.h"
 #include "util/columns.h"
 #include "util/text.h"
-#include "view/analyze/cut_depth.h"
 #include "view/text/frame_text.h"
 #include "view/text/report_text.h"
 

@@ -6,7 +6,6 @@
 #include <optional>
 #include <stdexcept>
 
-#include "view/analyze/joined.h"
 #include "view/analyze/table.h"
 #include "view/text/header_text.h"
 
@@ -32,17 +31,6 @@ void count_unchanged(const std::vector<analyze::Row>& rows, analyze::Order order
 }
 
 uint64_t peak_of(const profile::Header& header) { return header.peak ? header.peak->bytes : 0; }
-
-// Continues stacks that were cut, if the table has `all` of a report, and counts the others.
-void join(analyze::Table& table, bool all, const Style& style, Context& context) {
-  if (!style.join) return;
-  if (all) analyze::join_cut(table);
-  const std::vector<analyze::Row>& rows = table.rows();
-  context.joined += static_cast<size_t>(std::count_if(
-      rows.begin(), rows.end(), [](const analyze::Row& row) { return row.joined != 0; }));
-  if (style.responsible == nullptr) return;
-  context.cut.add(rows, table.modules(), style.order, *style.responsible);
-}
 
 // Drops the rows that are not wanted, which the context counts.
 void narrow(analyze::Table& table, const analyze::Filter& filter, const Style& style, Rows rows,
@@ -74,11 +62,11 @@ void each_part(reports::Report& report, const analyze::Filter& filter, const Sty
   report.each([&](profile::Memlog& piece) {
     if (filter.group_by != analyze::GroupBy::kStack) {
       analyze::Table part = analyze::Table::of(piece);
-      join(part, report.is_whole(), style, context);
+      add_holders(header, part, style, context.holders);
       groups.add(part);
     } else if (filter.frames.whole()) {
       analyze::Table part = analyze::Table::of(piece);
-      join(part, report.is_whole(), style, context);
+      add_holders(header, part, style, context.holders);
       narrow(part, filter, style, rows, context);
       action(part);
     } else if (!merged.merge(piece, filter.frames)) {
@@ -117,7 +105,6 @@ analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const anal
       throw std::runtime_error("the sum of all processes does not fit 64 bits");
     }
   }
-  if (filter.frames.whole()) join(all, true, style, context);
   all = analyze::grouped(std::move(all), filter.group_by, filter.responsible);
   context.growth = analyze::gross_growth(all.rows());
   if (rows == Rows::kChanged || (rows == Rows::kListed && analyze::leaves_out_zero(style.order))) {
@@ -129,9 +116,9 @@ analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const anal
   return all;
 }
 
-std::string view_header(const profile::Header& header, const Style& style) {
+std::string view_header(const profile::Header& header, const Context& context, const Style& style) {
   if (!style.header) return {};
-  return header_text(header, style) + resident_remark(header, style) + '\n';
+  return header_text(header, style) + resident_remark(header, context.holders, style) + '\n';
 }
 
 std::string view_header(const std::vector<analyze::ProcessSum>& sums, const Style& style) {
@@ -146,7 +133,9 @@ std::string view_header(const std::vector<analyze::ProcessSum>& sums, const Styl
     out += peak_text(last, style) + coverage_remarks(last, style);
     for (const std::string& note : process.notes) out += remark(plain(note), style);
     for (const std::string& why : process.incomplete) out += remark(plain(why), style);
-    out += resident_remark(last, style);
+    Holders holders;
+    add_holders(last, process.table, style, holders);
+    out += resident_remark(last, holders, style);
   }
   return out + '\n';
 }

@@ -37,7 +37,7 @@ analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const anal
                         const Style& style, Rows rows, Context& context);
 
 // Returns the lines above a view, ending with an empty line; empty without `style.header`.
-std::string view_header(const profile::Header& header, const Style& style);
+std::string view_header(const profile::Header& header, const Context& context, const Style& style);
 std::string view_header(const std::vector<analyze::ProcessSum>& sums, const Style& style);
 
 }  // namespace mtrace::text

@@ -14,8 +14,10 @@ namespace mtrace::text {
 
 // How full the pages of each block size are, as text.
 
-// Returns a table with a row for each of the first `rows` sizes, sizes in KiB.
-std::string pages_by_size_text(const std::vector<analyze::PagesOfSize>& sizes, size_t rows);
+// Returns a table with a row for each of the first `rows` sizes. `unit`: the bytes that a
+// figure counts.
+std::string pages_by_size_text(const std::vector<analyze::PagesOfSize>& sizes, size_t rows,
+                               uint64_t unit);
 
 // The memory of a process over its reports, as text.
 

@@ -151,11 +151,11 @@ TEST(Rules, TheTablesHaveRoomForTheUpperHalf) {
     EXPECT_EQ(block.stack, 7u);
     std::vector<char> room(ledger::StackRecord::bytes(2));
     auto* record = reinterpret_cast<ledger::StackRecord*>(room.data());
-    record->set_frame(0, address);
+    ledger::set_frame(record->frames, 0, address);
     const uintptr_t of_python = format::PythonFrame::pack(format::kMostPythonCode, 77);
-    record->set_frame(1, of_python);
-    EXPECT_EQ(record->frame(0), address);
-    EXPECT_EQ(record->frame(1), of_python);
+    ledger::set_frame(record->frames, 1, of_python);
+    EXPECT_EQ(ledger::frame_in(record->frames, 0), address);
+    EXPECT_EQ(ledger::frame_in(record->frames, 1), of_python);
   }
 }
 

@@ -1,0 +1,95 @@
+#include "report/tails.h"
+
+#include "base/syscall.h"
+#include "format/memlog.h"
+#include "modules/modules.h"
+#include "python/code.h"
+
+namespace mtrace::report {
+namespace {
+
+using ledger::kTailFrames;
+using ledger::StackRecord;
+
+constexpr unsigned kMostTails = format::kMaxDepth / kTailFrames;
+
+void add_frame(format::StackId& id, uintptr_t frame, unwind::StackEpoch& epoch) {
+  using format::PythonFrame;
+  if (PythonFrame::is_one(frame)) {
+    if (const unwind::PythonCode* code = unwind::python_code(PythonFrame::code(frame))) {
+      return id.add(code->file->identity, format::python_offset(code->identity, frame));
+    }
+  }
+  const unwind::Module* module = unwind::find_module(frame, epoch, nullptr);
+  if (module != nullptr) {
+    id.add(module->identity, frame - module->base);
+  } else {
+    id.add(0, frame);
+  }
+}
+
+void add_frames(format::StackId& id, const char* frames, unsigned count,
+                unwind::StackEpoch& epoch) {
+  for (unsigned i = count; i-- > 0;) add_frame(id, ledger::frame_in(frames, i), epoch);
+}
+
+// The tails of a stack, innermost first; returns their number.
+unsigned tails_of(const ledger::StackTable& stacks, uint32_t tail, uint32_t (&tails)[kMostTails]) {
+  unsigned count = 0;
+  for (; tail != 0; tail = stacks.tail_at(tail).parent) tails[count++] = tail;
+  return count;
+}
+
+}  // namespace
+
+uint64_t stack_id(const StackRecord& stack) {
+  Tails tails;
+  return tails.id_of(stack);
+}
+
+uint64_t Tails::id_of(const StackRecord& stack) {
+  const ledger::StackTable& stacks = *stacks_;
+  uint32_t tails[kMostTails];
+  unwind::StackEpoch epoch(stack.retired);
+  // The frames of a retired stack may mean other code than the same addresses now.
+  const bool is_known = epoch.seen() == unwind::kAlive;
+  unsigned count = tails_of(stacks, stack.tail, tails);
+  format::StackId id;
+  unsigned left = count;
+  for (unsigned i = 0; is_known && i < count; ++i) {
+    if (tails[i] >= limit_ || ids_[tails[i]] == 0) continue;
+    id = format::StackId(ids_[tails[i]]);
+    left = i;
+    break;
+  }
+  while (left-- > 0) {
+    add_frames(id, stacks.tail_at(tails[left]).frames, kTailFrames, epoch);
+    if (is_known && tails[left] < limit_ && epoch.seen() == unwind::kAlive) {
+      ids_[tails[left]] = id.value();
+    }
+  }
+  add_frames(id, stack.frames, stack.own_frames, epoch);
+  return id.value();
+}
+
+void Tails::reserve(const ledger::StackTable& stacks) {
+  drop();
+  stacks_ = &stacks;
+  const uint32_t limit = stacks.index_limit();
+  ids_ = static_cast<uint64_t*>(sys::map_memory(limit * sizeof *ids_));
+  ends_ = static_cast<uint32_t*>(sys::map_memory(limit * sizeof *ends_));
+  limit_ = limit;
+  if (ids_ == nullptr || ends_ == nullptr) drop();
+}
+
+void Tails::drop() {
+  if (ids_ != nullptr) sys::unmap_memory(ids_, limit_ * sizeof *ids_);
+  if (ends_ != nullptr) sys::unmap_memory(ends_, limit_ * sizeof *ends_);
+  ids_ = nullptr;
+  ends_ = nullptr;
+  limit_ = 0;
+}
+
+Tails::~Tails() { drop(); }
+
+}  // namespace mtrace::report

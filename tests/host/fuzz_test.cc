@@ -1,0 +1,60 @@
+// Fuzz targets: what they did with their seeds, and short runs.
+#include <filesystem>
+#include <functional>
+#include <regex>
+
+#include "host_test.h"
+
+namespace mtrace::test {
+namespace {
+
+class FuzzTargets : public HostTest {
+ protected:
+  // Calls action(target, its seeds) for each target: each has a directory of seeds.
+  void each(
+      const std::function<void(const std::string&, const std::vector<std::string>&)>& action) {
+    unsigned targets = 0;
+    for (const auto& target : std::filesystem::directory_iterator(corpus())) {
+      std::vector<std::string> seeds;
+      for (const auto& seed : std::filesystem::directory_iterator(target)) {
+        seeds.push_back(seed.path());
+      }
+      const std::string name = target.path().filename();
+      SCOPED_TRACE(name);
+      EXPECT_FALSE(seeds.empty());
+      action(name, seeds);
+      ++targets;
+    }
+    EXPECT_GE(targets, 9u);
+  }
+  std::string corpus() const { return source_dir() + "/tests/fuzz/corpus"; }
+};
+
+using SeedsTest = FuzzTargets;
+using FuzzTest = FuzzTargets;
+
+TEST_F(SeedsTest, DoNoHarm) {
+  each([&](const std::string& target, const std::vector<std::string>& seeds) {
+    Command command = plain({build_dir() + "/tests/seeds/" + target});
+    command.env["FUZZ_SYSROOT"] = corpus() + "/elf";
+    command.argv.insert(command.argv.end(), seeds.begin(), seeds.end());
+    const Result result = run(command);
+    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    EXPECT_EQ(lines_of(result.out).size(), seeds.size());
+  });
+}
+
+TEST_F(FuzzTest, SeedsAndAFewThousandMore) {
+  each([&](const std::string& target, const std::vector<std::string>&) {
+    const Result result = run(plain(
+        {source_dir() + "/tests/fuzz/run.sh", build_dir() + "/fuzz", "--runs", "3000", target}));
+    ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    std::smatch match;
+    ASSERT_TRUE(std::regex_search(result.out, match, std::regex(": ([0-9]+) executions")))
+        << result.out;
+    EXPECT_GE(std::stoi(match[1]), 3000);
+  });
+}
+
+}  // namespace
+}  // namespace mtrace::test
