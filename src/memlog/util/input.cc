@@ -114,6 +114,44 @@ void Input::rewind() {
   begin();
 }
 
+std::string Input::first(size_t size) {
+  std::string text(size, '\0');
+  size_t used = 0;
+  try {
+    for (size_t got = 1; got != 0 && used < size; used += got) {
+      got = read(text.data() + used, size - used);
+    }
+  } catch (const FileError&) {
+  } catch (const DamagedCompression&) {
+  }
+  text.resize(used);
+  return text;
+}
+
+std::string Input::last(size_t size) {
+  rewind();
+  if (!compressed_ && expected_size_ > size + head_.size()) {
+    head_used_ = head_.size();
+    if (::lseek(file_.get(), -static_cast<off_t>(size), SEEK_END) < 0) {
+      throw FileError("cannot read the end of " + path_, errno);
+    }
+  }
+  std::string text;
+  size_t kept = 0;
+  try {
+    for (size_t got = 1; got != 0;) {
+      text.erase(0, text.size() - kept);
+      text.resize(kept + std::max(size, kLeast));
+      got = read(text.data() + kept, text.size() - kept);
+      text.resize(kept + got);
+      kept = std::min(text.size(), size);
+    }
+  } catch (const DamagedCompression&) {
+    text.resize(kept);
+  }
+  return text.substr(text.size() - kept);
+}
+
 FormatError damage_in(const std::string& file, size_t lines, const DamagedCompression& damage) {
   return {
       file, std::max<size_t>(lines, 1),

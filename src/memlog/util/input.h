@@ -27,6 +27,11 @@ class Input {
   size_t read(char* to, size_t size);
   // Goes back to the beginning. Not for a pipe.
   void rewind();
+  // Return the first or last bytes of the text up to any damage, at most `size`. first() reads from
+  // where read() would and ends where reading fails; last() is not for a pipe, and reads all of what
+  // is compressed.
+  std::string first(size_t size);
+  std::string last(size_t size);
 
   // What was opened.
   const std::string& path() const { return path_; }

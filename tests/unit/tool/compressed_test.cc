@@ -3,9 +3,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 
 #include "model/profile/reader.h"
@@ -13,7 +16,9 @@
 #include "model/profile/writer.h"
 #include "sample.h"
 #include "tool_test.h"
+#include "util/input.h"
 #include "view/reports/catalog.h"
+#include "view/reports/run_reports.h"
 
 namespace mtrace {
 namespace {
@@ -114,6 +119,51 @@ TEST_F(Compressed, IsKnownByItsFirstBytesAndNotByItsName) {
   test::shell("cd {} && zstd -q a b && cat skipped a.zst b.zst >both.memlog.zst",
               directory_.path());
   EXPECT_EQ(test::memlog({"show", directory_ / "both.memlog.zst"}).out, expected);
+}
+
+// What a SIGKILL between the two steps leaves, and what another process sees between them.
+TEST_F(Compressed, AReportOfARunIsFoundByItsContent) {
+  const fs::path report = small() + "/app-5000-1.memlog";
+  const std::string setting = "MTRACE_DEPTH=10";
+  const auto found = [&] {
+    return reports::reports_of_run(small(), 5000, "", setting).processes.size();
+  };
+  for (const auto& item : fs::directory_iterator(small())) {
+    if (item.path() != report.string() + ".zst") fs::remove(item.path());
+  }
+  EXPECT_EQ(found(), 1u);
+  fs::rename(report.string() + ".zst", report);
+  EXPECT_EQ(found(), 1u);
+}
+
+// A signal that comes while a report is compressed: the report is as it was, or has its new name.
+TEST_F(Compressed, AReportHasTheNameOfWhatItContains) {
+  std::string text = util::read_text(plain() + "/app-5000-1.memlog").text;
+  const std::string path = directory_ / "app-5000-1.memlog";
+  const std::string large = text + std::string(64 << 20, '\n');
+  int compressed = 0;
+  for (int i = 0; i < 20; ++i) {
+    fs::remove(path + ".zst");
+    test::write_file(path, text);
+    const pid_t pid = ::fork();
+    ASSERT_GE(pid, 0);
+    if (pid == 0) {
+      const itimerval soon = {{}, {0, 1000}};
+      ::setitimer(ITIMER_PROF, &soon, nullptr);
+      profile::compress_report(path, large);
+      for (;;) ::pause();
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+    EXPECT_EQ(WTERMSIG(status), SIGPROF);
+    if (fs::exists(path)) {
+      EXPECT_FALSE(util::read_text(path).compressed);
+    } else {
+      EXPECT_TRUE(util::read_text(path + ".zst").compressed);
+      ++compressed;
+    }
+  }
+  EXPECT_GT(compressed, 0);
 }
 
 TEST_F(Compressed, AReportThatWasCompressedMeanwhileIsFound) {

@@ -51,6 +51,7 @@ std::string compress_report(const std::string& path, std::string_view text) {
   const std::string compressed = path + format::kCompressedSuffix;
   int error_number = EEXIST;
   if (::lstat(compressed.c_str(), &state) != 0) {
+    const util::HeldSignals held;  // what is compressed has the name that says so
     write_report(path, text, true);
     error_number = move_file(path, compressed);
     if (error_number == 0) return compressed;

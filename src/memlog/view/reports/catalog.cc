@@ -27,25 +27,10 @@ namespace {
 // few keys wanted here still come first or the file is passed over.
 constexpr size_t kHead = 65536;
 
-// Stops at what cannot be read.
-std::string text_head(util::Input& input) {
-  std::string head(kHead, '\0');
-  size_t size = 0;
-  try {
-    for (size_t got = 1; got != 0 && size < head.size(); size += got) {
-      got = input.read(head.data() + size, head.size() - size);
-    }
-  } catch (const util::FileError&) {
-  } catch (const util::DamagedCompression&) {
-  }
-  head.resize(size);
-  return head;
-}
-
 std::optional<Listed> read_head(const std::string& path) {
   auto input = util::Input::of_file(path);
   if (!input) return std::nullopt;
-  const std::string head = text_head(*input);
+  const std::string head = input->first(kHead);
   auto lines = util::split(head, '\n');
   if (!profile::is_first_line(lines[0])) return std::nullopt;
 

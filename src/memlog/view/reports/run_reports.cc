@@ -32,6 +32,7 @@ namespace mtrace::reports {
 namespace {
 
 constexpr char kLastPlace[] = "/tmp";
+constexpr size_t kPart = 65536;  // bytes; more than what stands before or behind the entries
 
 std::string normal(const std::string& directory) {
   std::error_code error;
@@ -56,19 +57,11 @@ std::vector<Listed> memlogs_in(const std::string& directory) {
 
 // Returns the end of a report, with the lines about its process and its library.
 std::string tail_of(const std::string& path) {
-  constexpr std::streamoff kTail = 65536;
-  if (profile::is_compressed_name(path)) {
-    try {
-      const std::string text = util::read_text(path).text;
-      return text.substr(text.size() - std::min<size_t>(text.size(), kTail));
-    } catch (const std::exception&) {
-      return {};  // damaged: a view will say so
-    }
+  try {
+    return util::Input(path).last(kPart);
+  } catch (const util::FileError&) {
+    return {};  // it is gone
   }
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file.tellg();
-  file.seekg(std::max<std::streamoff>(0, size - kTail));
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // Returns whether the report's program had this option.
@@ -173,21 +166,12 @@ RunReports reports_of_run(const std::string& directory, pid_t pid, const std::st
 }
 
 bool lacks_names(const std::string& path) {
-  constexpr std::streamoff kPart = 65536;  // more than what stands before or behind the entries
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file.tellg();
-  const auto part = [&](std::streamoff from) {
-    std::string text(static_cast<size_t>(std::min(kPart, size)), '\0');
-    file.seekg(from);
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    return text;
-  };
-  if (size <= 0) return false;
-  const std::string head = part(0);
-  const std::string tail = part(std::max<std::streamoff>(size - kPart, 0));
+  auto input = util::Input::of_file(path);
+  if (!input || input->compressed()) return false;  // names come first
   // Frames are the only lines that begin with a tab.
-  return head.find("\n\t") != std::string::npos &&
-         tail.find(fmt::format("\n# {}: no\n", format::kKeyResolved)) != std::string::npos;
+  return input->first(kPart).find("\n\t") != std::string::npos &&
+         input->last(kPart).find(fmt::format("\n# {}: no\n", format::kKeyResolved)) !=
+             std::string::npos;
 }
 namespace {
 
