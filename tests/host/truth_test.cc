@@ -1,6 +1,9 @@
 // The memlogs of programs that know what each of their call sites holds say the same, to the byte:
 // in C and C++, optimised or not, by gcc and clang, position-independent or not, with and without
 // frame pointers, stripped, and with threads.
+#include <algorithm>
+#include <filesystem>
+
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -193,6 +196,49 @@ TEST_F(TruthTest, StacksAreWhole) {
   std::sort(found.begin(), found.end());
   EXPECT_EQ(found, told);
   EXPECT_EQ(std::count(told.begin(), told.end(), 257), 1) << "one is deeper";
+}
+
+// What memlog makes of an event log and of a ledger has the stacks of a report, and what they share
+// once.
+TEST_F(TruthTest, StacksAreWholeInWhatMemlogWrites) {
+  using Place = std::pair<std::string, uint64_t>;
+  const auto stacks = [](const std::string& path) {
+    std::map<std::string, std::vector<Place>> out;
+    for (const Entry& entry : read_memlog(path).entries) {
+      if (entry.bytes != 1000) continue;
+      for (const Frame& frame : entry.frames) {
+        out[entry.stack].emplace_back(frame.module, frame.offset);
+      }
+    }
+    return out;
+  };
+  const auto has_tails = [](const std::string& path) {
+    return read_file(path).find("\n# tail: ") != std::string::npos;
+  };
+  Command logged = traced({program("deep_stacks")});
+  logged.env["MTRACE_EVENTS"] = "1";
+  logged.env["MTRACE_RESOLVER"] = memlog_tool();
+  const Result result = run(logged);
+  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const std::string report = report_path("deep_stacks", result.pid, 1);
+  const auto expected = stacks(report);
+  EXPECT_EQ(expected.size(), 9u);
+  const std::string log = out() + "/deep_stacks-" + std::to_string(result.pid) + ".events";
+  const Result made = memlog({"report", "--from", log});
+  ASSERT_TRUE(made.exited(0)) << made.err;
+  const std::string from_log = out() + '/' + lines_of(made.out).at(0);
+  EXPECT_TRUE(stacks(from_log) == expected);
+  EXPECT_TRUE(has_tails(from_log));
+  std::filesystem::remove(from_log);
+
+  Command killed = traced({program("deep_stacks"), "killed"});
+  killed.env["MTRACE_LEDGER"] = temp();
+  const pid_t pid = run(killed).pid;
+  const std::string ledger = temp() + "/deep_stacks-" + std::to_string(pid) + ".ledger";
+  const std::string recovered = temp() + "/recovered.memlog";
+  EXPECT_TRUE(memlog({"recover", "-o", recovered, ledger}).exited(0));
+  EXPECT_TRUE(stacks(recovered) == expected);
+  EXPECT_TRUE(has_tails(recovered));
 }
 
 // What a phase leaves behind is its report, whatever the phase did meanwhile.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/syscall.h"
+#include "format/memlog.h"
 #include "format/python.h"
 #include "ledger/kind_names.h"
 #include "ledger/ledger.h"
@@ -132,7 +133,7 @@ void name_kind(unsigned kind) {
 
 [[gnu::noinline]] void write_stack(uint32_t ring, uint32_t index, const ledger::StackRecord& stack,
                                    uint8_t& known) {
-  uint64_t frames[256];
+  uint64_t frames[format::kMaxDepth];
   g_ledger.stacks.each_frame(
       stack, [&](unsigned i, uintptr_t frame) { frames[i] = frame_word(ring, frame); });
   const unsigned depth = stack.depth();

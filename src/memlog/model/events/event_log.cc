@@ -18,6 +18,7 @@
 #include "model/events/file_numbers.h"
 #include "model/events/frame_reader.h"
 #include "model/events/inheritance.h"
+#include "model/profile/stack_id.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -167,8 +168,7 @@ profile::ModuleIndex EventLog::State::add_module(const profile::Module& module) 
       return static_cast<profile::ModuleIndex>(i);
     }
   }
-  const std::string& name = module.build_id.empty() ? module.path : module.build_id;
-  identities.push_back(format::module_identity(name.data(), name.size()));
+  identities.push_back(profile::identity_of(module));
   modules.push_back(module);
   return static_cast<profile::ModuleIndex>(modules.size() - 1);
 }
@@ -233,7 +233,6 @@ void EventLog::State::read_stacks(ColumnReader& head) {
     stack.kind = facts.text();
     stack.call = facts.text();
     const uint64_t guessed = facts.number_up_to(format::kMaxDepth);
-    format::StackId id;
     read_frames(column);
     all_frames += frame_words.size();
     if (version != 1 && all_frames > format::kMostChunkFrames) throw DamagedChunk();
@@ -242,11 +241,8 @@ void EventLog::State::read_stacks(ColumnReader& head) {
       frame.guessed = guessed != 0 && stack.frames.size() == guessed;
       stack.frames.push_back(std::move(frame));
     }
-    for (const profile::Frame& frame : std::views::reverse(stack.frames)) {
-      const bool in_module = frame.place == profile::Place::kModule;
-      id.add(in_module ? identities[frame.module] : 0, frame.offset);
-    }
-    stack.id = id.value();
+    const auto identity = [&](profile::ModuleIndex module) { return identities[module]; };
+    stack.id = profile::stack_ids(stack.frames, identity).value();
     numbers.stacks[last_stack] = add_stack(std::move(stack));
   }
 }

@@ -18,7 +18,8 @@
 #include "model/events/event_header.h"
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
-#include "model/profile/writer.h"
+#include "model/profile/memlog_text.h"
+#include "model/profile/stack_id.h"
 #include "util/text.h"
 #include "util/time.h"
 
@@ -273,8 +274,11 @@ class Text : private profile::MemlogText {
 
   std::string write() {
     write_head();
+    expect_entries(stacks_);
+    expect_entries(replay_.mappings().stacks());
     write_entries(stacks_);
     write_entries(replay_.mappings().stacks(), kMappingKind);
+    write_tails();
     write_tail();
     return std::move(out_);
   }
@@ -339,12 +343,26 @@ class Text : private profile::MemlogText {
     }
   }
 
+  static bool is_entry(const Counts& one) {
+    return one.allocations + one.frees + one.inherited_blocks != 0;
+  }
+
+  void expect_entries(const std::vector<Counts>& stacks) {
+    for (uint32_t i = 0; i < stacks.size(); ++i) {
+      if (!is_entry(stacks[i]) || log_.stack(i).cut) continue;
+      const auto identity = [&](profile::ModuleIndex at) {
+        return profile::identity_of(log_.modules()[at]);
+      };
+      rests_[i] = profile::stack_ids(log_.stack(i).frames, identity).take_rests();
+      expect(rests_[i]);
+    }
+  }
+
   // `kind`: empty: of the heap.
   void write_entries(const std::vector<Counts>& stacks, std::string_view kind = {}) {
     std::vector<uint32_t> order;
     for (uint32_t i = 0; i < stacks.size(); ++i) {
-      const Counts& one = stacks[i];
-      if (one.allocations + one.frees + one.inherited_blocks != 0) order.push_back(i);
+      if (is_entry(stacks[i])) order.push_back(i);
     }
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
       const int64_t left = stacks[a].bytes();
@@ -353,11 +371,11 @@ class Text : private profile::MemlogText {
     });
     for (const uint32_t stack : order) {
       if (!kind.empty()) fmt::format_to(std::back_inserter(out_), "@{}\t", kind);
-      write_entry(stacks[stack], log_.stack(stack));
+      write_entry(stacks[stack], log_.stack(stack), rests_[stack]);
     }
   }
 
-  void write_entry(const Counts& counts, const EventStack& stack) {
+  void write_entry(const Counts& counts, const EventStack& stack, const Rests& rests) {
     fmt::format_to(std::back_inserter(out_), "{:+}\t{}={:+}\t{}={}", counts.bytes(),
                    format::kFieldBlocks, counts.blocks(), format::kFieldLive, counts.live());
     field(format::kFieldAllocations, counts.allocations);
@@ -379,7 +397,11 @@ class Text : private profile::MemlogText {
                      util::escaped(stack.call, ""));
     }
     line("\t{}={:016x}", format::kFieldStack, stack.id);
-    for (const profile::Frame& frame : stack.frames) write_frame(frame);
+    const auto guessed =
+        std::ranges::find_if(stack.frames, [](const auto& frame) { return frame.guessed; });
+    const auto least = static_cast<size_t>(guessed - stack.frames.begin()) + 1;
+    frames(stack.frames.size(), guessed == stack.frames.end() ? 0 : least, rests,
+           [&](size_t i) { write_frame(stack.frames[i]); });
     if (stack.cut || stack.frames.empty()) line("\t{}", format::kCutLine);
   }
 
@@ -466,6 +488,7 @@ class Text : private profile::MemlogText {
   uint64_t taken_;
   std::string filter_;
   std::map<profile::ModuleIndex, bool> used_;
+  std::map<uint32_t, Rests> rests_;  // of the stacks that may end with a tail
 };
 
 }  // namespace

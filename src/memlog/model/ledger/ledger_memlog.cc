@@ -17,7 +17,7 @@
 #include "model/ledger/ledger_notes.h"
 #include "model/ledger/ledger_state.h"
 #include "model/ledger/ledger_summary.h"
-#include "model/profile/writer.h"
+#include "model/profile/memlog_text.h"
 #include "util/text.h"
 #include "util/time.h"
 
@@ -31,6 +31,7 @@ constexpr uint64_t kSecond = 1'000'000'000;
 struct Entry {
   const LedgerRow* row;
   uint64_t id;
+  profile::StackIds::Rests rests;  // none: its frames stand for themselves
 };
 
 class Text : private profile::MemlogText {
@@ -44,8 +45,14 @@ class Text : private profile::MemlogText {
         modules_(state),
         used_(state.modules.size()) {
     now_ = occasion.taken > header_.tick_zero ? ticks_in(occasion.taken - header_.tick_zero) : 0;
-    for (const LedgerRow& row : sum_.rows)
-      entries_.push_back({&row, modules_.stack_id(*row.stack)});
+    for (const LedgerRow& row : sum_.rows) {
+      profile::StackIds ids = modules_.stack_ids(*row.stack);
+      entries_.push_back({&row, ids.value(), {}});
+      // What the addresses of a retired stack meant is its own matter, and so is where one was cut.
+      if (row.stack->retired != format::kLedgerAlive || row.stack->cut) continue;
+      entries_.back().rests = ids.take_rests();
+      expect(entries_.back().rests);
+    }
     std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
       if (a.row->stack->kind != b.row->stack->kind) return a.row->stack->kind < b.row->stack->kind;
       const int64_t left = a.row->change.live_bytes();
@@ -56,7 +63,8 @@ class Text : private profile::MemlogText {
 
   std::string write() {
     write_head();
-    for (const Entry& entry : entries_) write_entry(*entry.row, entry.id);
+    for (const Entry& entry : entries_) write_entry(entry);
+    write_tails();
     write_tail();
     return std::move(out_);
   }
@@ -153,7 +161,8 @@ class Text : private profile::MemlogText {
     }
   }
 
-  void write_entry(const LedgerRow& row, uint64_t id) {
+  void write_entry(const Entry& entry) {
+    const LedgerRow& row = *entry.row;
     const LedgerStackState& stack = *row.stack;
     const LedgerCounts& change = row.change;
     const auto held = sum_.held.find(stack.index);
@@ -182,11 +191,11 @@ class Text : private profile::MemlogText {
     if (const char* call = format::call_name(stack.call)) {
       fmt::format_to(std::back_inserter(out_), "\t{}={}", format::kFieldCall, call);
     }
-    line("\t{}={:016x}", format::kFieldStack, id);
-    for (size_t i = 0; i < stack.frames.size(); ++i) {
+    line("\t{}={:016x}", format::kFieldStack, entry.id);
+    frames(stack.frames.size(), stack.guessed + 1, entry.rests, [&](size_t i) {
       const bool guessed = stack.guessed != 0 && i == stack.guessed;
       write_frame(stack.frames[i], stack.retired, guessed ? "?" : "");
-    }
+    });
     if (stack.cut) line("\t{}", format::kCutLine);
   }
 
@@ -197,7 +206,7 @@ class Text : private profile::MemlogText {
                                     [&](const auto& one) { return one.index == stack.related; });
     if (found == state_.stacks.end()) return;
     fmt::format_to(std::back_inserter(out_), "\t{}={:016x}", format::kFieldBefore,
-                   modules_.stack_id(*found));
+                   modules_.stack_ids(*found).value());
   }
 
   void write_mapping_form(uint32_t form) {

@@ -374,22 +374,22 @@ size_t LedgerModules::find(uint64_t address, uint32_t retired) {
   return at->second;
 }
 
-uint64_t LedgerModules::stack_id(const LedgerStackState& stack) {
-  format::StackId id;
+profile::StackIds LedgerModules::stack_ids(const LedgerStackState& stack) {
+  profile::StackIds ids;
   for (const uint64_t frame : std::views::reverse(stack.frames)) {
     if (format::PythonFrame::is_one(frame)) {
       const PythonFrameText python = python_frame(state_, frame);
-      id.add(python.identity, python.module.empty() ? frame : python.offset);
+      ids.add(python.identity, python.module.empty() ? frame : python.offset);
       continue;
     }
     const size_t module = find(frame, stack.retired);
     if (module == kNone) {
-      id.add(0, frame);
+      ids.add(0, frame);
     } else {
-      id.add(identities_[module], frame - modules_[module].entry.base);
+      ids.add(identities_[module], frame - modules_[module].entry.base);
     }
   }
-  return id.value();
+  return ids;
 }
 
 }  // namespace mtrace::ledger

@@ -16,6 +16,7 @@
 
 #include "format/calls.h"
 #include "model/ledger/ledger_file.h"
+#include "model/profile/stack_id.h"
 
 namespace mtrace::ledger {
 
@@ -142,8 +143,7 @@ class LedgerModules {
   // Returns the module's position in the list, or kNone. `retired`: the unload epoch at which the
   // stack was retired; kLedgerAlive: it is in use.
   size_t find(uint64_t address, uint32_t retired);
-  // Returns the format::StackId of a stack.
-  uint64_t stack_id(const LedgerStackState& stack);
+  profile::StackIds stack_ids(const LedgerStackState& stack);
 
  private:
   const LedgerState& state_;

@@ -5,13 +5,13 @@
 #include <array>
 #include <iterator>
 #include <optional>
-#include <ranges>
 #include <utility>
 
 #include "format/escape.h"
 #include "format/mapping_form.h"
 #include "format/memlog.h"
 #include "model/profile/pseudonyms.h"
+#include "model/profile/stack_id.h"
 #include "model/profile/writer.h"
 #include "util/text.h"
 
@@ -51,19 +51,9 @@ bool are_flags(std::string_view value) {
   return true;
 }
 
-uint64_t identity_of(const Module& module) {
-  const std::string& name = module.build_id.empty() ? module.path : module.build_id;
-  return format::module_identity(name.data(), name.size());
-}
-
 uint64_t id_of(const Frames& frames, const std::vector<uint64_t>& identities) {
-  format::StackId id;
-  const Frames::List list(frames.begin(), frames.end());
-  for (const Frame& frame : std::views::reverse(list)) {
-    if (frame.place == Place::kInlined) continue;
-    id.add(frame.place == Place::kModule ? identities[frame.module] : 0, frame.offset);
-  }
-  return id.value();
+  const auto identity = [&](ModuleIndex number) { return identities[number]; };
+  return stack_ids({frames.begin(), frames.end()}, identity).value();
 }
 
 class AnonymousMemlog {

@@ -1,12 +1,7 @@
 // Writes a memlog as text: the inverse of the reader.
 #pragma once
 
-#include <fmt/format.h>
-
-#include <cstdint>
-#include <iterator>
 #include <string>
-#include <utility>
 
 #include "model/profile/model.h"
 
@@ -31,22 +26,5 @@ const char* resolved_text(Resolved resolved);
 void set_resolved(Memlog& memlog, Resolved resolved);
 // Adds a `# note:` line unless there is an equal one.
 void add_note(Memlog& memlog, const std::string& text);
-
-// The text of a memlog while it is written from something else than reports.
-
-class MemlogText {
- protected:
-  template <typename... Args>
-  void line(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-    out_ += '\n';
-  }
-  // A field of an entry; 0 is left out.
-  void field(const char* key, uint64_t value) {
-    if (value != 0) fmt::format_to(std::back_inserter(out_), "\t{}={}", key, value);
-  }
-
-  std::string out_;
-};
 
 }  // namespace mtrace::profile

@@ -1,6 +1,7 @@
 #include "model/recording/ring_reader.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace mtrace::events {
 
@@ -48,9 +49,12 @@ unsigned RingReader::complete_units(uint64_t position, uint64_t end, RingRecord*
     case EventRecord::kNote:
       units = 2 + record_units(at(position + 1).a);
       break;
-    case EventRecord::kStack:
-      units = 1 + record_units((first.a & 0xff) * sizeof(uint64_t));
+    case EventRecord::kStack: {
+      format::EventStackFacts facts;
+      std::memcpy(&facts, &first.a, sizeof facts);
+      units = 1 + record_units(facts.depth * sizeof(uint64_t));
       break;
+    }
     case EventRecord::kModule: {
       const EventUnit& lengths = at(position + 2);
       units = 3 + record_units(std::min(lengths.a, kMostText) + std::min(lengths.b, kMostText));

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ranges>
 #include <stdexcept>
 #include <tuple>
 
@@ -15,6 +14,7 @@
 #include "format/memlog.h"
 #include "model/ledger/ledger_state.h"
 #include "model/profile/reader.h"
+#include "model/profile/stack_id.h"
 #include "process/inspect/clock.h"
 #include "process/inspect/ledgers.h"
 #include "surface/sql/tables.h"
@@ -74,7 +74,7 @@ std::vector<LiveBlock> blocks_of(const ledger::LedgerFile& file) {
     const ledger::LedgerStackState* stack = known.find(block.stack);
     if (stack == nullptr || stack->kind != 0) continue;
     const auto [id, fresh] = ids.try_emplace(block.stack);
-    if (fresh) id->second = modules.stack_id(*stack);
+    if (fresh) id->second = modules.stack_ids(*stack).value();
     blocks.push_back({block.address, block.size, id->second,
                       file.header().tick_zero + ledger::tick_nanoseconds(block.birth)});
   }
@@ -83,19 +83,10 @@ std::vector<LiveBlock> blocks_of(const ledger::LedgerFile& file) {
 
 // Of an entry that does not tell it.
 uint64_t id_of(const profile::Frames& frames, const profile::Memlog& memlog) {
-  format::StackId id;
-  const profile::Frames::List list(frames.begin(), frames.end());
-  for (const profile::Frame& frame : std::views::reverse(list)) {
-    if (frame.place == profile::Place::kInlined) continue;
-    uint64_t identity = 0;
-    if (frame.place == profile::Place::kModule) {
-      const profile::Module& module = memlog.modules[frame.module];
-      const std::string& text = module.build_id.empty() ? module.path : module.build_id;
-      identity = format::module_identity(text.data(), text.size());
-    }
-    id.add(identity, frame.offset);
-  }
-  return id.value();
+  const auto identity = [&](profile::ModuleIndex at) {
+    return profile::identity_of(memlog.modules[at]);
+  };
+  return profile::stack_ids({frames.begin(), frames.end()}, identity).value();
 }
 
 reports::Listed listed(const profile::Memlog& memlog) {

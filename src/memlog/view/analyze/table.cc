@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <ranges>
 #include <utility>
 
 #include "format/memlog.h"
+#include "model/profile/stack_id.h"
 #include "view/analyze/responsible.h"
 
 namespace mtrace::analyze {
@@ -23,16 +23,10 @@ using profile::Place;
 // Whether the report tells how long blocks lived: the library then says how finely, too.
 bool times(const Memlog& memlog) { return !memlog.header.resolution.empty(); }
 
-uint64_t stack_identity(const Module& module) {
-  const std::string& bytes = module.build_id.empty() ? module.path : module.build_id;
-  return format::module_identity(bytes.data(), bytes.size());
-}
-
 // Keeps the frames in `range`, and gives the stack the id that a process would have given it that
 // knows only these.
 void cut(const std::vector<Module>& modules, Row& row, FrameRange range) {
   if (row.frames.empty()) return;
-  format::StackId id;
   std::vector<Frame> kept;
   int number = 1;
   bool beyond = false;
@@ -48,11 +42,8 @@ void cut(const std::vector<Module>& modules, Row& row, FrameRange range) {
     if (!wanted) continue;
     kept.push_back(frame);
   }
-  for (const Frame& frame : std::views::reverse(kept)) {
-    if (frame.place == Place::kInlined) continue;
-    id.add(frame.place == Place::kModule ? stack_identity(modules[frame.module]) : 0, frame.offset);
-  }
-  row.stack = id.value();
+  const auto identity = [&](profile::ModuleIndex at) { return profile::identity_of(modules[at]); };
+  row.stack = profile::stack_ids(kept, identity).value();
   row.frames = std::move(kept);
   row.cut |= beyond || row.frames.empty();
 }

@@ -83,7 +83,7 @@ void StackNames::learn(const ledger::LedgerFile& file, const ledger::LedgerState
   for (const ledger::LedgerStackState* stack : stacks) {
     if (known_.contains(stack->ordinal)) continue;
     profile::Entry entry;
-    entry.stack = modules.stack_id(*stack);
+    entry.stack = modules.stack_ids(*stack).value();
     entry.cut = stack->cut;
     profile::Frames::List frames;
     for (const uint64_t address : stack->frames) {
