@@ -19,6 +19,7 @@
 #include "format/python.h"
 #include "modules/modules.h"
 #include "python/runtime.h"
+#include "unwind/last_walk.h"
 #include "unwind/libunwind_walk.h"
 #include "unwind/slow_walk.h"
 #include "unwind/walk_memory.h"
@@ -206,7 +207,7 @@ void check_again(const Registers& from, unsigned depth, Remembered& known, const
   mtrace::unwind::WalkDraft draft(from, words, sizeof words / sizeof words[0]);
   fresh.walk = walk_and_note(fresh.at, depth, draft);
   if (!same(fresh, plain)) record(walkcheck::kAgain, fresh, plain);
-  if (!known.memory.is_worthwhile()) return;
+  if (!known.memory.is_worthwhile(false)) return;
   const uint32_t next = ++known.numbers;
   known.kept[next % Remembered::kKept] = fresh;
   known.number_of[next % Remembered::kKept] = next;
@@ -227,15 +228,19 @@ void check_again(const Registers& from, unsigned depth, Remembered& known, const
   record(kind, ours, other);
   other.walk = mtrace::unwind::walk(from, other.at, kShort);
   const bool longer = ours.walk.count > kShort;
-  if (other.walk.count != (longer ? kShort : ours.walk.count) ||
-      other.walk.end != (longer ? End::kDepth : ours.walk.end) ||
-      memcmp(ours.at, other.at, other.walk.count * sizeof ours.at[0]) != 0) {
+  const bool guessed = (ours.walk.guessed | other.walk.guessed) != 0;  // as in same()
+  if (!guessed && (other.walk.count != (longer ? kShort : ours.walk.count) ||
+                   other.walk.end != (longer ? End::kDepth : ours.walk.end) ||
+                   memcmp(ours.at, other.at, other.walk.count * sizeof ours.at[0]) != 0)) {
     record(walkcheck::kDepth, ours, other);
   }
   static thread_local Remembered short_memory;
   static thread_local Remembered long_memory;
   check_again(from, kShort, short_memory, other);
   check_again(from, kFrames, long_memory, ours);
+  static thread_local mtrace::unwind::LastWalk last;
+  other.walk = mtrace::unwind::walk_to_last(from, other.at, kFrames, last);
+  if (!same(ours, other)) record(walkcheck::kAgain, other, ours);
   if (number / every % kInterpretEvery == 0) {
     other.walk = mtrace::unwind::full_walk(from, other.at, kFrames);
     if (!same(ours, other)) record(walkcheck::kInterpreter, ours, other);

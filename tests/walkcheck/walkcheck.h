@@ -14,16 +14,16 @@ enum Kind : unsigned {
   kOursShorter,    // we stopped at a frame that has call-frame information
   kTheirsShorter,  // libunwind stopped, we went on
   kEnd,            // same frames, but one says outermost and the other does not
-  kDepth,          // the walk of depth 10 is not the beginning of the one of depth 128
+  kDepth,          // the walk of depth 10 is not the beginning of the one of all frames
   kInterpreter,    // the interpreter's walk differs from the one by packed rules
-  kAgain,          // a walk that remembers the last one differs from one that does not
+  kAgain,          // a known walk, or one up to the last, differs from the walk alone
   kKinds,
 };
 inline constexpr const char* kNames[kKinds] = {"equal",        "equal-to-lost",  "frame",
                                                "ours-shorter", "theirs-shorter", "end",
                                                "depth",        "interpreter",    "again"};
 
-inline constexpr unsigned kFrames = 128;
+inline constexpr unsigned kFrames = 256;
 inline constexpr unsigned kSamples = 24;
 
 struct Sample {

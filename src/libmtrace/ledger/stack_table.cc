@@ -100,8 +100,8 @@ uint32_t StackTable::make_record(const Stack& stack, uint32_t owner) {
   // The pieces are counted from the root, so that stacks share them.
   const unsigned tails = stack.depth == 0 ? 0 : (stack.depth - 1u) / kTailFrames;
   const unsigned own = stack.depth - tails * kTailFrames;
-  uint32_t tail = 0;
-  for (unsigned i = tails; i > 0; --i) {
+  uint32_t tail = stack.shared == 0 ? 0 : stack.tails[stack.shared - 1];
+  for (unsigned i = tails - stack.shared; i > 0; --i) {
     tail = intern_tail(tail, stack.frames + own + (i - 1) * kTailFrames);
     if (tail == 0) return 0;
   }

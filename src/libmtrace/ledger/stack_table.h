@@ -114,6 +114,9 @@ struct Stack {
   uint8_t call = format::kNoCall;  // as in StackRecord, like `guessed`
   uint8_t guessed = 0;
   bool ignored = false;
+  // The outermost pieces of its tail, where their indices are known: `frames` lacks these.
+  uint8_t shared = 0;
+  const uint32_t* tails = nullptr;
 };
 
 // A set of counters, and whether it is the calling thread's own.
@@ -153,6 +156,15 @@ class StackTable {
       const StackTail& tail = tail_at(index);
       for (unsigned i = 0; i < kTailFrames; ++i) visit(number++, frame_in(tail.frames, i));
       index = tail.parent;
+    }
+  }
+  // Writes the indices of the pieces of a tail, the outermost first, from number `known` on; their
+  // number is that of the record.
+  void tails_of(const StackRecord& stack, uint32_t* tails, unsigned known) const {
+    uint32_t index = stack.tail;
+    for (unsigned left = stack.tails; left > known; --left) {
+      tails[left - 1] = index;
+      index = tail_at(index).parent;
     }
   }
   StackTail& tail_at(uint32_t index) const { return *static_cast<StackTail*>(arena_.at(index)); }
@@ -238,7 +250,12 @@ class StackTable {
     for (unsigned i = 0; i < record.own_frames; ++i) {
       difference |= frame_in(record.frames, i) ^ *frames++;
     }
+    unsigned left = record.tails;
     for (uint32_t index = record.tail; index != 0 && difference == 0; frames += kTailFrames) {
+      if (left-- == stack.shared) {
+        if (index != stack.tails[left]) return false;
+        break;
+      }
       const StackTail& tail = tail_at(index);
       if (!same(tail, frames)) return false;
       index = tail.parent;

@@ -1,5 +1,6 @@
 #include "record/call_stack.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "base/syscall.h"
@@ -9,6 +10,7 @@
 #include "python/runtime.h"
 #include "record/call_form.h"
 #include "record/unloading.h"
+#include "unwind/last_walk.h"
 
 namespace mtrace::hook {
 
@@ -24,7 +26,7 @@ using unwind::End;
 // Equal frames of another kind or form, expressed by `other`, are another stack.
 [[gnu::flatten]] uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot,
                                  uint64_t other, uint8_t call, bool ignored = false,
-                                 uint8_t kind = 0) {
+                                 uint8_t kind = 0, unwind::LastWalk* last = nullptr) {
   const uint64_t hash = other == 0 ? walk.hash : format::mix64(walk.hash + other);
   return g_ledger.stacks.intern({.epoch = unwind::unload_epoch(),
                                  .hash = hash,
@@ -35,33 +37,69 @@ using unwind::End;
                                  .lost = walk.end == End::kLost,
                                  .call = call,
                                  .guessed = walk.guessed,
-                                 .ignored = ignored},
+                                 .ignored = ignored,
+                                 .shared = static_cast<uint8_t>(last ? last->shared() : 0),
+                                 .tails = last ? last->tails() : nullptr},
                                 slot);
 }
 
-uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot, uint64_t form) {
-  return intern(walk, frames, slot, form, call_of(form), (form & kIgnoredForm) != 0);
+uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot, uint64_t form,
+                unwind::LastWalk* last = nullptr) {
+  return intern(walk, frames, slot, form, call_of(form), (form & kIgnoredForm) != 0, 0, last);
 }
 
 // What a walk writes to. Not on the thread's stack, which may be small.
 struct Room {
   uint32_t taken;
+  uint32_t tail;  // of the last walk's stack: its innermost piece
+  unsigned near;  // grows with each walk that has the tail of the one before, else shrinks
+  bool deep;      // the last walk was one of more words than known walks have
   uintptr_t frames[format::kMaxDepth];
   unwind::StackWord words[unwind::WalkDraft::most_words(unwind::WalkDraft::kMostFrames)];
   uint64_t python[unwind::WalkDraft::kMostPython + 1];
+  unwind::LastWalk last;
+
+  static constexpr unsigned kNear = 8;  // enough for most walks to meet the last one
+  void compare(uint32_t stack) {
+    const uint32_t before = tail;
+    tail = g_ledger.stacks.record(stack).tail;
+    if (tail != 0 && tail == before) {
+      near = std::min(near + 1, 2 * kNear);
+    } else if (near != 0) {
+      --near;
+    }
+  }
 };
 // By slots. A walk that another thread or a signal handler interrupts keeps its own; so may one
 // that a handler leaves by longjmp, for good.
 constinit Room g_rooms[16] = {};
 
-uint32_t walk_unnoted(Room& room, const unwind::Registers& caller, uint32_t slot, uint64_t form) {
-  const unwind::Walk walk = unwind::walk(caller, room.frames, g_depth);
+[[gnu::noinline]] uint32_t walk_alone(uintptr_t* frames, const unwind::Registers& caller,
+                                      uint32_t slot, uint64_t form) {
+  const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
   if (modules_changed()) [[unlikely]]
     retire_unloaded();
-  return intern(walk, room.frames, slot, form);
+  return intern(walk, frames, slot, form);
 }
 
-uint32_t walk_noted(Room& room, const unwind::Registers& caller, uint32_t slot, uint64_t form) {
+[[gnu::noinline]] uint32_t walk_up_to_last(Room& room, const unwind::Registers& caller,
+                                           uint32_t slot, uint64_t form) {
+  unwind::LastWalk& last = room.last;
+  const unwind::Walk walk = unwind::walk_to_last(caller, room.frames, g_depth, last);
+  if (modules_changed()) [[unlikely]]
+    retire_unloaded();
+  const uint32_t index = intern(walk, room.frames, slot, form, &last);
+  const ledger::StackRecord& stack = g_ledger.stacks.record(index);
+  if (last.kept() && stack.depth() == walk.count) {
+    g_ledger.stacks.tails_of(stack, last.tails(), last.shared());
+    last.set_tails(stack.tails);
+  }
+  room.deep = last.kept() && walk.count > unwind::WalkDraft::kMostFrames;
+  return index;
+}
+
+[[gnu::noinline]] uint32_t walk_noted(Room& room, const unwind::Registers& caller, uint32_t slot,
+                                      uint64_t form) {
   const unsigned python = unwind::python_runtime() == nullptr ? 0 : unwind::WalkDraft::kMostPython;
   unwind::WalkDraft draft(caller, room.words, std::size(room.words), room.python, python);
   const unwind::Walk walk = unwind::walk_and_note(room.frames, g_depth, draft);
@@ -70,22 +108,28 @@ uint32_t walk_noted(Room& room, const unwind::Registers& caller, uint32_t slot, 
   const uint32_t stack = intern(walk, room.frames, slot, form);
   ledger::CounterSet& set = g_ledger.stacks.counting(g_ledger.stacks.record(stack), slot).set;
   g_known_walks[slot].remember(draft, g_depth, stack, &set, form);
+  room.deep = !draft.whole() && walk.count > unwind::WalkDraft::kMostFrames;
   return stack;
 }
 
 [[gnu::noinline]] uint32_t walk_in(Room& room, const unwind::Registers& caller, uint32_t slot,
                                    uint64_t form) {
+  const bool near = room.near >= Room::kNear;
   // Walks outside the thread's trusted stack are not remembered.
-  const bool noted = slot != 0 && (form & kIgnoredForm) == 0 &&
+  const bool noted = slot != 0 && !(near && room.deep) && (form & kIgnoredForm) == 0 &&
                      unwind::covers(unwind::trusted_stack(), caller.sp) &&
-                     g_known_walks[slot].is_worthwhile();
-  return noted ? walk_noted(room, caller, slot, form) : walk_unnoted(room, caller, slot, form);
+                     g_known_walks[slot].is_worthwhile(near);
+  const uint32_t stack = noted  ? walk_noted(room, caller, slot, form)
+                         : near ? walk_up_to_last(room, caller, slot, form)
+                                : walk_alone(room.frames, caller, slot, form);
+  room.compare(stack);
+  return stack;
 }
 
 [[gnu::noinline]] uint32_t walk_on_stack(const unwind::Registers& caller, uint32_t slot,
                                          uint64_t form) {
-  Room room;
-  return walk_in(room, caller, slot, form);
+  uintptr_t frames[format::kMaxDepth];
+  return walk_alone(frames, caller, slot, form);
 }
 
 }  // namespace
@@ -123,6 +167,7 @@ void choose_walks(ThreadState& self, uint32_t slot) {
 
 void forget_walks() {
   for (unwind::WalkMemory& memory : g_known_walks) memory.forget();
+  for (Room& room : g_rooms) room.last.forget();
 }
 
 void set_depth(unsigned depth) { g_depth = depth; }

@@ -9,7 +9,7 @@
 
 namespace mtrace::unwind {
 
-bool WalkMemory::is_worthwhile() {
+bool WalkMemory::is_worthwhile(bool near) {
   const intptr_t word = load(area_);
   Area* const area = area_of(word);
   if (word < 0) {
@@ -23,7 +23,7 @@ bool WalkMemory::is_worthwhile() {
   }
   const uint32_t misses = ++misses_;
   if (area == nullptr || misses % kPeriod != 0) return misses > kNoMisses;
-  const bool pays = area->hits >= kPeriod / 4 * 3;
+  const bool pays = area->hits >= (near ? 7 * kPeriod : kPeriod / 4 * 3);
   area->hits = 0;
   area->rest = pays ? 0 : std::clamp(2 * area->rest, kFirstRest, kLongestRest);
   area->unasked = area->rest;

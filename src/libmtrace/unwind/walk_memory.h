@@ -57,9 +57,10 @@ class WalkMemory {
   }
 
   // Whether to remember the walk that comes, which costs a few instructions per frame: not in a
-  // thread that has hardly begun. While fewer than three walks in seven are known, nothing is
-  // remembered or looked up, for longer and longer times with a trial after each.
-  bool is_worthwhile();
+  // thread that has hardly begun. While fewer than three walks in seven are known, or seven in
+  // eight if most are `near` the one before (unwind/last_walk.h), nothing is remembered or looked
+  // up, for longer and longer times with a trial after each.
+  bool is_worthwhile(bool near);
 
   // Records that the walk led to `stack` (not 0); find() returns it with `counters`. The first call
   // maps memory, more for a larger `depth`.

@@ -5,6 +5,7 @@
 #include "base/user_dispatch.h"
 #include "cfi/registers.h"
 #include "python/frames.h"
+#include "unwind/last_walk.h"
 #include "unwind/libunwind_walk.h"
 #include "unwind/rule_cache.h"
 #include "unwind/slow_walk.h"
@@ -18,17 +19,23 @@ bool by_libunwind = false;
 // Not where system calls are dispatched: libunwind makes its own.
 bool is_by_libunwind() { return by_libunwind && !sys::is_dispatched(); }
 
-// Whether the words that a walk depends on are collected: not (Unnoted), or in a draft (Noted).
-struct Unnoted {
-  void step(Rule, const uintptr_t*, uintptr_t, bool, const uintptr_t*, uintptr_t) const {}
+// What a walk does besides: nothing (Alone), it collects the words that it depends on in a draft
+// (Noted), or it goes only to the thread's last one, and becomes that (Meeting).
+struct Alone {
+  void step(const WalkState&, Rule, const uintptr_t*, uintptr_t) const {}
+  void mark() const {}
   WalkDraft* python(Rule) const { return nullptr; }
+  bool meets(const WalkState&, uintptr_t, uintptr_t, uintptr_t) const { return false; }
+  Walk met(WalkState& state) const { return state.result(End::kBottom); }
+  void at_root(const WalkState&) const {}
   Walk ended(Walk walk) const { return walk; }
 };
-struct Noted {
+struct Noted : Alone {
   WalkDraft& draft;
-  void step(Rule rule, const uintptr_t* returns, uintptr_t caller, bool saved,
-            const uintptr_t* slot, uintptr_t word) const {
-    draft.step(rule.from_fp(), returns, caller, saved, slot, word);
+  explicit Noted(WalkDraft& notes) : draft(notes) {}
+  void step(const WalkState&, Rule rule, const uintptr_t* above, uintptr_t caller) const {
+    const uintptr_t* const slot = rule.fp_slot(above);
+    draft.step(rule.from_fp(), rule.return_slot(above), caller, rule.saves_fp(), slot, *slot);
   }
   WalkDraft* python(Rule rule) const {
     if (rule.from_fp()) draft.leave_out();
@@ -39,6 +46,19 @@ struct Noted {
     return walk;
   }
 };
+struct Meeting : Alone {
+  LastWalk& last;
+  explicit Meeting(LastWalk& walk) : last(walk) {}
+  void step(const WalkState& state, Rule rule, const uintptr_t*, uintptr_t) const {
+    last.step(state, rule);
+  }
+  void mark() const { last.leave_out(); }
+  bool meets(const WalkState& state, uintptr_t sp, uintptr_t key, uintptr_t fp) const {
+    return last.meets(sp, key, fp, state.depth - state.count);
+  }
+  Walk met(WalkState& state) const { return last.met(state); }
+  void at_root(const WalkState& state) const { last.at_root(state); }
+};
 
 // At a frame of Python's evaluation loop, adds the functions that it runs; leaves out one of this
 // library. Makes the rule a plain one. False: it is no such frame.
@@ -46,6 +66,7 @@ template <typename Notes>
 inline bool enter_marked(Notes notes, Rule& rule, WalkState& state) {
   if (!rule.is_marked()) [[likely]]
     return false;
+  notes.mark();
   rule = rule.without_mark();
   if (state.leave_own()) return true;
   WalkState entered = state;  // so that the loop's own stays in registers
@@ -82,7 +103,7 @@ template <typename Notes>
       const uintptr_t* const slot = rule.fp_slot(above);
       const uintptr_t word = *slot;
       const bool saved = rule.saves_fp();
-      notes.step(rule, returns, caller, saved, slot, word);
+      notes.step(state, rule, above, caller);
       if (state.count == depth) {
         const bool more = caller - 1 < kKeyEnd - 1;
         const End end = more ? End::kDepth : caller == 0 ? End::kBottom : End::kLost;
@@ -93,14 +114,19 @@ template <typename Notes>
       if (!plain && caller - 1 >= kKeyEnd - 1) [[unlikely]] {
         return notes.ended(state.result(caller == 0 ? End::kBottom : End::kLost));
       }
-      state.fp = saved ? word : state.fp;
+      const uintptr_t fp = saved ? word : state.fp;
+      if (notes.meets(state, cfa, caller, fp)) return notes.met(state);
+      state.fp = fp;
       state.sp = cfa;
       state.enter(caller);
       rule = next;
       if (!plain) [[unlikely]]
         rule = rule_for(caller);
     }
-  if (rule.kind() == RuleKind::kBottom) return notes.ended(state.result(End::kBottom));
+  if (rule.kind() == RuleKind::kBottom) {
+    notes.at_root(state);
+    return notes.ended(state.result(End::kBottom));
+  }
   return slow_walk(from, state);
 }
 
@@ -109,13 +135,21 @@ template <typename Notes>
 Walk walk(const Registers& from, uintptr_t* frames, unsigned depth) {
   if (is_by_libunwind()) [[unlikely]]
     return libunwind_walk(from, frames, depth);
-  return plain_walk(Unnoted(), trusted_stack(), from, frames, depth);
+  return plain_walk(Alone(), trusted_stack(), from, frames, depth);
 }
 
 Walk walk_and_note(uintptr_t* frames, unsigned depth, WalkDraft& draft) {
   if (is_by_libunwind()) [[unlikely]]
     return libunwind_walk(draft.from(), frames, depth);
-  return plain_walk(Noted{draft}, trusted_stack(), draft.from(), frames, depth);
+  return plain_walk(Noted(draft), trusted_stack(), draft.from(), frames, depth);
+}
+
+Walk walk_to_last(const Registers& from, uintptr_t* frames, unsigned depth, LastWalk& last) {
+  if (is_by_libunwind()) [[unlikely]]
+    return libunwind_walk(from, frames, depth);
+  const StackRange trusted = trusted_stack();
+  last.begin(trusted.high);
+  return plain_walk(Meeting(last), trusted, from, frames, depth);
 }
 
 bool use_libunwind() {

@@ -34,6 +34,12 @@ class WalkDraft;
 // walk() from draft.from() on; collects in the draft the words that the walk depends on.
 Walk walk_and_note(uintptr_t* frames, unsigned depth, WalkDraft& draft);
 
+class LastWalk;
+
+// walk(), up to where it meets the last walk, which it becomes. Leaves the frames of last.shared()
+// pieces unwritten, the outermost ones.
+Walk walk_to_last(const Registers& from, uintptr_t* frames, unsigned depth, LastWalk& last);
+
 // Selects libunwind for all later walks (before threads exist). False: not installed.
 bool use_libunwind();
 

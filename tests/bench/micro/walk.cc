@@ -27,7 +27,7 @@ void walk_plain(benchmark::State& state, const Registers& from, unsigned depth) 
 void walk_known(WalkMemory& memory, const Registers& from, uintptr_t* frames, unsigned depth) {
   WalkMemory::Known found;
   if (memory.find(from, found)) return;
-  if (!memory.is_worthwhile()) {
+  if (!memory.is_worthwhile(false)) {
     benchmark::DoNotOptimize(walk(from, frames, depth));
     return;
   }

@@ -1,4 +1,4 @@
-// A thread's walks by a memory, held against walks without.
+// A thread's walks by a memory, and up to the last one, held against walks alone.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/atomic.h"
+#include "unwind/last_walk.h"
 #include "unwind/walk_memory.h"
 #include "unwind/walker.h"
 
@@ -23,6 +24,10 @@ struct KnownWalks {
   uint64_t known = 0;
   uint64_t wrong = 0;
   Registers last = {};  // compared
+  LastWalk last_walk;
+  uint32_t walking = 0;  // up to last_walk: one at a time
+  uint64_t kept = 0;
+  uint64_t shared = 0;  // pieces of tails that were known from the last walk
   // By the number that is remembered; made before, because signal handlers add to them.
   std::vector<Walk> results = std::vector<Walk>(1 << 20);
   uint32_t numbers = 0;
@@ -32,6 +37,10 @@ struct KnownWalks {
     last = from;
     uintptr_t plain_frames[kMost];
     const Walk plain = walk(from, plain_frames, depth);
+    if (exchange(walking, 1u) == 0) {
+      compare_last(from);
+      store_release(walking, 0u);
+    }
     around(true);
     WalkMemory::Known found;
     const uint32_t number = memory.find(from, found) ? found.stack : 0;
@@ -42,7 +51,7 @@ struct KnownWalks {
       if (!same(results.at(number), plain)) ++wrong;
       return;
     }
-    if (!memory.is_worthwhile() && !always) return;
+    if (!memory.is_worthwhile(false) && !always) return;
     uintptr_t frames[kMost];
     StackWord words[WalkDraft::most_words(WalkDraft::kMostFrames)];
     WalkDraft draft(from, words, std::size(words));
@@ -56,6 +65,35 @@ struct KnownWalks {
     around(true);
     memory.remember(draft, depth, fresh);
     around(false);
+  }
+  // What walk_to_last() leaves out has to be what the walk alone has there. A piece's index is made
+  // of its frames here.
+  void compare_last(const Registers& from) {
+    constexpr unsigned kPiece = format::kLedgerTailFrames;
+    uintptr_t alone[format::kMaxDepth];
+    uintptr_t frames[format::kMaxDepth];
+    const Walk whole = walk(from, alone, format::kMaxDepth);
+    const Walk met = walk_to_last(from, frames, format::kMaxDepth, last_walk);
+    const unsigned known = last_walk.shared();
+    shared += known;
+    const auto index_of = [&](unsigned piece) {
+      uint64_t hash = 0;
+      for (unsigned i = 0; i < kPiece; ++i) {
+        hash = format::mix64(hash + alone[whole.count - 1 - piece * kPiece - i]);
+      }
+      return static_cast<uint32_t>(hash);
+    };
+    if (!same(met, whole) ||
+        memcmp(frames, alone, (whole.count - known * kPiece) * sizeof frames[0]) != 0) {
+      ++wrong;
+      return;
+    }
+    for (unsigned i = 0; i < known; ++i) wrong += last_walk.tails()[i] != index_of(i) ? 1 : 0;
+    // Now and then nobody tells the indices.
+    if (!last_walk.kept() || ++kept % 5 == 0) return;
+    const unsigned pieces = (whole.count - 1) / kPiece;
+    for (unsigned i = known; i < pieces; ++i) last_walk.tails()[i] = index_of(i);
+    last_walk.set_tails(pieces);
   }
   // Whether it is known; then it has to be the one without memory.
   bool knows(const Registers& from) {

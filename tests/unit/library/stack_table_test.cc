@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 #include <set>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -104,6 +105,43 @@ TEST(StackTable, WhatLiesBeyondIsThereOnce) {
   for (const uint32_t tail : tails) {
     EXPECT_EQ(table->tail_at(tail).children, 1u) << "the next eight frames are the same, too";
   }
+}
+
+// A stack of which only the inner frames are told, and the indices of the pieces beyond, is the one
+// of all its frames, whether it is new or known.
+TEST(StackTable, PiecesThatAreKnownStandForTheirFrames) {
+  auto table = make_stacks();
+  std::mt19937 random(13);
+  Frames last = {1};
+  uint32_t tails[format::kMaxDepth / kTailFrames] = {};
+  unsigned used = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    // The outermost frames of the last one, and others before.
+    Frames frames(1 + random() % 12);
+    for (auto& frame : frames) frame = 0x400000 + random() % 4;
+    const size_t kept = random() % (std::min<size_t>(last.size(), 60) + 1);
+    frames.insert(frames.end(), last.end() - static_cast<ptrdiff_t>(kept), last.end());
+    const uint64_t hash =
+        random() % 4 == 0 ? 3
+                          : std::hash<std::string_view>()(std::string_view(
+                                reinterpret_cast<const char*>(frames.data()), frames.size() * 8));
+    Stack stack = as_stack(frames, hash);
+    stack.shared = static_cast<uint8_t>(std::min(kept, last.size() - 1) / kTailFrames);
+    stack.tails = tails;
+    const Frames told(frames.begin(), frames.end() - stack.shared * ptrdiff_t{kTailFrames});
+    stack.frames = told.data();  // nothing can be read beyond
+    used += stack.shared;
+    const bool told_first = random() % 2 == 0;
+    const uint32_t first =
+        told_first ? table->intern(stack, 1) : table->intern(as_stack(frames, hash), 1);
+    const uint32_t second =
+        told_first ? table->intern(as_stack(frames, hash), 1) : table->intern(stack, 1);
+    ASSERT_EQ(first, second) << i;
+    ASSERT_EQ(frames_of(*table, first), frames);
+    table->tails_of(table->record(first), tails, stack.shared);
+    last = frames;
+  }
+  EXPECT_GT(used, 5'000u) << "pieces";
 }
 
 TEST(StackTable, RetiresByFramesOfTheTail) {

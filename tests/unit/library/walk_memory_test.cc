@@ -81,6 +81,7 @@ TEST(WalkMemory, FramesOfAllSizesAndDepths) {
     std::mt19937 random(depth);
     for (int i = 0; i < 300; ++i) wander(*both, random, random() % 60);
     EXPECT_EQ(both->wrong, 0u) << depth;
+    EXPECT_GT(both->shared, both->walks) << depth;
   }
 }
 
@@ -95,6 +96,44 @@ APART void widen(KnownWalks& both, std::mt19937& random, unsigned size, unsigned
     kTwins[path](both, 0);
   }
   NO_TAIL;
+}
+
+// Each word of the stack, up to the frame of main: those that a walk up to the last one rests on,
+// and others.
+APART void poke(KnownWalks& both, uintptr_t end) {
+  const Registers from = MTRACE_CALLER_REGISTERS();
+  both.compare_last(from);
+  auto* const words = reinterpret_cast<volatile uintptr_t*>(from.sp);
+  for (size_t i = 0; from.sp + i * sizeof words[0] < end; ++i) {
+    const uintptr_t before = words[i];
+    for (const uintptr_t other : {before ^ 1, before + 16, before - 8, uintptr_t{0}, from.pc,
+                                  from.sp, from.sp + 64, ~before}) {
+      words[i] = other;
+      both.compare_last(from);
+      words[i] = before;
+      both.compare_last(from);
+    }
+  }
+  NO_TAIL;
+}
+
+APART void poke_below(KnownWalks& both, unsigned levels, uintptr_t end) {
+  auto* room = static_cast<volatile char*>(__builtin_alloca(16 + levels % 3 * 32));
+  room[0] = 1;
+  if (levels == 0) {
+    poke(both, end);
+  } else {
+    poke_below(both, levels - 1, end);
+  }
+  NO_TAIL;
+}
+
+TEST(LastWalk, EachWordThatItRestsOnIsCompared) {
+  auto both = std::make_unique<KnownWalks>();
+  const auto end = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  for (unsigned levels = 0; levels < 20; ++levels) poke_below(*both, levels, end);
+  EXPECT_EQ(both->wrong, 0u);
+  EXPECT_GT(both->shared, 10'000u);
 }
 
 TEST(WalkMemory, SizesOfAFrameThatTakeTurnsAreKnown) {
@@ -119,6 +158,7 @@ TEST(WalkMemory, NothingIsKnownAfterForget) {
   for (int i = 0; i < 1000; ++i) {
     if (i % 50 == 0) {
       both->memory.forget();
+      both->last_walk.forget();
       both->depth = 7 - i / 50 % 7;
     }
     leaf(*both);
@@ -184,7 +224,7 @@ TEST(WalkMemory, EachWalkIsKnownWhateverIsAskedForOthers) {
       if (memory->find(from, found)) {
         ++known;
         ASSERT_EQ(found.stack, number + 1);
-      } else if (memory->is_worthwhile()) {
+      } else if (memory->is_worthwhile(false)) {
         memory->remember(draft, 10, static_cast<uint32_t>(number + 1));
       }
     }

@@ -151,8 +151,12 @@ TEST(WalkWords, UnloadedLibraryIsNotKnown) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(call), first) << "not loaded at the same place";
     for (uint64_t time = 0; time < 3; ++time) {
       const uint64_t before = walks->known;
+      const uint64_t shared = walks->shared;
       call(compare, walks.get());
       EXPECT_EQ(walks->known - before, time == 0 ? 0u : 1u) << "round " << round;
+      if (time != 1) {
+        EXPECT_EQ(walks->shared > shared, time == 2) << "round " << round;
+      }
     }
   }
   EXPECT_EQ(walks->wrong, 0u);
