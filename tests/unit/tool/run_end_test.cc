@@ -212,6 +212,45 @@ TEST_F(RunEnd, PythonWithItsPoolsIsTold) {
             "malloc\n");
 }
 
+// The first screen of a program in node or Java names the program's own function, or how to get its
+// name.
+TEST_F(RunEnd, RuntimesAreToldHowToNameTheirFunctions) {
+  const auto ran = [&](const std::string& words) {
+    std::string out = script(words);
+    const size_t pid = out.find(" (", out.find("memlog: ")) + 2;
+    script("rm -f /tmp/perf-" + out.substr(pid, out.find(')', pid) - pid) + ".map");
+    return out;
+  };
+  write_file(directory_ / "leak.js",
+             "const kept = [];\n"
+             "function onUpload(size) { kept.push(Buffer.allocUnsafeSlow(size)); }\n"
+             "for (let i = 0; i < 50; ++i) onUpload(1000003);\n"
+             "console.error(process.env.NODE_OPTIONS);\n");
+  const std::string js = "note: JavaScript functions have no names: memlog run --js ";
+  EXPECT_NE(ran("$memlog run -o . node leak.js").find(js), std::string::npos);
+  const std::string node = ran("NODE_OPTIONS=--no-warnings $memlog run --js -o . node leak.js");
+  EXPECT_EQ(node.find(js), std::string::npos);
+  EXPECT_TRUE(
+      node.starts_with("--no-warnings --perf-basic-prof --interpreted-frames-native-stack\n"))
+      << node;
+  EXPECT_NE(node.find("%  JS:~onUpload "), std::string::npos) << node;
+
+  write_file(directory_ / "Leak.java",
+             "import java.nio.*; import java.util.*;\n"
+             "class Leak {\n"
+             "  static List<ByteBuffer> kept = new ArrayList<>();\n"
+             "  static void onUpload(int size) { kept.add(ByteBuffer.allocateDirect(size)); }\n"
+             "  public static void main(String[] words) {\n"
+             "    for (int i = 0; i < 20000; ++i) onUpload(2000);\n"
+             "  }\n"
+             "}\n");
+  const std::string java = "note: Java methods have no names, ";
+  EXPECT_NE(ran("$memlog run -o . java Leak.java").find(java), std::string::npos);
+  const std::string named = ran("$memlog run --java -o . java Leak.java");
+  EXPECT_EQ(named.find(java), std::string::npos);
+  EXPECT_NE(named.find("%  Leak.onUpload"), std::string::npos) << named;
+}
+
 TEST_F(RunEnd, AStateThatCannotBeSavedStays) {
   const std::string out =
       script("mkdir out; $memlog run -o out sh -c 'rm -r out; kill -TERM $$'; find place -type f");

@@ -163,7 +163,16 @@ RunOptions read_run_options(const Arguments& arguments) {
     }
     options.settings.push_back(fmt::format("MTRACE_SAMPLE={}", *size));
   }
-  if (arguments.has("--python")) options.settings.emplace_back("PYTHONMALLOC=malloc");
+  for (const text::Runtime& runtime : text::kRuntimes) {
+    const char* const now = std::getenv(runtime.variable);
+    const std::string before = now != nullptr && runtime.is_list ? std::string(now) + ' ' : "";
+    const bool wanted = arguments.has(runtime.option);
+    if (wanted ||
+        (now != nullptr && std::string_view(now).find(runtime.value) != std::string::npos)) {
+      options.seen.push_back(&runtime);
+    }
+    if (wanted) options.settings.push_back(runtime.variable + ('=' + before) + runtime.value);
+  }
   if (arguments.has("--compress")) {
     options.settings.emplace_back("MTRACE_COMPRESS=1");
   } else if (command == "run" && !arguments.has("--no-compress") &&
@@ -233,9 +242,6 @@ RunOptions read_run_options(const Arguments& arguments) {
   }
   options.unreachable = arguments.has("--unreachable");
   options.bytes = wants_bytes(arguments);
-  const char* const python = std::getenv("PYTHONMALLOC");
-  options.python_seen = arguments.has("--python") ||
-                        (python != nullptr && std::string_view(python).starts_with("malloc"));
   options.timeline = read_timeline_interval(arguments);
   options.responsible = read_responsible(command.c_str(), arguments);
   options.directory = reports::report_directory();
@@ -318,6 +324,14 @@ Manual run_manual() {
        {"--python", "", "",
         R"(Let Python take each object from malloc (PYTHONMALLOC=malloc), so that objects of up to 512
         bytes are seen with their stacks. Otherwise they are parts of arenas of 1 MiB.)"},
+       {"--js", "", "",
+        R"(Name JavaScript functions of node: adds --perf-basic-prof and
+        --interpreted-frames-native-stack to NODE_OPTIONS. node then writes a file
+        /tmp/perf-PID.map for each of its processes.)"},
+       {"--java", "", "",
+        R"(Name Java methods that are compiled, and keep the frame pointer in them: adds options of
+        OpenJDK 17 and later to JAVA_TOOL_OPTIONS. Java says so on standard error, and writes
+        /tmp/perf-PID.map at its end.)"},
        {"--quiet", "-q", "", "Print no summary."},
        kBytesOption,
        {"--keep-status", "", "",

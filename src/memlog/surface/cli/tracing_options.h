@@ -9,6 +9,7 @@
 #include "surface/cli/arguments.h"
 #include "surface/fleet/http_client.h"
 #include "view/analyze/responsible.h"
+#include "view/text/run_summary.h"
 
 namespace mtrace::cli {
 
@@ -20,7 +21,7 @@ struct RunOptions {
   size_t keep = 0;                        // reports of each process that are not merged; 0: all
   bool quiet = false;
   bool bytes = false;                       // exact numbers in the summary
-  bool python_seen = false;                 // Python takes each object from malloc
+  std::vector<const text::Runtime*> seen;   // whose variable is set
   bool compress_large = false;              // reports of more than 1 MiB
   bool unreachable = false;                 // look for lost blocks at exit
   fleet::HttpServerAddress receiver;        // of the event logs (--to); without origin: none

@@ -65,7 +65,7 @@ std::string summary(const RunOptions& options, const reports::RunReports& found,
       out = fmt::format("of its processes, {} ({}) has reported\n",
                         text::plain(util::base_name(first.program)), first.pid);
     }
-    out += text::run_summary(found.processes, options.python_seen, style);
+    out += text::run_summary(found.processes, options.seen, style);
   } else if (not_covered.empty()) {
     out = fmt::format("no process wrote a report in {}{}\n", directory,
                       WIFSIGNALED(ended.status)

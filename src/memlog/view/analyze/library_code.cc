@@ -162,6 +162,9 @@ const char kWrappers[] =
 function:^(\w+_)?[a-z]?(m|c|re)alloc(ate)?_?(n|zero|array|safe|0|2)?(_or_\w+|_try|_fatal)?$
 function:^\w*[a-z0-9](Malloc|Calloc|Realloc)(Zero|Raw|RawNN|NN|64)?$
 function:^(x|\w+_)str(n?dup)$
+# Java and node
+function:^(os::(malloc|realloc|strdup\w*)|(Re)?[aA]llocateHeap)$
+function:^node::NodeArrayBufferAllocator::
 )";
 
 const char kInternals[] =
@@ -199,6 +202,11 @@ module:/lib(64)?/python[23](\.\d+)?/
 module:/(site|dist)-packages/
 module:^<frozen 
 
+# What comes with node and Java, in their languages
+function:^JS:\S* node:
+function:^(\S+ )?(java|javax|jdk|sun|com\.sun)\.[^ (]*(\(.*)?$
+function:^(Interpreter|StubRoutines.*|UncommonTrapBlob)$
+
 # mtrace.h, mtrace_resources.h
 function:^mtrace_(record|fds?)$
 
@@ -225,6 +233,7 @@ const char kSystem[] =
     R"(# Libraries of the system: not a program's own, but nothing is known of their insides.
 
 module:^/(usr/)?lib(32|64|x32)?/([^/]+|[^/]+-linux-[^/]+/.*)$
+module:/(node|nodejs|libnode\.so[^/]*|lib(jvm|java|jli|nio|net|zip)\.so)$
 module:^\[
 )";
 

@@ -253,22 +253,27 @@ std::string live_text(const profile::Header& last) {
                                       : "live at the last report, which was not at exit";
 }
 
-// That an interpreter of Python keeps small objects to itself.
-std::string python_text(const RunProcess& process, const analyze::Table& table,
-                        const Style& style) {
-  const bool is_python = util::base_name(process.program).starts_with("python") ||
-                         std::any_of(table.modules().begin(), table.modules().end(),
-                                     [](const profile::Module& module) {
-                                       return util::base_name(module.path).starts_with("libpython");
-                                     });
-  if (!is_python) return {};
-  return remark(
-      "Python's objects of up to 512 bytes are parts of its arenas, and not seen one by "
-      "one: memlog run --python ... (PYTHONMALLOC=malloc)",
-      style);
+// What is not seen of a runtime, and how it would be.
+std::string runtime_text(const RunProcess& process, const analyze::Table& table,
+                         const std::vector<const Runtime*>& seen, const Style& style) {
+  std::string out;
+  for (const Runtime& runtime : kRuntimes) {
+    const bool runs =
+        util::base_name(process.program).starts_with(runtime.program) ||
+        std::any_of(table.modules().begin(), table.modules().end(),
+                    [&](const profile::Module& module) {
+                      return util::base_name(module.path).starts_with(runtime.library);
+                    });
+    if (!runs || std::find(seen.begin(), seen.end(), &runtime) != seen.end()) continue;
+    out += remark(fmt::format("{}: memlog run {} ... ({}={})", runtime.remark, runtime.option,
+                              runtime.variable, runtime.value),
+                  style);
+  }
+  return out;
 }
 
-std::string process_text(const RunProcess& process, bool python_seen, const Style& style) {
+std::string process_text(const RunProcess& process, const std::vector<const Runtime*>& seen,
+                         const Style& style) {
   analyze::ProcessSum sum = sum_of(process);
   Holders holders;
   add_holders(sum.last, sum.table, style, holders);
@@ -289,7 +294,7 @@ std::string process_text(const RunProcess& process, bool python_seen, const Styl
   out += functions_text(sum.table, kept, analyze::Order::kBytes,
                         (grew ? "" : "held at the peak and ") + live_text(last), last.live.bytes,
                         style);
-  if (!python_seen) out += python_text(process, sum.table, style);
+  out += runtime_text(process, sum.table, seen, style);
   const analyze::Order largest = grew ? analyze::Order::kPeak : analyze::Order::kBytes;
   const int64_t all = held_by(sum.table.rows(), largest) + held_by(kept, largest);
   out += nameless_text(sum.table, largest, all, style);
@@ -347,7 +352,8 @@ std::string smaller_text(const std::vector<RunProcess>& processes, size_t shown,
 
 }  // namespace
 
-std::string run_summary(std::vector<RunProcess> processes, bool python_seen, Style style) {
+std::string run_summary(std::vector<RunProcess> processes, const std::vector<const Runtime*>& seen,
+                        Style style) {
   if (style.responsible == nullptr) style.responsible = std::make_shared<analyze::Responsible>();
   // Shells that start the program are not what was to be looked at.
   const auto shells =
@@ -355,7 +361,7 @@ std::string run_summary(std::vector<RunProcess> processes, bool python_seen, Sty
                             [](const RunProcess& process) { return !is_shell(process.program); });
   const auto others = static_cast<size_t>(shells - processes.begin());
   const size_t most = std::min(kProcesses, others == 0 ? processes.size() : others);
-  if (processes.size() == 1) return process_text(processes[0], python_seen, style);
+  if (processes.size() == 1) return process_text(processes[0], seen, style);
   std::string out = fmt::format(
       "{} processes have reported, those with the most resident memory first{}\n", processes.size(),
       others != 0 && others != processes.size() ? ", shells last" : "");
@@ -363,7 +369,7 @@ std::string run_summary(std::vector<RunProcess> processes, bool python_seen, Sty
   while (shown < most && size_of(processes[shown]) >= size_of(processes[0]) / kNear) {
     const RunProcess& process = processes[shown++];
     out += '\n' + coloured(name_of(process) + resident_text(process, style), kBold, style) + '\n' +
-           process_text(process, python_seen, style);
+           process_text(process, seen, style);
   }
   return out + smaller_text(processes, shown, style);
 }
