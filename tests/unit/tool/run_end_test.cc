@@ -251,6 +251,18 @@ TEST_F(RunEnd, RuntimesAreToldHowToNameTheirFunctions) {
   EXPECT_NE(named.find("%  Leak.onUpload"), std::string::npos) << named;
 }
 
+// One function of the program's holds all, by way of a library: what of that?
+TEST_F(RunEnd, WaysThroughLibrariesAreTold) {
+  const std::string out = script(
+      "$memlog run -o . /usr/bin/python3 -c 'import json; a = json.dumps(\"x\" * 3000000); "
+      "b = json.loads(a)'");
+  const size_t at = out.find("\n                       through ");
+  ASSERT_NE(at, std::string::npos) << out;
+  const std::string line = out.substr(at, out.find('\n', at + 1) - at);
+  EXPECT_NE(line.find("dumps "), std::string::npos) << out;
+  EXPECT_NE(line.find("loads "), std::string::npos) << out;
+}
+
 TEST_F(RunEnd, AStateThatCannotBeSavedStays) {
   const std::string out =
       script("mkdir out; $memlog run -o out sh -c 'rm -r out; kill -TERM $$'; find place -type f");

@@ -162,6 +162,7 @@ const char kWrappers[] =
 function:^(\w+_)?[a-z]?(m|c|re)alloc(ate)?_?(n|zero|array|safe|0|2)?(_or_\w+|_try|_fatal)?$
 function:^\w*[a-z0-9](Malloc|Calloc|Realloc)(Zero|Raw|RawNN|NN|64)?$
 function:^(x|\w+_)str(n?dup)$
+function:^Perl_safesys(m|c|re)alloc$
 # Java and node
 function:^(os::(malloc|realloc|strdup\w*)|(Re)?[aA]llocateHeap)$
 function:^node::NodeArrayBufferAllocator::

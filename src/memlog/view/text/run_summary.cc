@@ -156,6 +156,53 @@ std::string share_line(const analyze::Table& table, const Share& share, const an
   return out;
 }
 
+// Where libraries allocate most of what is held, on behalf of one function: the functions at which
+// its stacks part, further in, of those that hold most. Empty: they do not.
+std::string parts_text(const analyze::Table& table, const Share& share, analyze::Order order,
+                       const Style& style) {
+  constexpr size_t kParts = 3;
+  struct Path {
+    const analyze::Row* row;
+    size_t at;
+  };
+  struct Part {
+    int64_t held = 0;
+    std::vector<Path> paths;
+  };
+  std::vector<Path> paths;
+  for (const analyze::Row* row : share.rows) {
+    paths.push_back({row, style.responsible->of(row->frames, table.modules())});
+  }
+  for (int64_t held = share.held;;) {
+    std::map<std::string, Part> parts;
+    for (const Path& path : paths) {
+      if (path.at < 2) continue;  // it calls what allocates
+      const profile::Frame& frame = path.row->frames[path.at - 1];
+      if (frame.function.empty()) continue;
+      Part& part = parts[function_text(table, frame, style)];
+      part.held += analyze::quantity(*path.row, order);
+      part.paths.push_back({path.row, path.at - 1});
+    }
+    std::vector<std::pair<int64_t, std::string>> sorted;
+    for (const auto& [name, part] : parts) sorted.emplace_back(part.held, name);
+    std::sort(sorted.rbegin(), sorted.rend());
+    std::erase_if(sorted, [&](const auto& part) { return part.first < share.held / 20; });
+    if (sorted.empty()) return {};
+    if (sorted[0].first >= held / 5 * 4) {  // most of them go the same way
+      held = sorted[0].first;
+      paths = std::move(parts[sorted[0].second].paths);
+      continue;
+    }
+    std::string out;
+    for (size_t i = 0; i < std::min(sorted.size(), kParts); ++i) {
+      out += fmt::format(
+          "{}{} {}", i == 0 ? "" : ", ", sorted[i].second,
+          share_text(static_cast<uint64_t>(sorted[i].first), static_cast<uint64_t>(share.held)));
+    }
+    return out;
+  }
+}
+
 // Takes what runtimes keep out of a table, and returns it.
 std::vector<analyze::Row> take_runtime(analyze::Table& table) {
   std::vector<analyze::Row>& rows = table.rows();
@@ -240,6 +287,9 @@ std::string functions_text(analyze::Table table, const std::vector<analyze::Row>
                                   static_cast<uint64_t>(std::max<int64_t>(all, 0))),
                        callers_text(table, share, order, style), "",
                        share_line(table, share, *groups.all()[place], order, style));
+    if (share.held < all / 2) continue;
+    const std::string parts = parts_text(table, share, order, style);
+    if (!parts.empty()) out += fmt::format("{:>23}through {}\n", "", parts);
   }
   const int64_t unlisted = held_by(kept, order);
   if (unlisted == 0) return out;
