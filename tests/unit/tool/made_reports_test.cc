@@ -311,7 +311,7 @@ TEST_F(MadeReports, AGraphHasEachStackOnceOnAnEdge) {
                "\tf2\ta.c:2\t(/usr/bin/svc+0x21)\n\tf1\ta.c:20\t(/usr/bin/svc+0x31)\n"
                "\tmain\ta.c:9\t(/usr/bin/svc+0x9)\n"}});
   size_t edges = 0;
-  for (const std::string& line : lines_of(answer({"export", "-f", "dot"}, {file}))) {
+  for (const std::string& line : lines_of(answer({"export", "-f", "dot", "--frames", "all"}, {file}))) {
     if (line.find(" -> ") == std::string::npos) continue;
     ++edges;
     EXPECT_NE(line.find("label=\"100\""), std::string::npos) << line;

@@ -36,9 +36,9 @@ Frame in(uint32_t module, const std::string& function = "") {
 }
 Frame inlined(const std::string& function) { return {Place::kInlined, 0, 0, function, ""}; }
 
-std::string folded_text(const Responsible& responsible, const std::vector<Frame>& frames) {
+std::string text_of(const std::vector<FoldedFrame>& lines, const std::vector<Frame>& frames) {
   std::string out;
-  for (const FoldedFrame& line : responsible.folded(frames, kModules)) {
+  for (const FoldedFrame& line : lines) {
     const Frame& frame = frames[line.frame];
     out += fmt::format("{}{}{}",
                        out.empty()   ? ""
@@ -48,6 +48,10 @@ std::string folded_text(const Responsible& responsible, const std::vector<Frame>
     if (line.frames > 1) out += fmt::format(" {}", line.frames);
   }
   return out;
+}
+
+std::string folded_text(const Responsible& responsible, const std::vector<Frame>& frames) {
+  return text_of(responsible.folded(frames, kModules), frames);
 }
 
 // What a library did for code that the depth cut off is nobody's.
@@ -151,6 +155,30 @@ TEST(Responsible, FallsBackToTheSystemThenToLibraries) {
   EXPECT_EQ(responsible.of({}, kModules), 0u);
 }
 
+// Pictures show libraries of the system, and each function once.
+TEST(Responsible, DrawsRecursionAsOneLine) {
+  const Responsible responsible;
+  const auto drawn = [&](const std::vector<Frame>& frames) {
+    return text_of(responsible.drawn(frames, kModules), frames);
+  };
+  const std::vector<Frame> library = {in(kLibc, "malloc"),         in(kCrypto, "CRYPTO_zalloc"),
+                                      in(kCrypto, "SSL_new"),      in(kApp, "connect"),
+                                      in(kStd, "std::__invoke()"), in(kApp, "main")};
+  EXPECT_EQ(drawn(library), "CRYPTO_zalloc | SSL_new | connect | std::__invoke() | main");
+  EXPECT_EQ(folded_text(responsible, library), "connect [SSL_new] 2 | std::__invoke() | main");
+  const auto own = [](const std::string& names) {
+    std::vector<Frame> frames;
+    for (const char name : names) frames.push_back(in(kApp, std::string(1, name)));
+    return frames;
+  };
+  EXPECT_EQ(drawn(own("aaab")), "a 3 | b");
+  EXPECT_EQ(drawn(own("xabababm")), "x | a | b 5 | m") << "from the outermost call on";
+  EXPECT_EQ(drawn(own("xacabm")), "x | a 3 | b | m");
+  EXPECT_EQ(drawn(own("m")), "m");
+  EXPECT_EQ(drawn({}), "");
+  EXPECT_EQ(drawn({in(kApp), in(kApp), in(kPlugin)}), "? 2 | ?");
+}
+
 TEST(Responsible, KnowsAllocatorsAndLibrariesByName) {
   const LibraryCode code;
   const auto of = [&](const std::string& function) {
@@ -184,7 +212,10 @@ TEST(Responsible, KnowsAllocatorsAndLibrariesByName) {
         "_IO_file_doallocate",
         "core::ptr::drop_in_place<alloc::string::String>",
         "<alloc::vec::Vec<T> as core::clone::Clone>::clone",
-        "alloc::raw_vec::RawVec<T,A>::grow_one"}) {
+        "alloc::raw_vec::RawVec<T,A>::grow_one",
+        "JS:~allocUnsafeSlow node:buffer:414:50",
+        "void java.nio.DirectByteBuffer.<init>(int)",
+        "Interpreter"}) {
     EXPECT_EQ(of(name), Code::kLibrary) << name;
   }
   for (const char* name :
@@ -192,7 +223,9 @@ TEST(Responsible, KnowsAllocatorsAndLibrariesByName) {
         "my::operator<<(std::ostream&, int)", "pool<std::less<int>>::get()", "core::Engine::run()",
         "alloc::Arena::take()", "Session::operator new(unsigned long)", "my_malloc",
         "std::__detail::_MakeUniq<T>::__single_object make<T>()", "g_application_main",
-        "absl_user::f()", "main::{lambda(std::string)#1}::operator()(std::string) const"}) {
+        "absl_user::f()", "JS:~onUpload /srv/node:1/leak.js:2:18", "void Leak.onUpload(int)",
+        "java.lang.String Leak.name(java.lang.String)",
+        "main::{lambda(std::string)#1}::operator()(std::string) const"}) {
     EXPECT_EQ(of(name), Code::kOwn) << name;
   }
 }

@@ -299,10 +299,10 @@ memlog run recorded beside the reports, html with resident memory beside the hea
 
 )";
 constexpr char kAfterFormats[] = R"(
-flamegraph, dot and html fold frames of libraries, as memlog show does, and what the C and C++
-runtimes keep to the end (memlog check --print-builtin) is one box, "kept by runtimes"; --frames all
-draws all, and the page can show them. Other formats have each stack. A pprof profile has all frames
-and names those that pprof drops.
+flamegraph, dot and html fold the insides of libraries, and recursion: from the first call of a
+function to its last there is one box. What the C and C++ runtimes keep to the end (memlog check
+--print-builtin) is one box, too, "kept by runtimes". --frames all draws all, and the page can show
+them. Other formats have each stack. A pprof profile has all frames and names those that pprof drops.
 
 A profile has one number per stack; --by selects it. The default is the change in bytes; for the sum
 of all reports that is what is live. With --base it is what is live now minus what was live in

@@ -83,10 +83,45 @@ bool Responsible::missing(const profile::Frames& frames, const std::vector<Modul
 std::vector<FoldedFrame> Responsible::folded(const profile::Frames& frames,
                                              const std::vector<Module>& modules,
                                              size_t depth) const {
+  return lines_of(frames, all_known(frames, modules), missing(frames, modules, depth));
+}
+
+std::vector<FoldedFrame> Responsible::drawn(const profile::Frames& frames,
+                                            const std::vector<Module>& modules,
+                                            size_t depth) const {
+  std::vector<Known> all = all_known(frames, modules);
+  for (Known& one : all) {
+    if (one.code == Code::kSystem) one = {Code::kOwn, one.rank - 1};
+  }
+  std::vector<FoldedFrame> lines = lines_of(frames, all, missing(frames, modules, depth));
+  std::erase_if(lines, [](const FoldedFrame& line) { return line.inside; });
+  const auto same = [&](const FoldedFrame& a, const FoldedFrame& b) {
+    if (a.missing() || b.missing()) return false;
+    const Frame& one = frames[a.frame];
+    const Frame& other = frames[b.frame];
+    if (!one.function.empty()) return one.function == other.function;
+    return other.function.empty() && one.module == other.module && one.offset == other.offset;
+  };
+  std::vector<FoldedFrame> out;  // outermost first
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    const auto before = std::find_if(out.begin(), out.end(),
+                                     [&](const FoldedFrame& known) { return same(known, *line); });
+    if (before == out.end()) {
+      out.push_back(*line);
+      continue;
+    }
+    before->frames += line->frames;
+    for (auto one = before + 1; one != out.end(); ++one) before->frames += one->frames;
+    out.erase(before + 1, out.end());
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+std::vector<FoldedFrame> Responsible::lines_of(const profile::Frames& frames,
+                                               const std::vector<Known>& all, bool unknown) {
   std::vector<FoldedFrame> out;
   if (frames.empty()) return out;
-  const std::vector<Known> all = all_known(frames, modules);
-  const bool unknown = missing(frames, modules, depth);
   const size_t first = unknown ? frames.size() : leader(all);
   out.push_back({first, unknown ? size_t{0} : size_t{1}});
   FoldedFrame inside = {0, 0, true};

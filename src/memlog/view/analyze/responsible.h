@@ -51,6 +51,13 @@ class Responsible {
                                   const std::vector<profile::Module>& modules,
                                   size_t depth = 0) const;
 
+  // folded() for pictures: code of the system's libraries stands as own code does, what the first
+  // line called is left out, and where a function calls itself, also by way of others, the frames
+  // from its first call to its last are one line.
+  std::vector<FoldedFrame> drawn(const profile::Frames& frames,
+                                 const std::vector<profile::Module>& modules,
+                                 size_t depth = 0) const;
+
   // Returns whether a frame tells a reader who called whom: it has a name, and is no library's
   // internals.
   bool tells(const profile::Frames& frames, size_t at,
@@ -75,6 +82,8 @@ class Responsible {
   std::vector<Known> all_known(const profile::Frames& frames,
                                const std::vector<profile::Module>& modules) const;
   static size_t leader(const std::vector<Known>& known);
+  static std::vector<FoldedFrame> lines_of(const profile::Frames& frames,
+                                           const std::vector<Known>& all, bool unknown);
 
   LibraryCode code_;
 };

@@ -63,6 +63,7 @@ class Drawing {
             : fmt::format("{} {}: grew {}, shrank {} ({:.2f}% of what moved)",
                           util::grouped(net, true), stacks_.unit, util::grouped(node.grew),
                           util::grouped(node.shrank), percent);
+    if (node.frames > 1) out += fmt::format(", up to {} frames", node.frames);
     if (stacks_.column == "bytes") {
       out += fmt::format(", {} {}", util::grouped(node.blocks, difference_),
                          std::abs(node.blocks) == 1 ? "block" : "blocks");
@@ -160,6 +161,8 @@ class Grower {
       add(node, stack, side);
       for (size_t i = stack.locations.size(); i-- > 0;) {
         node = child(node, names[stack.locations[i]]);
+        const size_t frames = i < stack.frames.size() ? stack.frames[i] : 1;
+        nodes_[node].frames = std::max(nodes_[node].frames, frames);
         add(node, stack, side);
       }
     }

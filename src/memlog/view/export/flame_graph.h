@@ -26,6 +26,7 @@ struct FlameNode {
   uint64_t grew = 0;             // sum over its stacks above 0
   uint64_t shrank = 0;           // absolute sum over its stacks below 0
   int64_t blocks = 0;            // net
+  size_t frames = 1;             // that a stack has here, at most
   size_t places = 0;             // no function: number of small children folded into this node
   std::vector<size_t> children;  // indices, widest first
 

@@ -170,8 +170,8 @@ class PageWriter {
       if (lines_ && responsible_.own(row.frames, i, table.modules())) list(row, i, frame);
     }
     Value folded = Value::array();
-    for (const auto& line : responsible_.folded(row.frames, table.modules(), row.depth)) {
-      if (line.inside || line.missing()) continue;
+    for (const auto& line : responsible_.drawn(row.frames, table.modules(), row.depth)) {
+      if (line.missing()) continue;
       folded.push_back(line.frame);
     }
     if (row.cut || row.frames.empty()) {

@@ -40,16 +40,16 @@ const char* column_name(analyze::Order order) {
 
 }  // namespace
 
-std::vector<size_t> Locations::of(const analyze::Row& row) {
+std::vector<size_t> Locations::of(const analyze::Row& row, std::vector<size_t>* frames) {
   std::vector<size_t> out;
-  out.reserve(row.frames.size() + 1);
+  if (responsible_ == nullptr) out.reserve(row.frames.size() + 1);
   if (responsible_ == nullptr) {
     for (const Frame& frame : row.frames) out.push_back(of(frame));
   } else if (analyze::kept_by_runtimes(row.frames, table_.modules())) {
     return {cut(analyze::kKeptByRuntimes)};
   } else {
-    for (const auto& line : responsible_->folded(row.frames, table_.modules(), row.depth)) {
-      if (line.inside) continue;
+    for (const auto& line : responsible_->drawn(row.frames, table_.modules(), row.depth)) {
+      if (frames != nullptr) frames->push_back(line.frames);
       out.push_back(line.missing() ? cut(analyze::cut_text(row.depth))
                                    : of(row.frames[line.frame]));
     }
@@ -114,7 +114,8 @@ Stacks stacks_of(const analyze::Table& table, analyze::Order order, Side side,
     if (value != 0 && !wanted) ++out.left_out;
     if (!wanted && (side != Side::kAllocated || row.allocations == 0)) continue;
     const auto amount = static_cast<uint64_t>(value);
-    Stack stack = {&row, locations.of(row), !wanted ? 0 : value > 0 ? amount : 0 - amount};
+    Stack stack = {&row, {}, {}, !wanted ? 0 : value > 0 ? amount : 0 - amount};
+    stack.locations = locations.of(row, &stack.frames);
     if (__builtin_add_overflow(out.total, stack.value, &out.total)) {
       throw std::runtime_error("a sum does not fit 64 bits");
     }

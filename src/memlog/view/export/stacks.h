@@ -38,8 +38,8 @@ class Locations {
       : table_(table), all_(all), responsible_(responsible) {}
 
   // Returns the indices in `all` of the row's frames, innermost first. A truncated stack ends with
-  // "...".
-  std::vector<size_t> of(const analyze::Row& row);
+  // "...". `frames`: gets, of a folded stack, how many frames each stands for.
+  std::vector<size_t> of(const analyze::Row& row, std::vector<size_t>* frames = nullptr);
 
  private:
   size_t of(const profile::Frame& frame);
@@ -55,6 +55,7 @@ class Locations {
 struct Stack {
   const analyze::Row* row;
   std::vector<size_t> locations;  // innermost first
+  std::vector<size_t> frames;     // that these stand for; those that it lacks for one
   uint64_t value;
 };
 

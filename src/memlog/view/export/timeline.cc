@@ -48,7 +48,7 @@ void Timeline::begin(const profile::Header& header) {
 void Timeline::take_new_stacks() {
   const std::vector<analyze::Row>& rows = history_.stacks().rows();
   while (stacks_.stacks.size() < rows.size()) {
-    stacks_.stacks.push_back({nullptr, locations_.of(rows[stacks_.stacks.size()]), 0});
+    stacks_.stacks.push_back({nullptr, locations_.of(rows[stacks_.stacks.size()]), {}, 0});
   }
 }
 
