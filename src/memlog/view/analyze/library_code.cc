@@ -159,7 +159,7 @@ module:/lib(jemalloc|mimalloc|tcmalloc\w*|rpmalloc|snmalloc\w*|tbbmalloc\w*)(-[^
 const char kWrappers[] =
     R"(# Functions that allocate for their callers. The first caller with another name is responsible.
 
-function:^(\w+_)?[a-z]?(m|c|re)alloc(ate)?_?(n|zero|array|safe|0|2)?(_or_\w+|_try|_fatal)?$
+function:^(\w+_)?[a-z]?(m|c|re)alloc(ate)?_?(n|zero|array|safe|usable|0|2)?(_or_\w+|_try|_fatal)?$
 function:^\w*[a-z0-9](Malloc|Calloc|Realloc)(Zero|Raw|RawNN|NN|64)?$
 function:^(x|\w+_)str(n?dup)$
 function:^Perl_safesys(m|c|re)alloc$
