@@ -145,7 +145,6 @@ struct LedgerHeader {
   int64_t thread_state;
   uint64_t thread_state_size;    // bytes
   uint64_t late;                 // 1: the library was loaded by memlog attach
-  uint64_t first_made_function;  // address of a LedgerMadeFunction; 0: none, or an older library
   PythonCoverage python;  // zeros: Python functions are in the stacks, there are none, or an older
                           // library
   // Address of kLedgerOwnRanges words, one for each range that the library has mapped for itself,
@@ -219,18 +218,6 @@ struct LedgerPythonCode {
   // The name, the location table and the name of the source file follow.
 };
 static_assert(sizeof(LedgerPythonCode) == 40);
-
-// A function of code made at run time, as its runtime registers it for GDB. A list, newest first:
-// of several at an address the first counts.
-struct LedgerMadeFunction {
-  uint64_t next;   // address; 0: the last
-  uint64_t begin;  // address of its code
-  uint32_t bytes;  // of code
-  uint32_t name_bytes;
-  // The name follows, mangled if the runtime has it so.
-};
-static_assert(sizeof(LedgerMadeFunction) == 24);
-inline constexpr uint32_t kLedgerMadeFunctions = 32768;  // are kept at most
 
 // Stacks and sets of counters are in an arena. Their index is the number of their first unit there.
 inline constexpr uint64_t kArenaUnit = 64;

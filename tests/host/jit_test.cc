@@ -162,108 +162,8 @@ TEST_F(JitTest, MadeCodeThatASignalInterrupts) {
   EXPECT_EQ(marks(entry_of(5001)), Marks{3});
 }
 
-// GDB's interface: names for code that no file and no map describes.
-class JitInterfaceTest : public JitTest {
- protected:
-  // Runs tests/programs/plugin_jit.cc in this mode: all reports of it.
-  std::vector<Memlog> run_runtime(const std::string& mode) {
-    const std::string directory = fs::path(program("jit_interface")).parent_path();
-    const Result result = run(named({program("jit_interface"), mode, directory}));
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
-    EXPECT_EQ(result.err, "");
-    std::istringstream line(result.out);
-    std::string word;
-    line >> word >> bytes_;
-    EXPECT_EQ(word, "names");
-    std::getline(line >> std::ws, names_);
-    return logs_of(result.pid);
-  }
-  // "INNERMOST|NEXT" of the blocks that the program has named, as each report tells them.
-  std::vector<std::string> names_in(const std::vector<Memlog>& logs) {
-    std::vector<std::string> names;
-    for (const Memlog& log : logs) {
-      log_ = log;
-      for (const Entry& entry : entries_of(bytes_)) {
-        if (entry.frames.size() < 2) continue;
-        names.push_back(name_of(entry.frames[0]) + "|" + name_of(entry.frames[1]));
-      }
-    }
-    return names;
-  }
-  static std::string name_of(const Frame& frame) {
-    return frame.function.empty() ? "-" : frame.function;
-  }
-
-  int64_t bytes_ = 0;
-  std::string names_;
-};
-
-using Names = std::vector<std::string>;
-
-// The ledger of a killed process has them, and so has its event log.
-TEST_F(JitInterfaceTest, LedgerAndEventLogOfAKilledProcess) {
-  const std::string place = temp() + "/killed";
-  fs::create_directory(place);
-  const std::string directory = fs::path(program("jit_interface")).parent_path();
-  const Result result = run(plain({memlog_tool(), "run", "-q", "--events", "-o", place,
-                                   program("jit_interface"), "killed", directory}));
-  EXPECT_EQ(result.how(), "signal 9") << result.err;
-  bytes_ = 1001;
-  const auto names_of_reports = [&] {
-    std::vector<Memlog> logs;
-    for (const auto& item : fs::directory_iterator(place)) {
-      if (item.path().extension() == ".memlog") logs.push_back(read_memlog(item.path()));
-    }
-    return names_in(logs);
-  };
-  EXPECT_EQ(names_of_reports(), Names{"maker::leaf(int)|made outer"});
-  std::string log;
-  for (const auto& item : fs::directory_iterator(place)) {
-    if (item.path().extension() == ".events") log = item.path();
-    if (item.path().extension() == ".memlog") fs::remove(item.path());
-  }
-  Command replay = plain({memlog_tool(), "report", "--from", log});
-  replay.directory = place;
-  const Result replayed = run(replay);
-  EXPECT_TRUE(replayed.exited(0)) << replayed.how() << replayed.err;
-  EXPECT_EQ(names_of_reports(), Names{"maker::leaf(int)|made outer"});
-}
-
-// In relocatable files and in others, and demangled.
-TEST_F(JitInterfaceTest, FunctionsThatTheRuntimeHasRegistered) {
-  const std::vector<Memlog> logs = run_runtime("named");
-  EXPECT_EQ(names_in(logs), Names{names_});
-}
-
-TEST_F(JitInterfaceTest, CodeThatIsGoneAtTheReport) {
-  const std::vector<Memlog> logs = run_runtime("gone");
-  EXPECT_EQ(names_in(logs), Names{names_});
-}
-
-TEST_F(JitInterfaceTest, CodeThatReplacesOther) {
-  const std::vector<Memlog> logs = run_runtime("replaced");
-  ASSERT_EQ(logs.size(), 3u);
-  EXPECT_EQ(names_in({logs[2]}), Names{names_});
-  for (const std::string& name : names_in({logs[0]})) EXPECT_TRUE(name.starts_with("old_leaf|"));
-}
-
-// Files with each byte inverted and cut short, lists that lead in a circle and to nowhere.
-TEST_F(JitInterfaceTest, DamagedFilesAndLists) {
-  const std::vector<Memlog> logs = run_runtime("hostile");
-  ASSERT_EQ(logs.size(), 4u);
-  EXPECT_EQ(names_in({logs.back()}), Names{names_});
-}
-
-TEST_F(JitInterfaceTest, ListThatChangesAllTheTime) {
-  const std::vector<Memlog> logs = run_runtime("changing");
-  ASSERT_EQ(logs.size(), 11u);
-  const Names names = names_in(logs);
-  EXPECT_GT(names.size(), 500u);
-  for (const std::string& name : names) EXPECT_EQ(name, names_);
-}
-
 // Both of LLVM's: they register call-frame information with libgcc, so every frame is exact.
-TEST_F(JitInterfaceTest, Llvm) {
+TEST_F(JitTest, LlvmRegistersCallFrameInformation) {
   write_file(temp() + "/app.ll",
              "declare ptr @malloc(i64)\n"
              "define ptr @innermost(i64 %n) noinline uwtable {\n"
@@ -279,8 +179,7 @@ TEST_F(JitInterfaceTest, Llvm) {
     log_ = logs[0];
     const Entry entry = entry_of(100003);
     ASSERT_GE(entry.frames.size(), 3u) << kind;
-    EXPECT_EQ(name_of(entry.frames[0]), "innermost") << kind;
-    EXPECT_EQ(name_of(entry.frames[1]), "main") << kind;
+    EXPECT_TRUE(entry.frames[0].module.empty() && entry.frames[1].module.empty()) << kind;
     EXPECT_TRUE(entry.frames[2].function.starts_with("llvm::")) << entry.frames[2].function;
     EXPECT_EQ(marks(entry), Marks{}) << kind;
   }

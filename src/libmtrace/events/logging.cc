@@ -8,7 +8,6 @@
 #include "format/python.h"
 #include "ledger/kind_names.h"
 #include "ledger/ledger.h"
-#include "modules/jit_names.h"
 #include "modules/modules.h"
 #include "python/code.h"
 
@@ -95,22 +94,6 @@ void define_python(uint32_t ring, uint64_t frame) {
   store_release(known, frame);
 }
 
-// Writes the name of code outside all loaded objects, if its runtime has one. The first counts.
-void define_made(uint32_t ring, uintptr_t address) {
-  uint64_t& known = g_known_frames[address * 0x9e3779b97f4a7c15u >> (64 - kFramesLog2)];
-  if (load_acquire(known) == address) return;
-  char name[unwind::kJitNameBytes];
-  const size_t size = unwind::jit_name(address, name);
-  if (size == 0) return;
-  Record record(ring, 3 + units_of(size), true);
-  if (!record) return;
-  record.unit(1) = {address, 0};
-  record.unit(2) = {size, 0};
-  record.put_bytes(3, 0, name, size);
-  record.commit_facts(EventRecord::kPython, 0, address);
-  store_release(known, address);
-}
-
 uint64_t frame_word(uint32_t ring, uintptr_t address) {
   constexpr uint64_t kAddressBits = (uint64_t{1} << 48) - 1;
   if (PythonFrame::is_one(address)) {
@@ -119,7 +102,6 @@ uint64_t frame_word(uint32_t ring, uintptr_t address) {
   }
   uint32_t number = 0;
   const unwind::Module* module = unwind::find_module(address, unwind::kAlive, &number);
-  if (module == nullptr) define_made(ring, address);
   if (module == nullptr || number >= unwind::kMaxModules) return address & kAddressBits;
   define_module(ring, number, *module);
   return uint64_t{number + 1} << 48 | ((address - module->base) & kAddressBits);

@@ -1,6 +1,5 @@
 #include "life/reset.h"
 
-#include "modules/jit_names.h"
 #include "modules/modules.h"
 #include "python/code.h"
 #include "record/call_stack.h"
@@ -40,11 +39,9 @@ constexpr Row kRows[] = {
     {forget_samples, kSession},
     // They lead to stacks of tables that are gone.
     {forget_walks, kSession | kTables},
-    {unwind::read_jit_names_again, kFork | kTables},
     // What readers of the file behind the tables were told, they are told in the next one.
     {unwind::log_modules_again, kTables},
     {unwind::log_python_again, kTables},
-    {unwind::log_jit_names_again, kTables},
 };
 
 }  // namespace

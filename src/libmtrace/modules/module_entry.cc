@@ -5,7 +5,6 @@
 #include "base/probe.h"
 #include "base/syscall.h"
 #include "format/memlog.h"
-#include "modules/jit_names.h"
 #include "modules/module_memory.h"
 #include "modules/module_path.h"
 #include "python/runtime.h"
@@ -55,7 +54,6 @@ Entry* make_entry(const Object& object) {
   entry->name.store(object.name, std::memory_order_relaxed);
   entry->path_number = format::fnv1a(copy, length);
   entry->object.python = find_python(object);
-  note_jit_descriptor(object);
   entry->announced.store(0, std::memory_order_relaxed);
   Module& module = entry->module;
   module.start = object.start;

@@ -6,7 +6,6 @@
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "ledger/ledger.h"
-#include "modules/jit_names.h"
 #include "modules/modules.h"
 #include "python/code.h"
 
@@ -23,9 +22,6 @@ Writer& put_name(Writer& out, const char* text, size_t size) {
 }
 
 void put_frame(Writer& out, uintptr_t address, const unwind::Module* module, bool guessed) {
-  char name[unwind::kJitNameBytes];
-  const size_t size = module == nullptr ? unwind::jit_name(address, name) : 0;
-  if (size != 0) put_name(out.put('\t'), name, size);
   out.text("\t(");
   if (module != nullptr) {
     module_name(out, *module);
@@ -102,9 +98,7 @@ bool is_object(const unwind::PythonFile& file, const ModuleSet& modules) {
 
 }  // namespace
 
-FrameLines::FrameLines() : memory_(static_cast<Memory*>(sys::map_memory(sizeof(Memory)))) {
-  unwind::read_jit_names();
-}
+FrameLines::FrameLines() : memory_(static_cast<Memory*>(sys::map_memory(sizeof(Memory)))) {}
 FrameLines::~FrameLines() {
   if (memory_ != nullptr) sys::unmap_memory(memory_, sizeof(Memory));
 }

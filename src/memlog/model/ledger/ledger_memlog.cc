@@ -258,24 +258,10 @@ class Text : private profile::MemlogText {
          python.offset);
   }
 
-  // Of code that no object holds.
-  void write_made_frame(uint64_t frame, const char* mark) {
-    const auto [known, is_new] = made_names_.try_emplace(frame);
-    if (is_new) {
-      const auto& all = state_.made_functions;
-      const auto found = std::find_if(all.begin(), all.end(), [&](const auto& function) {
-        return frame - function.begin < function.bytes;
-      });
-      if (found != all.end()) known->second = util::escaped(found->name, format::kReservedNone);
-    }
-    if (known->second.empty()) return line("\t(0x{:x}){}", frame, mark);
-    line("\t{}\t(0x{:x}){}", known->second, frame, mark);
-  }
-
   void write_frame(uint64_t frame, uint32_t retired, const char* mark) {
     if (format::PythonFrame::is_one(frame)) return write_python_frame(frame);
     const size_t module = modules_.find(frame, retired);
-    if (module == LedgerModules::kNone) return write_made_frame(frame, mark);
+    if (module == LedgerModules::kNone) return line("\t(0x{:x}){}", frame, mark);
     used_[module] = true;
     line("\t({}+0x{:x}){}", module_name(module), frame - state_.modules[module].entry.base, mark);
   }
@@ -354,8 +340,7 @@ class Text : private profile::MemlogText {
   LedgerSummary sum_;
   LedgerModules modules_;
   std::vector<bool> used_;
-  std::set<std::string> python_files_;                     // escaped
-  absl::flat_hash_map<uint64_t, std::string> made_names_;  // by address, escaped; empty: none
+  std::set<std::string> python_files_;  // escaped
   std::vector<Entry> entries_;
   uint64_t now_ = 0;  // ticks
 };

@@ -290,29 +290,6 @@ void read_python(const LedgerFile& file, LedgerState& state) {
   }
 }
 
-void read_made_functions(const LedgerFile& file, LedgerState& state) {
-  constexpr uint32_t kMostName = 1024;
-  uint64_t address = file.header().first_made_function;
-  while (address != 0) {
-    format::LedgerMadeFunction entry;
-    LedgerMadeFunctionState function;
-    if (state.made_functions.size() == format::kLedgerMadeFunctions || !file.read(address, entry) ||
-        entry.name_bytes > kMostName) {
-      ++state.unread;
-      return;
-    }
-    function.begin = entry.begin;
-    function.bytes = entry.bytes;
-    function.name.resize(entry.name_bytes);
-    if (!file.read(address + sizeof entry, function.name.data(), entry.name_bytes)) {
-      ++state.unread;
-      return;
-    }
-    state.made_functions.push_back(std::move(function));
-    address = entry.next;
-  }
-}
-
 }  // namespace
 
 uint64_t counted_calls(const LedgerState& state) {
@@ -328,7 +305,6 @@ LedgerState read_ledger(const LedgerFile& file) {
   read_threads(file, state);
   read_modules(file, state);
   read_python(file, state);
-  read_made_functions(file, state);
   file.read(roots.lost_stacks, state.lost_stacks);
   file.read(roots.lost_frames, state.lost_frames);
   file.read(roots.lost_blocks, state.lost_blocks);

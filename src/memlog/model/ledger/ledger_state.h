@@ -55,18 +55,10 @@ struct LedgerCodeState {
   std::string file;
 };
 
-// A function of code that was made at run time.
-struct LedgerMadeFunctionState {
-  uint64_t begin = 0;  // address
-  uint64_t bytes = 0;  // of code
-  std::string name;
-};
-
 struct LedgerState {
   std::vector<LedgerStackState> stacks;
   std::vector<LedgerModuleState> modules;                 // by number
   absl::flat_hash_map<uint32_t, LedgerCodeState> python;  // by number
-  std::vector<LedgerMadeFunctionState> made_functions;    // newest first: that counts
   uint64_t calls[format::kLedgerCalls] = {};
   uint64_t failed_allocations = 0;
   uint64_t unknown_frees = 0;

@@ -225,12 +225,10 @@ class Recorder {
   void define_python(const RingState& ring, const RingRecord& record) {
     constexpr uint64_t kMostName = 1023;
     if (record.low >= kMostModules || !python_.insert(record.stamp).second) return;
-    const bool has_file = format::PythonFrame::is_one(record.stamp);
     const format::EventUnit place = ring.reader.unit_of(record, 1);
     const uint64_t length = std::min(ring.reader.unit_of(record, 2).a, kMostName);
-    chunk_.define_python(record.stamp,
-                         {has_file ? static_cast<uint32_t>(record.low) : ChunkWriter::kNoModule,
-                          place.a, ring.reader.bytes(record, 3, 0, length), place.b});
+    chunk_.define_python(record.stamp, {static_cast<uint32_t>(record.low), place.a,
+                                        ring.reader.bytes(record, 3, 0, length), place.b});
   }
 
   void define_stack(const RingState& ring, const RingRecord& record) {
