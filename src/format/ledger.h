@@ -130,21 +130,12 @@ struct LedgerHeader {
   uint64_t first_python_code;  // address of a LedgerPythonCode; 0: none
   uint64_t lost_python;        // as in the line `lost`
   ExitHold late_hold;          // after the exit handlers and destructors, if memlog wants it
-  ExitHold check_hold;         // in a leak check that the program asks for; ends as kNone
-  uint32_t check_found;        // blocks that the last leak check found definitely lost, at most
-                         // kLedgerUnchecked - 1; memlog writes it. kLedgerUnchecked: none was made
-  uint32_t machine;       // number of the processor in ELF files; 0: x86_64, of an older library
-  uint64_t ignored;       // address of the address of LedgerIgnored[kLedgerIgnored], which is 0
-                          // until the program has named one; 0: an older library
-  uint64_t lost_ignored;  // entries of `ignored` that found no place
-  OwnCost cost;           // zeros: an older library
-  uint64_t root_regions;  // address of LedgerRootRegion[kLedgerRootRegions], in the process but not
-                          // in the file; 0: an older library
-  uint64_t lost_root_regions;  // regions that found no place
+  uint32_t machine;  // number of the processor in ELF files; 0: x86_64, of an older library
+  OwnCost cost;      // zeros: an older library
   // The library's state in each thread: bytes from the thread pointer on. Size 0: an older library.
   int64_t thread_state;
-  uint64_t thread_state_size;    // bytes
-  uint64_t late;                 // 1: the library was loaded by memlog attach
+  uint64_t thread_state_size;  // bytes
+  uint64_t late;               // 1: the library was loaded by memlog attach
   PythonCoverage python;  // zeros: Python functions are in the stacks, there are none, or an older
                           // library
   // Address of kLedgerOwnRanges words, one for each range that the library has mapped for itself,
@@ -155,7 +146,6 @@ struct LedgerHeader {
 // Such a word: the number of the first page, above the number of pages; 0: no range.
 inline constexpr uint32_t kLedgerOwnRanges = 2048;
 inline constexpr unsigned kLedgerOwnRangeBits = 28;  // of the number of pages
-inline constexpr uint32_t kLedgerUnchecked = 0xffffffffu;
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
 static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&
               offsetof(LedgerHeader, program) == 272);
@@ -170,22 +160,6 @@ struct LedgerNote {
   uint64_t time;   // nanoseconds since 1970
   char text[kLedgerNoteText + 1];
 };
-
-// A block that the program has declared no leak (__lsan_ignore_object). The array is a hash table,
-// in no order.
-struct LedgerIgnored {
-  uint64_t address;  // in the block; 0: no entry
-  uint64_t time;     // ticks: a block that was born later is another one
-};
-inline constexpr uint32_t kLedgerIgnored = 1u << 14;
-
-// Memory that the program has declared a root (__lsan_register_root_region). In no order; a region
-// that was registered twice is there twice.
-struct LedgerRootRegion {
-  uint64_t address;  // 0: no entry; 1: being changed
-  uint64_t size;     // bytes
-};
-inline constexpr uint32_t kLedgerRootRegions = 256;
 
 // A loaded object with frames in stacks, also after it was unloaded. A list, newest first.
 struct LedgerModule {
@@ -298,7 +272,6 @@ struct LedgerStack {
   uint32_t still_gone;
   uint8_t own_frames;
   uint8_t kind : 6;
-  uint8_t ignored : 1;  // between __lsan_disable and __lsan_enable: its blocks are no leaks
   uint8_t cut : 1;
   uint8_t call;  // format/calls.h
   uint8_t guessed;

@@ -2,6 +2,7 @@
 // in C and C++, optimised or not, by gcc and clang, position-independent or not, with and without
 // frame pointers, stripped, and with threads.
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 
 #include "host_test.h"
@@ -94,9 +95,13 @@ TEST_F(TruthTest, WithoutWhatOlderLibcsLack) {
   std::string bytes = read_file(library());
   for (const std::string name : {"_dl_find_object", "dlopen", "dlsym", "dlerror", "dladdr1",
                                  "pthread_getspecific", "__libc_single_threaded"}) {
-    const size_t at = bytes.find('\0' + name + '\0');
+    size_t at = bytes.find(name + '\0');
+    // Not the end of another name; before the first one stands anything.
+    while (at != std::string::npos && (std::isalnum(bytes[at - 1]) || bytes[at - 1] == '_')) {
+      at = bytes.find(name + '\0', at + 1);
+    }
     ASSERT_NE(at, std::string::npos) << name;
-    bytes[at + name.size()] = '?';
+    bytes[at + name.size() - 1] = '?';
   }
   write_file(temp() + "/libmtrace.so", bytes);
   const std::map<std::string, std::string> env = {{"LD_PRELOAD", temp() + "/libmtrace.so"}};

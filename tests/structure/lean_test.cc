@@ -187,14 +187,7 @@ const std::set<std::string> kConduct = {"_exit",
                                         "wait4",
                                         "waitid",
                                         "clone",
-                                        "__asan_default_options",
-                                        "__lsan_ignore_object",
-                                        "__lsan_register_root_region",
-                                        "__lsan_unregister_root_region",
-                                        "__lsan_disable",
-                                        "__lsan_enable",
-                                        "__lsan_do_leak_check",
-                                        "__lsan_do_recoverable_leak_check"};
+                                        "__asan_default_options"};
 
 TEST(LeanTest, NeedsOnlyLibc) {
   for (const std::string& line : dynamic("NEEDED")) {

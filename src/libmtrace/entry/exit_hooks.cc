@@ -42,10 +42,6 @@ namespace {
 
 }  // namespace
 
-namespace mtrace::hook {
-void leave(int status) { leave_by(g_next.exit_now, status); }
-}  // namespace mtrace::hook
-
 MTRACE_EXPORT_AS_IT_IS void mtrace_begin_exit(int status) asm("exit");
 void mtrace_begin_exit(int status) {
   begin_exit();

@@ -3,7 +3,6 @@
 #include <cstddef>
 
 #include "ledger/region_table.h"
-#include "ledger/root_regions.h"
 
 namespace mtrace::ledger {
 
@@ -97,12 +96,6 @@ uint64_t Layout::shadow(const Ledger& ledger) {
                 HeapShadow::kPlaceShift == kShadowPlaceShift);
   return reinterpret_cast<uint64_t>(ledger.blocks.shadow_.directory_.entries);
 }
-
-uint64_t Layout::ignored(const Ledger& ledger) {
-  return reinterpret_cast<uint64_t>(&ledger.ignored.objects_);
-}
-
-uint64_t Layout::root_regions() { return reinterpret_cast<uint64_t>(g_root_regions.regions_); }
 
 uint64_t Layout::regions() {
   using Node = RegionTree::Node;

@@ -10,8 +10,6 @@ struct Layout {
   static format::LedgerRoots roots(const Ledger& ledger);
   static uint64_t shadow(const Ledger& ledger);  // for LedgerHeader::shadow, as the next three
   static uint64_t regions();
-  static uint64_t ignored(const Ledger& ledger);
-  static uint64_t root_regions();
 };
 
 }  // namespace mtrace::ledger

@@ -9,7 +9,6 @@
 #include "base/machine.h"
 #include "format/ledger.h"
 #include "ledger/block_table.h"
-#include "ledger/ignored_objects.h"
 #include "ledger/peak.h"
 #include "ledger/sampling.h"
 #include "ledger/stack_table.h"
@@ -43,7 +42,6 @@ struct alignas(machine::kMostPage) Ledger {
   uint64_t lost_frees;  // of blocks whose address came back without a free
   // Notes of the program (report/notes.cc), here so that a ledger file keeps them after a kill.
   format::LedgerNote notes[format::kLedgerNotes];
-  IgnoredObjects ignored;
 
   bool init(StackTable::CameBack came_back) { return stacks.init(came_back) && blocks.init(); }
 

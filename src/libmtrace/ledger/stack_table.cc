@@ -119,7 +119,6 @@ uint32_t StackTable::make_record(const Stack& stack, uint32_t owner) {
   fresh.kind = stack.kind;
   fresh.call = stack.call;
   fresh.cut = stack.cut;
-  fresh.ignored = stack.ignored;
   fresh.guessed = stack.guessed;
   for (unsigned i = 0; i < own; ++i) set_frame(fresh.frames, i, stack.frames[i]);
   uint32_t* place = records_.find_or_create(fresh.ordinal - 1);

@@ -59,7 +59,6 @@ struct alignas(64) StackRecord {
   uint32_t still_gone;    // last epoch in which came_back() returned false
   uint8_t own_frames;     // frames here; the others are in the tail
   uint8_t kind : 6;       // 0: heap; otherwise the number of a kind of resources
-  bool ignored : 1;       // its blocks are no leaks: allocated after __lsan_disable()
   bool cut : 1;           // there were more frames than depth
   uint8_t call;           // the function that was called (format/calls.h)
   uint8_t guessed;        // index of the first frame that may be wrong; 0: none
@@ -105,7 +104,7 @@ struct KnownSets {
 // A stack as passed to intern().
 struct Stack {
   uint32_t epoch;  // unload epoch in which the frames were taken
-  uint64_t hash;   // of frames, kind, call and `ignored`
+  uint64_t hash;   // of frames, kind and call
   const uintptr_t* frames;
   uint16_t depth;
   uint8_t kind;
@@ -113,7 +112,6 @@ struct Stack {
   bool lost;                       // the walk ended for want of call-frame information
   uint8_t call = format::kNoCall;  // as in StackRecord, like `guessed`
   uint8_t guessed = 0;
-  bool ignored = false;
   // The outermost pieces of its tail, where their indices are known: `frames` lacks these.
   uint8_t shared = 0;
   const uint32_t* tails = nullptr;
@@ -239,8 +237,7 @@ class StackTable {
 
  private:
   bool same(StackRecord& record, const Stack& stack) const {
-    if (record.depth() != stack.depth || record.kind != stack.kind || record.call != stack.call ||
-        record.ignored != stack.ignored) {
+    if (record.depth() != stack.depth || record.kind != stack.kind || record.call != stack.call) {
       return false;
     }
     const bool retired = load(record.retired) != kInUse;

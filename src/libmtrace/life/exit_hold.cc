@@ -58,8 +58,7 @@ MTRACE_EXPORT [[gnu::noinline]] void mtrace_hold_exit(ExitHold* hold, uint32_t m
   for (;;) {
     ExitHold now = load_acquire(*hold);
     const uint64_t waited = sys::monotonic_time() - begun;
-    // kNone: the thread that requested a leak check has seen its end and reset the word.
-    if (now == ExitHold::kOver || now == ExitHold::kNone) return;
+    if (now == ExitHold::kOver) return;
     const bool late = waited > (now == ExitHold::kWaits ? kUntaken : kMost);
     // If memlog takes the word at this moment, the exchange fails and the next round waits.
     if (late || !is_running(memlog))
@@ -101,33 +100,6 @@ void hold_after_exit() {
   format::LedgerHeader* const header = header_to_wait_in();
   if (header == nullptr || load(header->late_hold) == ExitHold::kNone) return;
   hold(header->late_hold, ExitHold::kWanted);
-}
-
-// Threads that request a check while one waits share its result. If memlog has already begun, they
-// wait for a check of their own, because their blocks may have been lost after it began.
-uint32_t check_leaks() {
-  constexpr int kMostTurns = 100;
-  format::LedgerHeader* const header = header_to_wait_in();
-  if (header == nullptr) return format::kLedgerUnchecked;
-  ExitHold& word = header->check_hold;
-  for (int turn = 0; turn < kMostTurns; ++turn) {
-    ExitHold before = ExitHold::kNone;
-    const bool own = compare_exchange(word, before, ExitHold::kWaits);
-    mtrace_hold_exit(&word, g_options.hold_exit);
-    ExitHold over = ExitHold::kOver;
-    const uint32_t found = load(header->check_found);
-    compare_exchange(word, over, ExitHold::kNone);
-    if (!is_running(g_options.hold_exit)) break;
-    if (own || before == ExitHold::kWaits) return found;
-  }
-  return format::kLedgerUnchecked;
-}
-
-void skip_exit_hold() {
-  ExitHold before = ExitHold::kNone;
-  if (sys::g_table_header != nullptr) {
-    compare_exchange(sys::g_table_header->exit_hold, before, ExitHold::kOver);
-  }
 }
 
 MainFunction* held_main(MainFunction* main) {

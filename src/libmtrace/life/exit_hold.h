@@ -1,6 +1,6 @@
 // Waits for memlog (MTRACE_HOLD_EXIT), which meanwhile searches for lost blocks (memlog run
-// --unreachable): at exit, before exit handlers and destructors drop the pointers to blocks; after
-// these if memlog requests it; and whenever the program requests a leak check.
+// --unreachable): at exit, before exit handlers and destructors drop the pointers to blocks, and
+// after these if memlog requests it.
 //
 // None of these is async-signal-safe. All return at once without the option, without a ledger in a
 // file that has a name, and in a child of vfork.
@@ -17,12 +17,6 @@ namespace mtrace::hook {
 void hold_exit();
 // Waits once more after exit handlers and destructors, if memlog has requested it.
 void hold_after_exit();
-
-// Waits for a leak check by memlog. Returns the number of blocks that are definitely lost;
-// format::kLedgerUnchecked: no check was made.
-uint32_t check_leaks();
-// Cancels the wait at exit.
-void skip_exit_hold();
 
 // Returns `main` or, with the option, a function that calls `main` and then hold_exit().
 MainFunction* held_main(MainFunction* main);

@@ -23,9 +23,6 @@ void stop_late();
 // parent's memory. Sets up a fork's child first. Async-signal-safe.
 bool is_own_process();
 
-// Ends the process as _exit(2) does: with a report, without exit handlers.
-[[noreturn]] void leave(int status);
-
 // Stops or resumes the recording of new allocations. Returns whether it was on; false also in a
 // program that is not traced. Thread-safe; async-signal-safe.
 bool set_recording(bool on);

@@ -39,7 +39,7 @@ static_assert(format::kAlignedNew % 2 == 0 && format::kStrdup % 2 == 0);
 
 inline constexpr unsigned kCountedShift = unwind::WalkMemory::kFormShift - 8;
 static_assert(uintptr_t{1} << kCountedShift > unwind::kKeyEnd - 1);
-static_assert(ledger::kCalls <= 32);  // the byte's upper bits are WalkMemory's, and kIgnoredForm
+static_assert(ledger::kCalls <= 32);  // the byte's upper bits are WalkMemory's
 constexpr uint64_t form_of(unsigned number) {
   return uint64_t{number} << unwind::WalkMemory::kFormShift |
          static_cast<uint64_t>(kCountedCalls.of[number]) << kCountedShift;

@@ -25,8 +25,8 @@ using unwind::End;
 
 // Equal frames of another kind or form, expressed by `other`, are another stack.
 [[gnu::flatten]] uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot,
-                                 uint64_t other, uint8_t call, bool ignored = false,
-                                 uint8_t kind = 0, unwind::LastWalk* last = nullptr) {
+                                 uint64_t other, uint8_t call, uint8_t kind = 0,
+                                 unwind::LastWalk* last = nullptr) {
   const uint64_t hash = other == 0 ? walk.hash : format::mix64(walk.hash + other);
   return g_ledger.stacks.intern({.epoch = unwind::unload_epoch(),
                                  .hash = hash,
@@ -37,7 +37,6 @@ using unwind::End;
                                  .lost = walk.end == End::kLost,
                                  .call = call,
                                  .guessed = walk.guessed,
-                                 .ignored = ignored,
                                  .shared = static_cast<uint8_t>(last ? last->shared() : 0),
                                  .tails = last ? last->tails() : nullptr},
                                 slot);
@@ -45,7 +44,7 @@ using unwind::End;
 
 uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot, uint64_t form,
                 unwind::LastWalk* last = nullptr) {
-  return intern(walk, frames, slot, form, call_of(form), (form & kIgnoredForm) != 0, 0, last);
+  return intern(walk, frames, slot, form, call_of(form), 0, last);
 }
 
 // What a walk writes to. Not on the thread's stack, which may be small.
@@ -57,7 +56,7 @@ struct Room {
   uintptr_t frames[format::kMaxDepth];
   unwind::StackWord words[unwind::WalkDraft::most_words(unwind::WalkDraft::kMostFrames)];
   uint64_t python[unwind::WalkDraft::kMostPython + 1];
-  unwind::LastWalk last;
+  unwind::LastWalk* last;  // mapped when it is first wanted
 
   static constexpr unsigned kNear = 8;  // enough for most walks to meet the last one
   void compare(uint32_t stack) {
@@ -84,7 +83,11 @@ constinit Room g_rooms[16] = {};
 
 [[gnu::noinline]] uint32_t walk_up_to_last(Room& room, const unwind::Registers& caller,
                                            uint32_t slot, uint64_t form) {
-  unwind::LastWalk& last = room.last;
+  if (room.last == nullptr) {
+    room.last = static_cast<unwind::LastWalk*>(sys::map_memory(sizeof(unwind::LastWalk)));
+    if (room.last == nullptr) return walk_alone(room.frames, caller, slot, form);
+  }
+  unwind::LastWalk& last = *room.last;
   const unwind::Walk walk = unwind::walk_to_last(caller, room.frames, g_depth, last);
   if (modules_changed()) [[unlikely]]
     retire_unloaded();
@@ -116,7 +119,7 @@ constinit Room g_rooms[16] = {};
                                    uint64_t form) {
   const bool near = room.near >= Room::kNear;
   // Walks outside the thread's trusted stack are not remembered.
-  const bool noted = slot != 0 && !(near && room.deep) && (form & kIgnoredForm) == 0 &&
+  const bool noted = slot != 0 && !(near && room.deep) &&
                      unwind::covers(unwind::trusted_stack(), caller.sp) &&
                      g_known_walks[slot].is_worthwhile(near);
   const uint32_t stack = noted  ? walk_noted(room, caller, slot, form)
@@ -153,21 +156,18 @@ uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller, uint8_t 
   const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
   if (modules_changed()) retire_unloaded();
   const uint64_t other = kind + (uint64_t{call} << 8) + (uint64_t{related} << 16);
-  const uint32_t index = intern(walk, frames, 0, other, call, false, static_cast<uint8_t>(kind));
+  const uint32_t index = intern(walk, frames, 0, other, call, static_cast<uint8_t>(kind));
   // The record for stacks that found no room is a heap stack, and stays one.
   if (g_ledger.stacks.record(index).kind != kind) return 0;
   if (related != 0) relate(g_ledger.stacks.record(index), related);
   return index;
 }
 
-void choose_walks(ThreadState& self, uint32_t slot) {
-  static constinit unwind::WalkMemory none = {};
-  self.walks = self.ignoring != 0 ? &none : &g_known_walks[slot];
-}
-
 void forget_walks() {
   for (unwind::WalkMemory& memory : g_known_walks) memory.forget();
-  for (Room& room : g_rooms) room.last.forget();
+  for (Room& room : g_rooms) {
+    if (room.last != nullptr) room.last->forget();
+  }
 }
 
 void set_depth(unsigned depth) { g_depth = depth; }

@@ -28,14 +28,6 @@ uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot, uint64_t form);
 // (ledger/thread_slots.h).
 uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller,
                         uint8_t call = format::kNoCall, uint32_t related = 0);
-// Bit of a form: the thread ignores leaks, so the blocks of the stack are no leaks.
-inline constexpr uint64_t kIgnoredForm = uint64_t{1} << (unwind::WalkMemory::kFormShift - 1);
-inline uint64_t ignored_form(const ThreadState& self) {
-  return self.ignoring != 0 ? kIgnoredForm : 0;
-}
-// Call it when the thread takes `slot`, or begins or ends ignoring leaks. A thread that ignores
-// leaks knows no walks, so that each goes through walk_to_stack() with ignored_form().
-void choose_walks(ThreadState& self, uint32_t slot);
 
 // A stack and one of its sets of counters: the thread's own if the walk was known. (Kept with the
 // walk, so that a stack's second thread does not read a line that the first one writes.)
@@ -54,7 +46,7 @@ struct FoundStack {
   }
   const uint64_t form = self.form;
   self.form = 0;
-  const uint32_t walked = walk_to_stack(caller, self.slot, form | ignored_form(self));
+  const uint32_t walked = walk_to_stack(caller, self.slot, form);
   return {walked, ledger::g_ledger.stacks.record(walked).own};
 }
 

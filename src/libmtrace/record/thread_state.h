@@ -43,7 +43,6 @@ struct alignas(machine::kThreadAlign) ThreadState {
   uint64_t before_call;    // until_sample before the call; UINT64_MAX: a nested hook has drawn
   uint64_t after_counted;  // until_sample when `counted` was set
   uint64_t form_set;       // until_sample when `form` was set
-  uint32_t ignoring;       // nesting depth of __lsan_disable()
 };
 [[gnu::visibility("hidden")]] extern thread_local constinit ThreadState t_thread;
 

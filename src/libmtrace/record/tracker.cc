@@ -23,7 +23,7 @@ namespace {
 using ledger::g_ledger;
 
 void use_slot(uint32_t slot) {
-  choose_walks(t_thread, slot);
+  t_thread.walks = &g_known_walks[slot];
   t_thread.ownership = ledger::owned_by(slot);
   compiler_barrier();  // with a place, all is there
   t_thread.place = &g_ledger.threads.slot(slot);
@@ -125,7 +125,7 @@ Way way_now(bool sampled) { return {sampled, load(*g_counting) != kRecording && 
     return find_stack(caller, t_thread).index;
   const uint64_t form = t_thread.form;
   t_thread.form = 0;
-  return walk_to_stack(caller, 0, form | ignored_form(t_thread));
+  return walk_to_stack(caller, 0, form);
 }
 
 // Puts a block in and books it. The form of the call is in the thread's state.

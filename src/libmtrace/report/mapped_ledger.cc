@@ -124,9 +124,6 @@ void describe_ledger(bool recording) {
   header->notes = reinterpret_cast<uint64_t>(g_ledger.notes);
   header->shadow = ledger::Layout::shadow(g_ledger);
   header->regions = ledger::Layout::regions();
-  header->check_found = format::kLedgerUnchecked;
-  header->ignored = ledger::Layout::ignored(g_ledger);
-  header->root_regions = ledger::Layout::root_regions();
   header->own_ranges = sys::own_ranges();
   header->lost_frees = reinterpret_cast<uint64_t>(&g_ledger.lost_frees);
   header->lost_modules = unwind::lost_modules();

@@ -289,19 +289,6 @@ TEST(Reachability, AnAlignedPartThatKnowsItsBlockHoldsIt) {
   }
 }
 
-TEST(Reachability, IgnoredBlocksAreRoots) {
-  Memory memory;
-  const uint64_t a = memory.add(64);
-  const uint64_t b = memory.add(64);
-  memory.add(64);
-  memory.point(a, b);
-  Roots roots;
-  roots.ignored = {a + 8};
-  const Reachability found = memory.look(roots);
-  EXPECT_EQ(of(found), (std::vector<Reach>{kReachable, kReachable, kDefinite}));
-  EXPECT_EQ(found.via[0], Reachability::kIgnored);
-}
-
 TEST(Reachability, RegistersAndHeldBlocksAreRoots) {
   Memory memory;
   const uint64_t a = memory.add(64);

@@ -69,8 +69,6 @@ constexpr size_t place_of(HoldPoint point) {
       return offsetof(LedgerHeader, exit_hold);
     case HoldPoint::kAfterExit:
       return offsetof(LedgerHeader, late_hold);
-    case HoldPoint::kCheck:
-      return offsetof(LedgerHeader, check_hold);
   }
   return 0;
 }
@@ -86,11 +84,6 @@ bool waits_at(const LedgerFile& file, HoldPoint point) {
 
 bool set_hold(const LedgerFile& file, HoldPoint point, format::ExitHold hold) {
   return LedgerWriter(file).write_header(place_of(point), &hold, sizeof hold);
-}
-
-bool set_check_found(const LedgerFile& file, uint32_t blocks) {
-  return LedgerWriter(file).write_header(offsetof(format::LedgerHeader, check_found), &blocks,
-                                         sizeof blocks);
 }
 
 }  // namespace mtrace::ledger

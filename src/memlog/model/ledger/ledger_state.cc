@@ -148,7 +148,6 @@ bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
     stack.related = static_cast<uint32_t>(record.own.set_aside);
   }
   stack.cut = record.cut != 0;
-  stack.ignored = record.ignored != 0;
   stack.guessed = record.guessed;
   stack.retired = record.retired;
   return each_set(arena, record, ArenaCopy::kFirst, [&](const LedgerCounterSet& set) {

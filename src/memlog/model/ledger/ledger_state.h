@@ -30,7 +30,6 @@ struct LedgerStackState {
   uint32_t related = 0;  // of another kind than heap: index of the stack that it belongs to, or of
                          // call mmap the mapping's form (format/mapping_form.h); 0: none
   bool cut = false;
-  bool ignored = false;  // allocated where the program wants no leaks to be told
   uint32_t retired = 0;  // unload epoch; kLedgerAlive: in use
   LedgerCounts now = {};
   LedgerCounts reported = {};  // at the last numbered report

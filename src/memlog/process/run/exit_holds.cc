@@ -36,15 +36,10 @@ void ExitHolds::find_ledgers() {
 
 void ExitHolds::serve_one(ledger::LedgerFile& ledger, HoldPoint point, const Look& look) const {
   ledger::set_hold(ledger, point, ExitHold::kTaken);
-  if (point == HoldPoint::kCheck) ledger::set_check_found(ledger, format::kLedgerUnchecked);
   try {
     ledger.refresh();
     const pid_t pid = process_of(ledger);
-    const uint64_t lost = pid != 0 ? look(pid, ledger, point) : 0;
-    if (point == HoldPoint::kCheck) {
-      constexpr uint64_t kMost = format::kLedgerUnchecked - 1;
-      ledger::set_check_found(ledger, static_cast<uint32_t>(std::min(lost, kMost)));
-    }
+    if (pid != 0) look(pid, ledger, point);
     if (point == HoldPoint::kExit && after_exit_) {
       ledger::set_hold(ledger, HoldPoint::kAfterExit, ExitHold::kWanted);
     }

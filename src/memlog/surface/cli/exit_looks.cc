@@ -76,8 +76,7 @@ std::vector<ExitLook> last_looks(std::vector<ExitLook> found) {
     });
     if (other == last.end()) {
       last.push_back(std::move(look));
-    } else if (look.point != ledger::HoldPoint::kCheck ||
-               other->point == ledger::HoldPoint::kCheck) {
+    } else {
       *other = std::move(look);
     }
   }

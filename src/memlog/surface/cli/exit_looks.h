@@ -22,8 +22,8 @@ namespace mtrace::cli {
 
 inline constexpr char kExitLookHelp[] =
     R"(Look for lost blocks when the program exits, before exit handlers and destructors run, as
-    memlog unreachable does in a running process. The exit waits for it. Calls of LeakSanitizer's
-    interface count, and so do the suppressions that LSAN_OPTIONS names.)";
+    memlog unreachable does in a running process. The exit waits for it. The suppressions that
+    LSAN_OPTIONS names count.)";
 inline constexpr Option kAfterExitOption = {
     "--after-exit", "", "",
     R"(With --unreachable: look once more when exit handlers and destructors have run.)"};

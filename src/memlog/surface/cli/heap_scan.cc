@@ -6,7 +6,7 @@
 #include <thread>
 #include <unordered_set>
 
-#include "model/ledger/ledger_blocks.h"
+#include "model/ledger/ledger_state.h"
 #include "model/ledger/ledger_summary.h"
 #include "model/symbols/data_symbol.h"
 #include "model/symbols/data_type.h"
@@ -223,26 +223,6 @@ void HeapScan::suppress(const std::function<bool(uint32_t stack)>& is_suppressed
   }
 }
 
-// Addresses in the blocks that the program does not call leaks.
-std::vector<uint64_t> HeapScan::ignored_blocks(const ledger::LedgerState& state) const {
-  std::vector<uint64_t> ignored;
-  for (const ledger::IgnoredObject& object : ledger::read_ignored(ledger_)) {
-    const size_t block = index_->find(object.address);
-    if (block == analyze::BlockIndex::kNone) continue;
-    if (ledger::unpack_ticks(blocks_[block].birth) <= object.time)
-      ignored.push_back(object.address);
-  }
-  std::unordered_set<uint32_t> stacks;
-  for (const ledger::LedgerStackState& stack : state.stacks) {
-    if (stack.ignored) stacks.insert(stack.index);
-  }
-  if (stacks.empty()) return ignored;
-  for (const HeapBlock& block : blocks_) {
-    if (stacks.contains(block.stack)) ignored.push_back(block.address);
-  }
-  return ignored;
-}
-
 // What the library has mapped for itself: among it what it remembers of walks, with words of the
 // program's stacks.
 std::vector<process::Range> HeapScan::own_ranges(const process::MemoryView& memory) const {
@@ -258,28 +238,6 @@ std::vector<process::Range> HeapScan::own_ranges(const process::MemoryView& memo
     const uint64_t begin = (word >> kBits) * kPage;
     const uint64_t bytes = (word & ((uint64_t{1} << kBits) - 1)) * kPage;
     if (bytes != 0) found.push_back({begin, begin + bytes});
-  }
-  return found;
-}
-
-// The parts of the regions that the program calls roots, as far as they are mapped.
-std::vector<analyze::Piece> HeapScan::registered_roots(const process::MemoryView& memory) const {
-  std::vector<analyze::Piece> found;
-  const uint64_t table = ledger_.header().root_regions;
-  if (table == 0) return found;
-  std::vector<format::LedgerRootRegion> regions(format::kLedgerRootRegions);
-  memory.read({{table, table + regions.size() * sizeof regions[0]}},
-              reinterpret_cast<char*>(regions.data()));
-  for (const format::LedgerRootRegion& region : regions) {
-    if (region.address <= 1 || region.size > UINT64_MAX - region.address) continue;
-    for (const process::Mapping& mapping : memory.map()) {
-      const uint64_t begin = std::max(region.address, mapping.begin);
-      const uint64_t end = std::min(region.address + region.size, mapping.end);
-      if (!mapping.readable || begin >= end) continue;
-      for (const analyze::Piece& piece : pieces_of(memory.filled({begin, end}))) {
-        found.push_back(piece);
-      }
-    }
   }
   return found;
 }
@@ -309,7 +267,6 @@ void HeapScan::search(const process::Snapshot& snapshot, const process::MemoryVi
   roots.memory = pieces_of(memory.roots(snapshot, !unknown_.empty(), own_ranges(memory)));
   roots.allocator = pieces_of(memory.libc_variables());
   for (const HeapBlock& block : others) roots.memory.push_back({block.address, block.size});
-  roots.whole = registered_roots(memory);
   for (const process::SnapshotThread& thread : snapshot.threads) {
     roots.words.insert(roots.words.end(), thread.words.begin(), thread.words.end());
     // Blocks that are stacks. The vector's address is that of its second element, 16 bytes in.
@@ -323,7 +280,6 @@ void HeapScan::search(const process::Snapshot& snapshot, const process::MemoryVi
     return pieces_of(memory.filled({piece.address, piece.address + piece.size}));
   };
   index_.emplace(blocks_);
-  roots.ignored = ignored_blocks(state);
   std::vector<process::Range> ranges;
   found_ = analyze::find_reachable(
       blocks_, *index_, roots, [&](const std::vector<analyze::Piece>& pieces, char* to) {
@@ -425,7 +381,6 @@ void HeapScan::name_root(RetainerPath& path, uint64_t via, size_t block) const {
   const auto is = [&](std::string name) { path.root = std::move(name); };
   if (via == analyze::Reachability::kRegister) return is("a register");
   if (via == analyze::Reachability::kHeld) return is("a thread");
-  if (via == analyze::Reachability::kIgnored) return is("LeakSanitizer's interface");
   const process::Mapping* region = nullptr;
   const process::Mapping* file = nullptr;  // whose data goes on behind its mapping
   for (const process::Mapping& one : map_) {

@@ -87,9 +87,7 @@ class HeapScan {
   void doubt_what_is_lost();
   Blocks read_blocks();
   void match_blocks(const std::function<void(const analyze::HeapBlock&)>& rest);
-  std::vector<uint64_t> ignored_blocks(const ledger::LedgerState& state) const;
   std::vector<process::Range> own_ranges(const process::MemoryView& memory) const;
-  std::vector<analyze::Piece> registered_roots(const process::MemoryView& memory) const;
   void name_root(RetainerPath& path, uint64_t via, size_t block) const;
   const process::Mapping* first_of(const std::string& file) const;
   bool name_data(RetainerPath& path, const std::string& file, const symbols::DataPlace& via,

@@ -304,8 +304,6 @@ const char* when(ledger::HoldPoint point) {
       return "at exit";
     case ledger::HoldPoint::kAfterExit:
       return "after exit handlers";
-    case ledger::HoldPoint::kCheck:
-      return "in a leak check";
   }
   return "";
 }

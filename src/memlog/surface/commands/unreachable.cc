@@ -45,9 +45,7 @@ Pointers are looked for in registers, thread stacks, variables, thread-local sto
 in every block that is reached. A number that looks like a pointer counts as one, so a lost block may
 count as reachable, but the program must hide a pointer for a reachable one to count as lost.
 
-What the program tells LeakSanitizer to ignore (__lsan_ignore_object, __lsan_disable) is reachable,
-and so is what a region that it calls a root (__lsan_register_root_region) points to.
-The suppressions file that its LSAN_OPTIONS name counts, too.
+The suppressions file that the program's LSAN_OPTIONS name counts.
 
 Stops the process twice for some milliseconds each, to copy it by fork; the copies never run, and
 the looking is done in them. Only what both looks find lost is called lost.
@@ -267,17 +265,6 @@ class UnreachableAnswer {
   std::string remarks(const text::Style& style) const {
     std::string out;
     const auto add = [&](const std::string& text) { out += '\n' + text::remark(text, style); };
-    const format::LedgerHeader& header = file_.header();
-    if (header.lost_ignored != 0) {
-      add(fmt::format("the program told to ignore more than is kept: {} may be called lost",
-                      text::count_text(header.lost_ignored, "block")));
-    }
-    if (header.lost_root_regions != 0) {
-      add(
-          fmt::format("the program registered more root regions than are kept: what only {} points "
-                      "to may be called lost",
-                      text::count_text(header.lost_root_regions, "region")));
-    }
     const auto& missing = scan_.missing();
     const std::string first = missing.path.empty() ? "anonymous memory" : text::plain(missing.path);
     if (missing.bytes != 0 && core_ == nullptr) {

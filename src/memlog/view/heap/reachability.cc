@@ -103,7 +103,6 @@ class Scan {
 
   void follow_roots() {
     follow_known(roots_.held, Reachability::kHeld);
-    follow_known(roots_.ignored, Reachability::kIgnored);
     const auto take = [this](uint64_t pointer, uint64_t via, size_t block) {
       if (!is_chunk_behind(pointer, block, via)) {
         take_pointer(pointer, block, via, Reach::kReachable);
@@ -116,7 +115,6 @@ class Scan {
       for (size_t i = 0; i < count; ++i) batch_.add(words[i] & tags_, address + i * kWord, take);
     };
     for (const Piece& piece : roots_.memory) add_root(piece, visit);
-    for (const Piece& piece : roots_.whole) reader_.add(piece, 0, visit);
     reader_.finish(visit);
     batch_.finish(take);
   }

@@ -37,7 +37,6 @@ using ReadPieces = std::function<void(const std::vector<Piece>& pieces, char* to
 
 struct Roots {
   std::vector<Piece> memory;    // without the live blocks in it, or with them: they are skipped
-  std::vector<Piece> whole;     // the same, with the live blocks in it
   std::vector<uint64_t> words;  // of registers
   // Variables of glibc, whose malloc keeps pointers to the chunk behind a block there: the first 8
   // bytes of a chunk may be the last of the block before it.
@@ -45,8 +44,6 @@ struct Roots {
   // Blocks that the program holds though no pointer to their beginning exists: stacks that a
   // thread runs on, vectors of thread-local storage.
   std::vector<uint64_t> held;  // addresses in them
-  // The same for blocks that the program does not call leaks.
-  std::vector<uint64_t> ignored;
   // Where virtual tables may be.
   std::function<bool(uint64_t address)> is_constant = [](uint64_t) { return false; };
   // The parts of a block that may hold words other than zero. Asked for large blocks only.
@@ -62,8 +59,8 @@ struct Reachability {
   // Lost blocks, by address, and the definitely lost block that each hangs on.
   std::vector<uint32_t> lost;
   std::vector<uint32_t> owners;
-  // The address of the first pointer that was found to a block that is not lost, or kRegister,
-  // kHeld or kIgnored: follow it through block after block to a root.
+  // The address of the first pointer that was found to a block that is not lost, or kRegister
+  // or kHeld: follow it through block after block to a root.
   std::vector<uint64_t> via;
   uint64_t scanned = 0;  // bytes
 
@@ -72,7 +69,6 @@ struct Reachability {
 
   static constexpr uint64_t kRegister = 1;
   static constexpr uint64_t kHeld = 2;
-  static constexpr uint64_t kIgnored = 3;
 };
 
 // `blocks` are sorted by address and do not overlap. Settles ranges of `index`, which find() does
