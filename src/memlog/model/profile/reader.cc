@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "format/event_log.h"
 #include "format/memlog.h"
@@ -224,7 +225,6 @@ class Reader {
     rest_ = nullptr;
     depth_ = 0;
     frames_at_ = at_;
-    frames_.reserve(deepest_);
   }
 
   // Moves on behind the frames if they are those that the stack always had.
@@ -273,6 +273,14 @@ class Reader {
     }
   }
 
+  // With no room for more than there are.
+  Frames take_frames() {
+    Frames::List list(std::make_move_iterator(frames_.begin()),
+                      std::make_move_iterator(frames_.end()));
+    frames_.clear();
+    return {std::move(list), std::move(rest_)};
+  }
+
   // At the line behind its last one.
   void close_entry() {
     if (!in_entry_) return;
@@ -280,15 +288,12 @@ class Reader {
     in_entry_ = false;
     if (tail_ != nullptr) {
       const uint64_t id = tail_->tail();
-      *tail_ = Frames(std::move(frames_), std::move(rest_));
+      *tail_ = take_frames();
       tail_->set_tail(id);
-      frames_.clear();
       return;
     }
     Entry& entry = memlog_.entries.back();
-    deepest_ = std::max(deepest_, frames_.size());
-    entry.frames = Frames(std::move(frames_), std::move(rest_));
-    frames_.clear();
+    entry.frames = take_frames();
     if (known_ != nullptr && entry.stack != 0) {
       const size_t end = at_ - line_.size() - 1;
       const std::string_view text = window_.from(frames_at_).substr(0, end - frames_at_);
@@ -380,7 +385,6 @@ class Reader {
   absl::flat_hash_set<uint64_t> defined_;       // tails whose lines have come
   absl::flat_hash_set<const Frames*> missing_;  // tails that a file which ends early lacks
   size_t frames_at_ = 0;
-  size_t deepest_ = 0;
   EntryChecks checks_;
   std::vector<std::string> seen_;
   ModuleTable modules_;
