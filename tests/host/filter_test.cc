@@ -218,19 +218,24 @@ TEST_F(InheritedFilterTest, ThreadThatAskedMayEnd) {
   command.before_exec = give_up_calls;
   Process process(command);
   process.read_until("gone");
-  const auto end_tool = [&](const char* which) {
-    int fd = -1;
-    wait_until(which, [&] { return (fd = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK)) >= 0; });
+  const auto end_tool = [&] {
+    const int fd = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK);
+    if (fd < 0) return false;
     EXPECT_EQ(::write(fd, "\n", 1), 1);
     // Until it has closed the pipe, it could be taken for the next.
     pollfd closed = {fd, 0, 0};
     EXPECT_EQ(::poll(&closed, 1, -1), 1);
     ::close(fd);
+    return true;
   };
-  end_tool("the first resolver runs");
+  wait_until("the first resolver runs", end_tool);
   process.write("a");
-  end_tool("the second resolver runs");
-  end_tool("the resolver of the exit report runs");
+  wait_until("the second resolver runs", end_tool);
+  // The exit report may be among those of the second one.
+  wait_until("the program ends", [&] {
+    end_tool();
+    return process_state(process.pid()) == 'Z';
+  });
   EXPECT_TRUE(process.wait().exited(0));
 }
 

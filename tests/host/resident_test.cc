@@ -116,8 +116,8 @@ TEST_F(ResidentTest, StacksOfThreads) {
 // What is named stands in the summary of a run and in every view, once, instead of a guess.
 TEST_F(ResidentTest, SummaryNamesIt) {
   const std::string note = "note: resident, not malloc's: ";
-  const Result ran = run(plain({memlog_tool(), "run", "--output=" + out() + "/", "--",
-                                program("resident"), temp() + "/file"}));
+  const Result ran = run(plain({memlog_tool(), "run", "--no-compress", "--output=" + out() + "/",
+                                "--", program("resident"), temp() + "/file"}));
   ASSERT_TRUE(ran.exited(0)) << ran.how() << ran.err;
   EXPECT_NE(ran.err.find(note), std::string::npos) << ran.err;
   EXPECT_EQ(ran.err.find("The rest may be"), std::string::npos) << ran.err;
@@ -143,8 +143,8 @@ TEST_F(ResidentTest, SummaryNamesIt) {
 // Of the blocks that threads have freed, the pages that others keep are told, and by whom: each
 // block that stays is on a page of its own, or on two.
 TEST_F(ResidentTest, HeapsOfThreads) {
-  const Result ran = run(
-      plain({memlog_tool(), "run", "--output=" + out() + "/", "--", program("decodes"), "100"}));
+  const Result ran = run(plain({memlog_tool(), "run", "--no-compress", "--output=" + out() + "/",
+                                "--", program("decodes"), "100"}));
   ASSERT_TRUE(ran.exited(0)) << ran.how() << ran.err;
   const auto logs = all_logs();
   ASSERT_EQ(logs.size(), 1u);
