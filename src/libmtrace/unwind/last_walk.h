@@ -37,8 +37,11 @@ class LastWalk {
   // The tables are new ones, or begin again.
   void forget() { count_ = 0; }
 
-  // The walk leaves its last frame by `rule`.
+  // The walk leaves its last frame by `rule`. Frames of this library are not among the stack's, so
+  // that there may be more of them than kMost: leave_out() comes before the first.
   void step(const WalkState& state, Rule rule) {
+    if (!fits_) [[unlikely]]
+      return;
     left_steps_[left_++] = {state.sp, state.fp, state.key, rule};
   }
   // The walk depends on something that is not compared.

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <memory>
 #include <numeric>
-#include <ranges>
 
 #include "format/memlog.h"
 #include "format/python.h"
@@ -351,7 +350,8 @@ size_t LedgerModules::find(uint64_t address, uint32_t retired) {
 
 profile::StackIds LedgerModules::stack_ids(const LedgerStackState& stack) {
   profile::StackIds ids;
-  for (const uint64_t frame : std::views::reverse(stack.frames)) {
+  for (auto at = stack.frames.rbegin(); at != stack.frames.rend(); ++at) {
+    const uint64_t frame = *at;
     if (format::PythonFrame::is_one(frame)) {
       const PythonFrameText python = python_frame(state_, frame);
       ids.add(python.identity, python.module.empty() ? frame : python.offset);

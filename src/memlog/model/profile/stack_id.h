@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -40,9 +39,9 @@ inline uint64_t identity_of(const Module& module) {
 template <typename Identity>
 StackIds stack_ids(const Frames::List& frames, const Identity& identity) {
   StackIds ids;
-  for (const Frame& frame : std::views::reverse(frames)) {
-    if (frame.place == Place::kInlined) continue;
-    ids.add(frame.place == Place::kModule ? identity(frame.module) : 0, frame.offset);
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    if (frame->place == Place::kInlined) continue;
+    ids.add(frame->place == Place::kModule ? identity(frame->module) : 0, frame->offset);
   }
   return ids;
 }
