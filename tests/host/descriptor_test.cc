@@ -13,7 +13,7 @@ class DescriptorTest : public HostTest {
  protected:
   static std::string rounds() {
     const char* const seconds = std::getenv("MTRACE_SOAK_SECONDS");
-    return std::to_string(150'000 + (seconds != nullptr ? std::atol(seconds) * 5'000 : 0));
+    return std::to_string(40'000 + (seconds != nullptr ? std::atol(seconds) * 5'000 : 0));
   }
   // `reports`: at least so many, with no number left out.
   void expect_own_numbers(const Command& command, size_t reports) {
@@ -29,7 +29,7 @@ class DescriptorTest : public HostTest {
 constexpr size_t kReports = 41;  // with that at exit
 
 TEST_F(DescriptorTest, WithoutTheLibrary) {
-  EXPECT_EQ(run(plain({program("lowest"), "150000"})).out, "0 missed, 0 closed, 0 bytes\n");
+  EXPECT_EQ(run(plain({program("lowest"), "40000"})).out, "0 missed, 0 closed, 0 bytes\n");
 }
 
 TEST_F(DescriptorTest, WhileReportsAreWritten) {
