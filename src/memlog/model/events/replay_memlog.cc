@@ -384,7 +384,7 @@ class Text : private profile::MemlogText {
     field(format::kFieldFreed, counts.freed);
     field(format::kFieldTemporary, counts.temporary);
     field(format::kFieldShortLived, counts.short_lived);
-    if (counts.lifetime != 0) {
+    if (counts.lifetime != 0 && counts.frees != 0) {  // a damaged log may say anything
       field(format::kFieldLifetimeMin, counts.shortest / kMillisecond);
       field(format::kFieldLifetimeMean, counts.lifetime / counts.frees / kMillisecond);
       field(format::kFieldLifetimeMax, counts.longest / kMillisecond);
