@@ -27,6 +27,8 @@ using unwind::End;
 [[gnu::flatten]] uint32_t intern(const unwind::Walk& walk, const uintptr_t* frames, uint32_t slot,
                                  uint64_t other, uint8_t call, uint8_t kind = 0,
                                  unwind::LastWalk* last = nullptr) {
+  if (modules_changed()) [[unlikely]]
+    retire_unloaded();
   const uint64_t hash = other == 0 ? walk.hash : format::mix64(walk.hash + other);
   return g_ledger.stacks.intern({.epoch = unwind::unload_epoch(),
                                  .hash = hash,
@@ -76,8 +78,6 @@ constinit Room g_rooms[16] = {};
 [[gnu::noinline]] uint32_t walk_alone(uintptr_t* frames, const unwind::Registers& caller,
                                       uint32_t slot, uint64_t form) {
   const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
-  if (modules_changed()) [[unlikely]]
-    retire_unloaded();
   return intern(walk, frames, slot, form);
 }
 
@@ -89,8 +89,6 @@ constinit Room g_rooms[16] = {};
   }
   unwind::LastWalk& last = *room.last;
   const unwind::Walk walk = unwind::walk_to_last(caller, room.frames, g_depth, last);
-  if (modules_changed()) [[unlikely]]
-    retire_unloaded();
   const uint32_t index = intern(walk, room.frames, slot, form, &last);
   const ledger::StackRecord& stack = g_ledger.stacks.record(index);
   if (last.kept() && stack.depth() == walk.count) {
@@ -106,8 +104,6 @@ constinit Room g_rooms[16] = {};
   const unsigned python = unwind::python_runtime() == nullptr ? 0 : unwind::WalkDraft::kMostPython;
   unwind::WalkDraft draft(caller, room.words, std::size(room.words), room.python, python);
   const unwind::Walk walk = unwind::walk_and_note(room.frames, g_depth, draft);
-  if (modules_changed()) [[unlikely]]
-    retire_unloaded();
   const uint32_t stack = intern(walk, room.frames, slot, form);
   ledger::CounterSet& set = g_ledger.stacks.counting(g_ledger.stacks.record(stack), slot).set;
   g_known_walks[slot].remember(draft, g_depth, stack, &set, form);
@@ -154,7 +150,6 @@ uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller, uint8_t 
                         uint32_t related) {
   uintptr_t frames[format::kMaxDepth];
   const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
-  if (modules_changed()) retire_unloaded();
   const uint64_t other = kind + (uint64_t{call} << 8) + (uint64_t{related} << 16);
   const uint32_t index = intern(walk, frames, 0, other, call, static_cast<uint8_t>(kind));
   // The record for stacks that found no room is a heap stack, and stays one.
