@@ -95,10 +95,12 @@ std::vector<FoldedFrame> Responsible::drawn(const profile::Frames& frames,
   }
   std::vector<FoldedFrame> lines = lines_of(frames, all, missing(frames, modules, depth));
   std::erase_if(lines, [](const FoldedFrame& line) { return line.inside; });
+  std::vector<const Frame*> at;  // by index, which the list itself finds part by part
+  for (const Frame& frame : frames) at.push_back(&frame);
   const auto same = [&](const FoldedFrame& a, const FoldedFrame& b) {
     if (a.missing() || b.missing()) return false;
-    const Frame& one = frames[a.frame];
-    const Frame& other = frames[b.frame];
+    const Frame& one = *at[a.frame];
+    const Frame& other = *at[b.frame];
     if (!one.function.empty()) return one.function == other.function;
     return other.function.empty() && one.module == other.module && one.offset == other.offset;
   };
