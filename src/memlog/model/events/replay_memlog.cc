@@ -270,7 +270,11 @@ class Text : private profile::MemlogText {
         log_(replay.log()),
         stacks_(std::move(stacks)),
         taken_(taken),
-        filter_(std::move(filter)) {}
+        filter_(std::move(filter)) {
+    for (const profile::Module& module : log_.modules()) {
+      identities_.push_back(profile::identity_of(module));
+    }
+  }
 
   std::string write() {
     write_head();
@@ -350,9 +354,7 @@ class Text : private profile::MemlogText {
   void expect_entries(const std::vector<Counts>& stacks) {
     for (uint32_t i = 0; i < stacks.size(); ++i) {
       if (!is_entry(stacks[i]) || log_.stack(i).cut) continue;
-      const auto identity = [&](profile::ModuleIndex at) {
-        return profile::identity_of(log_.modules()[at]);
-      };
+      const auto identity = [&](profile::ModuleIndex at) { return identities_[at]; };
       rests_[i] = profile::stack_ids(log_.stack(i).frames, identity).take_rests();
       expect(rests_[i]);
     }
@@ -488,7 +490,8 @@ class Text : private profile::MemlogText {
   uint64_t taken_;
   std::string filter_;
   std::map<profile::ModuleIndex, bool> used_;
-  std::map<uint32_t, Rests> rests_;  // of the stacks that may end with a tail
+  std::vector<uint64_t> identities_;  // of the modules
+  std::map<uint32_t, Rests> rests_;   // of the stacks that may end with a tail
 };
 
 }  // namespace
