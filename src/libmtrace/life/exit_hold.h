@@ -6,8 +6,6 @@
 // file that has a name, and in a child of vfork.
 #pragma once
 
-#include <cstdint>
-
 #include "next/next_functions.h"
 
 namespace mtrace::hook {

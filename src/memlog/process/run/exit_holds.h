@@ -23,8 +23,7 @@ class ExitHolds {
   ExitHolds(std::string ledgers, bool after_exit)
       : ledgers_(std::move(ledgers)), after_exit_(after_exit) {}
 
-  // Returns how many blocks are definitely lost.
-  using Look = std::function<uint64_t(pid_t, ledger::LedgerFile&, ledger::HoldPoint)>;
+  using Look = std::function<void(pid_t, ledger::LedgerFile&, ledger::HoldPoint)>;
   // Calls `look` for each process that waits, and lets the process go on when it returns or throws.
   void serve(const Look& look);
 

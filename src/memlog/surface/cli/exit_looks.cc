@@ -119,12 +119,12 @@ process::Tick ExitLooks::tick() {
   if (settings_.ledgers.empty()) return {};
   return {kLookEvery, [this](pid_t) {
             holds_.serve([this](pid_t pid, ledger::LedgerFile& ledger, ledger::HoldPoint point) {
-              return look(pid, ledger, point);
+              look(pid, ledger, point);
             });
           }};
 }
 
-uint64_t ExitLooks::look(pid_t pid, ledger::LedgerFile& ledger, ledger::HoldPoint point) {
+void ExitLooks::look(pid_t pid, ledger::LedgerFile& ledger, ledger::HoldPoint point) {
   ExitLook found;
   found.name = util::array_text(ledger.header().name);
   found.pid = pid;
@@ -135,7 +135,6 @@ uint64_t ExitLooks::look(pid_t pid, ledger::LedgerFile& ledger, ledger::HoldPoin
     found.trouble = error.what();
   }
   found_.push_back(std::move(found));
-  return static_cast<uint64_t>(found_.back().lost.header.live.blocks);
 }
 
 void ExitLooks::search(ExitLook& found, ledger::LedgerFile& ledger) const {

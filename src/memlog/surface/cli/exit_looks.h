@@ -69,7 +69,7 @@ class ExitLooks {
   std::vector<ExitLook>& found() { return found_; }
 
  private:
-  uint64_t look(pid_t pid, ledger::LedgerFile& ledger, ledger::HoldPoint point);
+  void look(pid_t pid, ledger::LedgerFile& ledger, ledger::HoldPoint point);
   void search(ExitLook& found, ledger::LedgerFile& ledger) const;
 
   ExitLookSettings settings_;

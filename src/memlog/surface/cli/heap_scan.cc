@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <thread>
-#include <unordered_set>
 
 #include "model/ledger/ledger_state.h"
 #include "model/ledger/ledger_summary.h"
