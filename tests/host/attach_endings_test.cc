@@ -1,12 +1,14 @@
 // Programs that end, or begin another program, while memlog holds them: nobody has to wait for
 // memlog's time-out, and memlog says what happened.
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 
 #include "host_test.h"
+#include "stepped_tool.h"
 
 namespace mtrace::test {
 namespace {
@@ -19,12 +21,7 @@ class AttachEndingsTest : public HostTest {
              std::string::npos;
     });
   }
-  // Killed now, its parent hears of it, and memlog says so.
-  static void expect_end(Process& process, Process& attaching) {
-    process.send(SIGKILL);
-    const Result killed = process.wait();
-    EXPECT_TRUE(WIFSIGNALED(killed.status)) << killed.how();
-    const Result result = attaching.wait();
+  static void expect_told(const Result& result) {
     EXPECT_TRUE(result.exited(1)) << result.how();
     EXPECT_NE(result.err.find("has ended meanwhile"), std::string::npos) << result.err;
   }
@@ -37,10 +34,14 @@ TEST_F(AttachEndingsTest, WhileItsThreadsAreStopped) {
     command.env["LD_PRELOAD"] = program("plugin_slow_allocator.so");  // for one thread more
     Process process(command);
     process.read_until("ready");
-    Process attaching(tool({"attach", "--timeout", "20", std::to_string(process.pid())}));
-    wait_until_traced(process.pid());
-    usleep(static_cast<useconds_t>(round * 3000));  // not to wait for anything: another moment each
-    expect_end(process, attaching);
+    int calls = 0;
+    expect_told(run_stepwise(tool({"attach", "--timeout", "20", std::to_string(process.pid())}),
+                             [&](const ToolCall& call) {
+                               calls += !call.made && call.number == SYS_ptrace;
+                               if (calls == 1 + round * 5) process.send(SIGKILL);
+                               return true;
+                             }));
+    EXPECT_EQ(process.wait().how(), "signal 9");
   }
 }
 
@@ -53,7 +54,9 @@ TEST_F(AttachEndingsTest, WhileAThreadMakesACall) {
   process.read_until("slow");
   Process attaching(tool({"attach", "--timeout", "20", std::to_string(process.pid())}));
   process.read_until("inside");  // dlopen asks for memory
-  expect_end(process, attaching);
+  process.send(SIGKILL);
+  EXPECT_EQ(process.wait().how(), "signal 9");
+  expect_told(attaching.wait());
 }
 
 // An exec waits for the end of all other threads, and those for memlog.

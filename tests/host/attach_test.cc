@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 
 #include "host_test.h"
 #include "local_server.h"
+#include "stepped_tool.h"
 
 namespace mtrace::test {
 namespace {
@@ -30,6 +32,21 @@ class AttachTest : public HostTest {
     EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
     EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
   }
+  // `act` is called before memlog's system call number `moment`, from 1 on. Returns how many calls
+  // there were.
+  int step(const std::string& what, pid_t pid, int moment, const std::function<void(pid_t)>& act,
+           Result* result = nullptr) const {
+    Command command = plain({memlog_tool(), what, std::to_string(pid)});
+    command.directory = out();
+    int calls = 0;
+    Result end = run_stepwise(command, [&](const ToolCall& call) {
+      if (!call.made && ++calls == moment) act(call.pid);
+      return true;
+    });
+    if (result != nullptr) *result = std::move(end);
+    return calls;
+  }
+  static constexpr int kMoments = 40;  // of an attach, evenly over its calls
 };
 
 TEST_F(AttachTest, CountsWhatComesAfterwards) {
@@ -282,19 +299,23 @@ TEST_F(AttachTest, StoppedProcess) {
   EXPECT_TRUE(process.wait().exited(0));
 }
 
-// memlog is killed at moments all over the attach: the program lives, and can be attached to.
+// memlog is killed at a system call, of those all over an attach and a detach: the program lives,
+// and can be attached to.
 TEST_F(AttachTest, MemlogKilledMeanwhile) {
   Process process(plain({program("attached"), "waiting"}));
   process.read_until("ready");
-  for (int round = 0; round < 40; ++round) {
-    Command command =
-        plain({memlog_tool(), round % 2 == 0 ? "attach" : "detach", std::to_string(process.pid())});
-    command.directory = out();
-    Process tool(command);
-    usleep(static_cast<useconds_t>(round * 700));  // not to wait for anything: another moment each
-    tool.send(SIGKILL);
-    tool.wait();
-    ASSERT_NE(process_state(process.pid()), 'Z') << round;
+  const auto killed_at = [&](const char* what, int moment) {
+    const int calls =
+        step(what, process.pid(), moment, [](pid_t tool) { ::kill(tool, SIGKILL); });
+    EXPECT_NE(process_state(process.pid()), 'Z') << what << ' ' << moment;
+    return calls;
+  };
+  const int attaches = killed_at("attach", 0);
+  const int detaches = killed_at("detach", 0);
+  ASSERT_GT(std::min(attaches, detaches), kMoments);
+  for (int i = 0; i < kMoments; ++i) {
+    killed_at("attach", 1 + attaches * i / kMoments);
+    killed_at("detach", 1 + detaches * i / kMoments);
   }
   attach(process.pid());
   expect_good(detach(process.pid()));
@@ -429,22 +450,22 @@ TEST_F(AttachTest, FirstProcessOfANamespaceFromInside) {
   EXPECT_EQ(logs_of("sh").at(0).get("trigger"), "exit");
 }
 
-// A process that ends at any moment of the attach.
+// A process that ends at a system call of memlog, of those all over the attach.
 TEST_F(AttachTest, EndingProcesses) {
-  for (int i = 0; i < 20; ++i) {
-    Process process(plain({"/bin/sh", "-c", "read line"}));
-    process.send(SIGSTOP);
-    Command command =
-        plain({memlog_tool(), "attach", "--timeout", "5", std::to_string(process.pid())});
-    command.directory = out();
-    Process tool(command);
-    usleep(static_cast<useconds_t>(i * 700));  // another moment each time
+  const auto ended_at = [&](int moment) {
+    Process process(plain({"/bin/sh", "-c", "echo ready; read line"}));
+    process.read_until("ready");
+    Result result;
+    const int calls =
+        step("attach", process.pid(), moment, [&](pid_t) { process.send(SIGKILL); }, &result);
+    EXPECT_TRUE(result.exited(0) || result.exited(1)) << moment << result.how() << result.err;
     process.send(SIGKILL);
-    const Result result = tool.wait();
-    EXPECT_TRUE(result.exited(0) || result.exited(1)) << result.how() << result.err;
-    const Result killed = process.wait();
-    EXPECT_TRUE(WIFSIGNALED(killed.status)) << killed.how();
-  }
+    EXPECT_EQ(process.wait().how(), "signal 9") << moment;
+    return calls;
+  };
+  const int calls = ended_at(0);
+  ASSERT_GT(calls, kMoments);
+  for (int i = 0; i < kMoments; ++i) ended_at(1 + calls * i / kMoments);
 }
 
 // What a fork's child does is counted under its own name, and the child is detached by itself.

@@ -546,9 +546,8 @@ TEST_F(EventsTest, SurviveAKillAtAnyMoment) {
   std::mt19937 random(20);
   const bool soak = std::getenv("MTRACE_SOAK_SECONDS") != nullptr;
   for (int i = 0; i < (soak ? 100 : 12); ++i) {
-    Process process(logged({program("event_endless")}));
-    process.read_until("ready");
-    ::usleep(random() % 30000);  // any moment will do
+    Process process(logged({program("event_endless"), "tells"}));
+    for (unsigned left = 1 + random() % 6; left > 0; --left) process.read_until("ready");
     process.send(SIGKILL);
     process.wait();
     const std::string path = log_of("event_endless", process.pid());

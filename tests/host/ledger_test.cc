@@ -103,7 +103,9 @@ TEST_F(LedgerTest, KilledAtRandomMoments) {
       process.send(SIGUSR1);
       wait_for_report("ledger_truth", process.pid(), 1);
     }
-    ::usleep(random() % 20000);
+    const LedgerTruth::Thread& first = mapping.truth().threads[0];
+    const unsigned operations = random() % 30000;
+    wait_until("its operations", [&] { return first.operations >= operations; });
     process.send(SIGKILL);
     ASSERT_EQ(process.wait().how(), "signal 9");
     ASSERT_EQ(found(), std::vector{"ledger_truth-" + std::to_string(process.pid()) + ".ledger"});

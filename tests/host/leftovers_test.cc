@@ -202,7 +202,7 @@ TEST_F(LeftoversTest, DirectoryOfABackgroundChild) {
 }
 
 // It cannot name the directory, though it shows no environment, as in the middle of an exec. It is
-// younger than the directory by more than their clocks may differ.
+// younger than the directory by more than their clocks may differ; the sleep is the least.
 TEST_F(LeftoversTest, DirectoryBesideAProcessWithoutAnEnvironment) {
   const Result result =
       run(memlog_run({"/bin/sh", "-c",

@@ -69,6 +69,7 @@ void* work(void* argument) {
     own.before = held = next;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     own.busy = 0;
+    own.operations = own.operations + 1;
   }
   return nullptr;
 }

@@ -10,7 +10,8 @@ struct LedgerTruth {
     Held before;  // the operation under way
     Held after;
     long busy;  // 0: `before` holds; 1: either does, or what is between; 2: `after` holds
-    char apart[88];
+    volatile unsigned long operations;  // ended
+    char apart[80];
   };
   Thread threads[4];
 };
