@@ -143,8 +143,10 @@ TEST_F(ResidentTest, SummaryNamesIt) {
 // Of the blocks that threads have freed, the pages that others keep are told, and by whom: each
 // block that stays is on a page of its own, or on two.
 TEST_F(ResidentTest, HeapsOfThreads) {
-  const Result ran = run(plain({memlog_tool(), "run", "--no-compress", "--output=" + out() + "/",
-                                "--", program("decodes"), "100"}));
+  Command command = plain({memlog_tool(), "run", "--no-compress", "--output=" + out() + "/", "--",
+                           program("decodes"), "100"});
+  command.env["MTRACE_DEPTH"] = "10";  // whole, each block of the tree has a stack of its own
+  const Result ran = run(command);
   ASSERT_TRUE(ran.exited(0)) << ran.how() << ran.err;
   const auto logs = all_logs();
   ASSERT_EQ(logs.size(), 1u);
@@ -190,6 +192,7 @@ TEST_F(ResidentTest, HeapsOfThreads) {
 // Of a running process, top says it, and report of the report that it asks for.
 TEST_F(ResidentTest, HeapsOfRunningProcess) {
   Command command = traced({program("decodes"), "100", "wait"});
+  command.env["MTRACE_DEPTH"] = "10";
   command.env["MTRACE_LEDGER"] = out() + "/";
   Process process(command);
   process.read_until("ready");
@@ -221,6 +224,7 @@ TEST_F(ResidentTest, HeapsOfRunningProcess) {
 // Heaps without a live block are malloc's, too.
 TEST_F(ResidentTest, EmptyHeapsOfThreads) {
   Command command = traced({program("decodes"), "0"});
+  command.env["MTRACE_DEPTH"] = "10";
   command.env["MTRACE_LEDGER"] = out() + "/";
   const Result result = run(command);
   ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
@@ -235,6 +239,7 @@ TEST_F(ResidentTest, EmptyHeapsOfThreads) {
 // Where not all live blocks are known, nobody knows what is free.
 TEST_F(ResidentTest, NoHeapsOfSamples) {
   Command command = traced({program("decodes"), "100"});
+  command.env["MTRACE_DEPTH"] = "10";
   command.env["MTRACE_SAMPLE"] = "64K";
   const Result result = run(command);
   ASSERT_TRUE(result.exited(0)) << result.how() << result.err;

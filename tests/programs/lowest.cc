@@ -1,10 +1,11 @@
-// A thread that closes descriptor 0 and opens a file at once, ROUNDS times: it gets 0 again, as
+// A thread that closes descriptor 0 and opens a file at once, ROUNDS times and until there are
+// REPORTS: it gets 0 again, as
 // every program may count on that closes and opens in one thread. Meanwhile others allocate under
 // new stacks, start a program, and ask for reports. Prints how often it got another descriptor, how
 // often the one that it had was closed by somebody else, and the bytes that stand in its file,
 // which it never writes to.
 //
-//   lowest ROUNDS
+//   lowest ROUNDS REPORTS
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,7 +18,6 @@
 
 namespace {
 
-constexpr int kReports = 40;
 constexpr int kKept = 4096;
 
 int g_done = 0;      // 1: all rounds
@@ -52,10 +52,11 @@ void* allocate_all_the_time(void*) {
   return nullptr;
 }
 
-void* report_all_the_time(void*) {
+void* report_all_the_time(void* argument) {
+  const int reports = atoi(static_cast<char*>(argument));
   char name[] = "true";
   char* const argv[] = {name, nullptr};
-  for (int i = 0; i < kReports; ++i) {
+  for (int i = 0; i < reports; ++i) {
     if (getenv("LD_PRELOAD") != nullptr) raise(SIGUSR1);
     pid_t child;
     check(posix_spawn(&child, "/bin/true", nullptr, nullptr, argv, environ) == 0, "spawn");
@@ -68,13 +69,13 @@ void* report_all_the_time(void*) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 3) return 2;
   char path[] = "/tmp/mtrace-lowest-XXXXXX";
   const int made = mkstemp(path);
   check(made >= 0 && close(made) == 0, "file");
   pthread_t threads[2];
   check(pthread_create(&threads[0], nullptr, allocate_all_the_time, nullptr) == 0, "thread");
-  check(pthread_create(&threads[1], nullptr, report_all_the_time, nullptr) == 0, "thread");
+  check(pthread_create(&threads[1], nullptr, report_all_the_time, argv[2]) == 0, "thread");
   long missed = 0;
   long closed = 0;
   const long rounds = atol(argv[1]);
