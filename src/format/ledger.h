@@ -20,7 +20,7 @@
 namespace mtrace::format {
 
 inline constexpr uint64_t kLedgerMagic = 0x315245474445'4c4du;  // "MLEDGER1"
-inline constexpr uint32_t kLedgerVersion = 8;                   // of everything in this file
+inline constexpr uint32_t kLedgerVersion = 9;                   // of everything in this file
 inline constexpr char kLedgerSuffix[] = ".ledger";
 
 // `size` bytes at `address` of the process are at `offset` of the file.
@@ -60,7 +60,7 @@ struct LedgerRoots {
   uint64_t reported;       // array: the address of each chunk of kReportedChunk LedgerCounters
   uint64_t reported_peak;  // uint64_t
   uint64_t levels;         // LedgerLevel[kLedgerLevels]
-  uint64_t newest_level;   // uint32_t
+  uint64_t highest_level;  // uint32_t
   uint64_t large_sizes;    // array: the address of each chunk of kLargeChunk sizes (uint64_t)
   uint64_t threads;        // LedgerThread[kLedgerThreads]
   uint64_t threads_used;   // uint32_t: slots 1 to this have been used; slot 0 always has
@@ -119,7 +119,7 @@ struct LedgerHeader {
   char report_path[4096];  // the last complete report
   uint64_t notes;   // address of LedgerNote[kLedgerNotes]; 0: an older library, which kept notes
                     // elsewhere
-  uint64_t shadow;  // address of the directory of the shadow of the heap
+  uint64_t shadow;  // array: the address of each chunk of kShadowPages LedgerShadowPages
   uint64_t lost_frees;     // address of a uint64_t, as in the line `lost`; 0: an older library
   uint32_t names_offered;  // not 0: whoever requests the next report fills in its names. The
                            // requester writes it; the report sets it to 0
@@ -308,9 +308,8 @@ static_assert(sizeof(LedgerOtherSets) == 56);
 struct LedgerLevel {
   uint64_t slots;  // address; 0: not allocated
   uint64_t reach;
-  uint64_t mask;  // lines - 1
-  uint32_t shift;
-  uint32_t number;
+  uint64_t lines;
+  uint64_t number;
 };
 inline constexpr unsigned kLedgerLevels = 36;
 inline constexpr unsigned kSlotsALine = 4;
@@ -331,14 +330,18 @@ inline constexpr unsigned kSlotSizeBits = 30;
 inline constexpr uint64_t kLargeSize = uint64_t{1} << (kSlotSizeBits - 1);
 inline constexpr uint64_t kSlotSampleSize = kLargeSize / 2;
 
-// See ledger/heap_shadow.h. The directory at LedgerHeader::shadow has the address of a middle for
-// each 2^kShadowMiddleBits bytes of heap, a middle the address of a leaf for each 2^kShadowLeafBits
-// bytes, a leaf a word for each 2^kShadowGranuleBits bytes. A word that is not 0 is a live block:
-// stack in 26 bits, size in 9, birth in 27, and in the highest two bits 3 and 4 of its address.
+// See ledger/heap_shadow.h. A page of the shadow has a word for each 2^kShadowGranuleBits bytes of
+// a part of the heap of 2^kShadowPartBits bytes. A word that is not 0 is a live block: stack in 26
+// bits, size in 9, birth in 27, and in the highest two bits 3 and 4 of its address.
+struct LedgerShadowPage {
+  uint64_t owner;  // address of its part, and 1; even: it serves none
+  uint64_t chunk;  // address of kShadowChunk pages, at the first of them
+};
+inline constexpr uint32_t kShadowPages = 1u << 14;
+inline constexpr uint32_t kShadowPagesChunks = (1u << 25) / kShadowPages;
+inline constexpr uint32_t kShadowChunk = 64;
 inline constexpr unsigned kShadowGranuleBits = 5;
-inline constexpr unsigned kShadowLeafBits = 20;
-inline constexpr unsigned kShadowMiddleBits = 34;
-inline constexpr unsigned kShadowAddressBits = 48;
+inline constexpr unsigned kShadowPartBits = 14;
 inline constexpr unsigned kShadowStackBits = 26;
 inline constexpr unsigned kShadowSizeBits = 9;
 inline constexpr unsigned kShadowPlaceShift = 62;

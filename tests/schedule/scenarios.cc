@@ -55,6 +55,10 @@ unsigned long address_space_limit() { return ~0ul; }
 
 // Threads 1 to 9 live, the others are gone.
 bool thread_exists(uint32_t, uint32_t tid) { return tid < 10; }
+uint32_t thread_id() { return 0; }
+bool fence_all_threads() { return schedule::fence_all(), true; }
+uint64_t block_signals() { return 0; }
+void restore_signals(uint64_t) {}
 
 namespace {
 int no_time(clockid_t, timespec* now) { return *now = {}, 0; }
@@ -277,10 +281,12 @@ class ReadWhileCounting : public Scenario {
 struct Hash : BlockHash {
   static constexpr uintptr_t kBase = 0x7f0000001000;
 };
+constexpr BlockTable::Process kRoomy = {[] { return uint64_t{1} << 40; }, [](bool) { return true; },
+                                        [](uint64_t) {}};
 struct Shadow : BlockTable {
   static constexpr uintptr_t kBase = 0x100;
   bool init() {
-    use_shadow(HeapShadow::Granules::kShared);
+    use_shadow(HeapShadow::Granules::kShared, kRoomy);
     return BlockTable::init();
   }
 };
@@ -447,11 +453,11 @@ class HandlerInsidePut : public Scenario {
 
 // The first blocks in a piece of the heap, by two threads at once, while a report looks on; no two
 // begin in one granule.
-class FirstLeaf : public Scenario {
+class FirstPage : public Scenario {
  public:
-  FirstLeaf() {
+  FirstPage() {
     table_.init();
-    table_.use_shadow(HeapShadow::Granules::kOwn);
+    table_.use_shadow(HeapShadow::Granules::kOwn, kRoomy);
   }
   unsigned threads() const override { return 3; }
   void run(unsigned thread) override {
@@ -487,6 +493,55 @@ class FirstLeaf : public Scenario {
   static constexpr uintptr_t kBase = Shadow::kBase;
   Shadow& table_ = make<Shadow>();
   uint32_t done_ = 0;
+};
+
+// A block is put into a page, and one taken out of it, while the page is given back.
+class PageIsGivenBack : public Scenario {
+ public:
+  explicit PageIsGivenBack(bool empty) : empty_(empty) {
+    threads_ = &make<ThreadSlots>();
+    threads_->acquire(1, 1);
+    table_.init();
+    table_.use_shadow(
+        HeapShadow::Granules::kOwn,
+        {kRoomy.live_blocks, [](bool inside) { return threads_->all_were_outside(inside); },
+         [](uint64_t) {}});
+    put(1);
+    if (empty_) take(1);
+  }
+  unsigned threads() const override { return 2; }
+  void run(unsigned thread) override {
+    if (thread == 1) return table_.give_back_empty(false);
+    if (!empty_) return take(1), put(2);
+    put(2);
+    take(2);
+    put(2);
+  }
+  void check() override {
+    unsigned seen = 0;
+    table_.for_each([&](uintptr_t address, const Block& block) {
+      expect(address == kBase + 64 && block.size == 200, "a block that never was");
+      ++seen;
+    });
+    expect(seen == 1, "a block is not seen, or twice");
+    take(2);
+  }
+
+ private:
+  void put(uint32_t number) {
+    Operation operation(threads_->slot(1));
+    expect(table_.put(kBase + 32 * number, {100 * number, number, 0}), "no room");
+  }
+  void take(uint32_t number) {
+    Operation operation(threads_->slot(1));
+    Block block;
+    expect(table_.take(kBase + 32 * number, &block) && block.size == 100 * number,
+           "a block is lost");
+  }
+  static constexpr uintptr_t kBase = Shadow::kBase;
+  static inline ThreadSlots* threads_;
+  Shadow& table_ = make<Shadow>();
+  bool empty_;
 };
 
 // A realloc that fails, while a neighbour in the same granule comes or goes.
@@ -711,7 +766,9 @@ const Named kScenarios[] = {
     {"realloc-in-the-shadow", [] { return new ReallocMoves<Shadow>; }},
     {"realloc-fails", [] { return new ReallocFails; }},
     {"handler-inside-shadow", [] { return new HandlerInsidePut<Shadow>; }},
-    {"first-leaf", [] { return new FirstLeaf; }},
+    {"first-page", [] { return new FirstPage; }},
+    {"page-is-given-back", [] { return new PageIsGivenBack(true); }},
+    {"page-is-emptied", [] { return new PageIsGivenBack(false); }},
     {"two-puts", [] { return new TwoPuts(false, false); }},
     {"two-puts-and-old", [] { return new TwoPuts(true, false); }},
     {"two-puts-and-take", [] { return new TwoPuts(true, true); }},

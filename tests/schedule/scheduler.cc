@@ -335,6 +335,12 @@ void fence() {
   if (g_running) memory::fence(g_current);
 }
 
+void fence_all() {
+  step();
+  if (!g_running) return;
+  for (unsigned thread = 0; thread < g_count; ++thread) memory::fence(thread);
+}
+
 void store_barrier() {
   if (g_running) memory::store_barrier(g_current);
 }

@@ -19,6 +19,7 @@ bool exchange_if(void* address, unsigned size, uint64_t* expected, uint64_t desi
 uint64_t exchange(void* address, unsigned size, uint64_t value);
 uint64_t add(void* address, unsigned size, uint64_t value, Order order);  // the old value
 void fence();
+void fence_all();  // on every thread
 void store_barrier();
 // On x86 one instruction without the lock: no signal handler on this thread comes between its
 // reading and its writing, but other threads do. On Arm like the above. Returns the old value.
@@ -84,6 +85,7 @@ inline bool claim_exchange(uint64_t& word, uint64_t& expected, uint64_t desired)
              ? schedule::exchange_if_unlocked(&word, sizeof word, &expected, desired)
              : schedule::exchange_if(&word, sizeof word, &expected, desired);
 }
+inline bool single_threaded() { return schedule::one_thread(); }
 inline uint32_t count_up_own(uint32_t& word) {
   return static_cast<uint32_t>(schedule::add_unlocked(&word, sizeof word, 1)) + 1;
 }

@@ -10,11 +10,11 @@
 
 namespace mtrace {
 
-template <typename T, uint32_t kPerChunk = 1u << 16>
+template <typename T, uint32_t kPerChunk = 1u << 16, uint32_t kMost = 1u << 25>
 class GrowingArray {
  public:
   static constexpr uint32_t kChunk = kPerChunk;
-  static constexpr uint32_t kMaxChunks = (1u << 25) / kChunk;
+  static constexpr uint32_t kMaxChunks = kMost / kChunk;
 
   // nullptr: out of range, or the kernel gives no more memory.
   T* find_or_create(uint32_t index) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -86,6 +87,7 @@ constexpr Trial kTrials[] = {
     {SYS_mmap, {0, 0, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1}},
     {SYS_munmap, {0, 0}},
     {SYS_madvise, {0, 0, MADV_NOHUGEPAGE}},
+    {SYS_membarrier, {MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0}},
     {SYS_msync, {0, 0, MS_ASYNC}},
     {SYS_process_vm_readv, {0}},
     {SYS_futex, {0, FUTEX_WAKE, 0}},

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -14,6 +15,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/hot.h"
+#include "base/probe.h"
 #include "base/spawn.h"
 #include "base/syscall.h"
 
@@ -28,6 +30,17 @@ namespace sys {
 
 uint32_t process_id() { return static_cast<uint32_t>(call(SYS_getpid)); }
 uint32_t thread_id() { return static_cast<uint32_t>(call(SYS_gettid)); }
+
+bool fence_all_threads() {
+  if (may_be_filtered()) return false;
+  const auto fence = [] { return call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); };
+  long result = fence();
+  if (result == -EPERM) {  // not registered yet
+    call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+    result = fence();
+  }
+  return result == 0;
+}
 
 bool thread_exists(uint32_t pid, uint32_t tid) { return call(SYS_tgkill, pid, tid, 0) != -ESRCH; }
 bool task_exists(uint32_t tid) { return call(SYS_tkill, tid, 0) != -ESRCH; }

@@ -16,6 +16,9 @@ namespace mtrace::sys {
 
 uint32_t process_id();
 uint32_t thread_id();
+// A full fence on every thread of the process. False: the kernel has no membarrier(2), or a filter
+// of system calls might end the program for it.
+bool fence_all_threads();
 // False only when the kernel says that there is no such thread.
 bool thread_exists(uint32_t pid, uint32_t tid);
 // thread_exists() for a thread of any process.

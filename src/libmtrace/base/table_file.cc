@@ -277,7 +277,7 @@ void drop_table_file() {
   map_own(reinterpret_cast<void*>(window.address), window.size(), PROT_READ | PROT_WRITE,
           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   g_table_header = nullptr;
-  g_table_growth.dense = g_table_growth.sparse = 0;
+  g_table_growth.bytes = 0;
   g_range_count = g_turn = 0;
   g_path[0] = '\0';
 }

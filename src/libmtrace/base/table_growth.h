@@ -10,20 +10,19 @@
 namespace mtrace::sys {
 
 struct TableGrowth {
-  uint64_t dense;   // bytes that are used in full
-  uint64_t sparse;  // bytes of which few pages may have been touched
-  uint64_t mark;    // for the sum of both; 0: none
+  uint64_t bytes;  // of the tables
+  uint64_t mark;   // 0: none
   void (*passed)();
 };
 inline constinit TableGrowth g_table_growth = {};
 
 // Counts `bytes` more for the tables. Past the mark calls passed(), from inside an operation on the
-// tables and perhaps from a TableTurn.
-inline void tables_grew(size_t bytes, bool is_sparse) {
+// tables.
+inline void tables_grew(size_t bytes) {
   TableGrowth& growth = g_table_growth;
-  fetch_add<uint64_t>(is_sparse ? growth.sparse : growth.dense, bytes);
+  const uint64_t now = fetch_add<uint64_t>(growth.bytes, bytes) + bytes;
   const uint64_t mark = load(growth.mark);
-  if (mark != 0 && load(growth.dense) + load(growth.sparse) > mark) growth.passed();
+  if (mark != 0 && now > mark) growth.passed();
 }
 
 // Has `passed` called when the tables have more than `bytes`, and then at each growth until it sets

@@ -11,53 +11,51 @@
 
 namespace mtrace::sys {
 
-namespace internal {
-
-template <typename T, typename Grow, typename Map>
-T* make_table_memory(T*& word, size_t bytes, bool is_sparse, Grow grow, Map map) {
+// Makes `word` point to `bytes` of zeroed memory of this process alone, from map(bytes), unless it
+// is set already. Returns the new value of `word`; nullptr: no memory. made(): it was this call.
+template <typename T, typename Map, typename Made>
+T* private_memory(T*& word, size_t bytes, Map map, Made made) {
   T* known = load_acquire(word);
   if (known != nullptr) return known;
-  void* fresh = nullptr;
-  if (g_table_header != nullptr) {
-    TableTurn turn;
-    known = load_acquire(word);
-    if (known != nullptr) return known;
-    fresh = grow(turn);
-    if (fresh != nullptr && compare_exchange(word, known, static_cast<T*>(fresh))) {
-      tables_grew(bytes, is_sparse);
-      return static_cast<T*>(fresh);
-    }
-    if (fresh != nullptr) return known;  // another thread's, without a turn; ours stays unused
-  }
-  fresh = map();
+  auto* const fresh = static_cast<T*>(map(bytes));
   if (fresh == nullptr) return nullptr;
-  if (compare_exchange(word, known, static_cast<T*>(fresh))) {
-    tables_grew(bytes, is_sparse);
-    return static_cast<T*>(fresh);
-  }
+  if (compare_exchange(word, known, fresh)) return made(), fresh;
   // Another thread was first: its memory serves, and ours is unmapped.
   unmap_memory(fresh, bytes);
   return known;
 }
 
-}  // namespace internal
+// private_memory() for a part of a table: of the file if there is one, from grow(turn).
+template <typename T, typename Grow, typename Map, typename Made>
+T* make_table_memory(T*& word, size_t bytes, Grow grow, Map map, Made made) {
+  T* known = load_acquire(word);
+  if (known != nullptr) return known;
+  if (g_table_header != nullptr) {
+    TableTurn turn;
+    known = load_acquire(word);
+    if (known != nullptr) return known;
+    auto* const fresh = static_cast<T*>(grow(turn));
+    if (fresh != nullptr && compare_exchange(word, known, fresh)) return made(), fresh;
+    if (fresh != nullptr) return known;  // another thread's, without a turn; ours stays unused
+  }
+  return private_memory(word, bytes, map, made);
+}
 
-// Makes `word` point to `bytes` of zeroed memory, unless it is set already. Returns the new value
-// of `word`; nullptr: no memory.
+// Makes `word` point to `bytes` of zeroed memory for a table, and counts them, unless it is set
+// already. Returns the new value of `word`; nullptr: no memory.
 template <typename T>
 T* table_memory(T*& word, size_t bytes) {
-  return internal::make_table_memory(
-      word, bytes, false, [&](TableTurn& turn) { return turn.grow(bytes); },
-      [&] { return map_memory(bytes); });
+  return make_table_memory(
+      word, bytes, [&](TableTurn& turn) { return turn.grow(bytes); }, map_memory,
+      [&] { tables_grew(bytes); });
 }
-// table_memory() for one of many equal parts, in whole pages, of which few may ever be touched.
-// `leads_on`: for one of few parts that will hold addresses of others.
+// table_memory() for one of many equal parts, in whole pages, that holds no addresses of others.
+// The caller counts the pages that it uses.
 template <typename T>
-T* sparse_table_memory(T*& word, size_t bytes, bool leads_on = false) {
-  return internal::make_table_memory(
-      word, bytes, true,
-      [&](TableTurn& turn) { return leads_on ? turn.grow(bytes) : turn.grow_part(bytes); },
-      [&] { return map_sparse_memory(bytes); });
+T* sparse_table_memory(T*& word, size_t bytes) {
+  return make_table_memory(
+      word, bytes, [&](TableTurn& turn) { return turn.grow_part(bytes); }, map_sparse_memory,
+      [] {});
 }
 
 }  // namespace mtrace::sys

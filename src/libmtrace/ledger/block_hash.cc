@@ -1,37 +1,48 @@
 #include "ledger/block_hash.h"
 
+#include <algorithm>
+
+#include "base/probe.h"
 #include "base/table_memory.h"
 
 namespace mtrace::ledger {
 
 bool BlockHash::init() {
+  uint64_t before = 0;
   for (uint32_t number = 0; number < kMaxLevels; ++number) {
-    const unsigned log2 = kFirstLinesLog2 + number;
-    levels_[number].mask = (uint64_t{1} << log2) - 1;
-    levels_[number].shift = 64 - log2;
+    levels_[number].lines = number == 0 ? kFirstLines : before / 4 * 3;
     levels_[number].number = number;
+    before += levels_[number].lines;
   }
-  return add_level(0);
+  return make_level(0);
 }
 
-// Makes level `number` the newest, unless it is already. Without a ledger file, threads that come
-// at once all map memory: to wait could mean to wait for a stopped thread. False: no memory.
-bool BlockHash::add_level(uint32_t number) {
-  if (number >= kMaxLevels) return false;
+// False: no memory. Without a ledger file, threads that come at once all map memory: to wait could
+// mean to wait for a stopped thread.
+bool BlockHash::make_level(uint32_t number) {
   Level& level = levels_[number];
-  // Lines of this level and all before it together.
-  const uint64_t lines = 2 * level.lines() - (uint64_t{1} << kFirstLinesLog2);
-  if (number != 0 && most_ != 0 && lines * kLine > most_) return false;
-  const size_t bytes = level.lines() * kLine * sizeof(Slot) + level.lines();
-  Slot* slots = sys::table_memory(level.slots_made, bytes);
+  Slot* slots = sys::table_memory(level.slots_made, level.bytes());
   if (slots == nullptr) return false;
   // Every thread writes the same value.
-  store(level.reach_made, reinterpret_cast<uint8_t*>(slots + level.lines() * kLine));
-  // The thread that made the level may not have published it yet.
-  if (number > 0) {
-    uint32_t before = number - 1;
-    compare_exchange(newest_, before, number);
+  store(level.reach_made, reinterpret_cast<uint8_t*>(slots + level.lines * kLine));
+  return true;
+}
+
+// Has new blocks go to the level after `full`, unless they go to another already. False: no memory.
+bool BlockHash::add_level(uint32_t full) {
+  // Not to one whose memory is being given back.
+  const uint32_t next = (load(retiring_) != 0 ? load(highest_) : full) + 1;
+  if (next >= kMaxLevels) return false;
+  uint64_t lines = 0;
+  for (uint32_t i = 0; i <= next; ++i) lines += levels_[i].lines;
+  if (most_ != 0 && lines * kLine > most_) return false;
+  if (!make_level(next)) return false;
+  sys::tables_grew(exchange(empty_[next], uint64_t{0}));
+  uint32_t highest = load(highest_);
+  while (highest < next && !compare_exchange(highest_, highest, next)) {
   }
+  // The thread that made the level may not have published it yet.
+  compare_exchange(newest_, full, next);
   return true;
 }
 
@@ -67,14 +78,131 @@ void BlockHash::extend_reach(const Level& level, uint64_t line, const Slot& put,
   if (distance < kCrowded || level.number != load(newest_)) return;
   // A program that frees past the hooks must not make the table grow for ever.
   if (drop_older(level, line, put, distance)) return;
-  if (fetch_add(crowded_[level.number], 1u) >= level.lines() / kMostCrowded)
-    add_level(level.number + 1);
+  uint32_t& crowded = crowded_[level.number];
+  if (fetch_add(crowded, 1u) < level.lines / kMostCrowded) return;
+  // Some heaps crowd in few lines.
+  if (fullness(level) >= kFull) {
+    add_level(static_cast<uint32_t>(level.number));
+  } else {
+    store(crowded, 0u);
+  }
+}
+
+// Places used of a hundred of the level, by a sample of its lines.
+unsigned BlockHash::fullness(const Level& level) {
+  constexpr unsigned kSample = 64;
+  unsigned used = 0;
+  for (unsigned i = 0; i < kSample; ++i) {
+    const Slot* const slots = level.line(level.lines / kSample * i);
+    for (unsigned s = 0; s < kLine; ++s) used += !is_free(slots[s]);
+  }
+  return used * 100 / (kSample * kLine);
+}
+
+uint64_t BlockHash::bytes() const {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i <= load_acquire(highest_); ++i)
+    sum += levels_[i].bytes() - load(empty_[i]);
+  const uint32_t newest = load_acquire(newest_);
+  if (newest < load(highest_) || newest + 1 == kMaxLevels) return sum;
+  return sum + levels_[newest + 1].bytes() / 100 * fullness(levels_[newest]);
+}
+
+uint64_t BlockHash::pages() const {
+  uint64_t places = 0;
+  for (uint32_t i = 0; i <= load_acquire(highest_); ++i) places += levels_[i].lines * kLine;
+  return places / kPage;
+}
+
+void BlockHash::retire_levels() {
+  constexpr uint64_t kSparse = 8;
+  uint64_t used = 0;  // lines' worth
+  uint64_t lines = 0;
+  for (uint32_t i = 0; i <= load_acquire(highest_); ++i) {
+    lines += levels_[i].lines;
+    used += levels_[i].lines * fullness(levels_[i]) / 100;
+  }
+  store(retiring_, 1u);
+  if (used * kSparse >= lines) return;
+  uint32_t smallest = 0;
+  while (smallest < load(newest_) && levels_[smallest].lines < 2 * used) ++smallest;
+  sys::tables_grew(exchange(empty_[smallest], uint64_t{0}));
+  store(crowded_[smallest], 0u);
+  store_release(newest_, smallest);
+}
+
+void BlockHash::give_back(uint64_t pages, bool settled, bool alone) {
+  // With a limit, new blocks go wherever a place is free.
+  if (settled && most_ == 0 && !sys::tables_in_file() && !sys::may_be_filtered()) {
+    const bool moves = alone && fullness(levels_[load_acquire(newest_)]) < 50;
+    while (pages > 0) pages = give_back_some(pages, moves);
+  }
+  store_release(retiring_, 0u);
+}
+
+// Moves the blocks of a page to the newest level, if they are few; not one of a realloc under way.
+// True: none are left.
+bool BlockHash::move_away(Slot* slots) {
+  constexpr long kThin = 64;
+  if (std::count_if(slots, slots + kPage, is_free) < static_cast<long>(kPage) - kThin) return false;
+  const Level& newest = levels_[load_acquire(newest_)];
+  for (Slot* slot = slots; slot < slots + kPage; ++slot) {
+    if (slot->key > kReserved && put_in(newest, address_of(*slot), *slot)) clear(slot);
+  }
+  return std::all_of(slots, slots + kPage, is_free);
+}
+
+// Gives back a run of empty pages, or steps over one that is not. Returns how many of `pages` are
+// left to look at.
+uint64_t BlockHash::give_back_some(uint64_t pages, bool moves) {
+  const Level& level = levels_[hand_level_];
+  const uint64_t whole = level.lines * kLine / kPage * kPage;  // `reach` begins behind it
+  if (hand_level_ > load_acquire(highest_) || hand_level_ == load(newest_) || hand_ >= whole) {
+    end_level();
+    return pages - 1;
+  }
+  Slot* const slots = level.slots();
+  const uint64_t from = hand_;
+  while (pages > 0 && hand_ < whole &&
+         (std::all_of(slots + hand_, slots + hand_ + kPage, is_free) ||
+          (moves && move_away(slots + hand_)))) {
+    hand_ += kPage;
+    --pages;
+  }
+  const uint64_t bytes = (hand_ - from) * sizeof(Slot);
+  if (bytes != 0) {
+    if (sys::give_back(slots + from, bytes)) hand_empty_ += bytes;
+    return pages;
+  }
+  hand_ += kPage;
+  return pages - 1;
+}
+
+// The hand is at the end of its level, and goes to the one before, or the highest.
+void BlockHash::end_level() {
+  const uint32_t number = hand_level_;
+  const Level& level = levels_[number];
+  const uint64_t count = level.lines * kLine;
+  const uint64_t whole = count / kPage * kPage;
+  if (number != load(newest_) && number <= load(highest_) && hand_ >= whole) {
+    sys::tables_grew(exchange(empty_[number], hand_empty_) - hand_empty_);
+    const Slot* const slots = level.slots();
+    if (number == load(highest_) && hand_empty_ == whole * sizeof(Slot) &&
+        std::all_of(slots + whole, slots + count, is_free)) {
+      // Nothing is here any more, and nothing comes until the level is added again.
+      for (uint64_t line = 0; line < level.lines; ++line) store(level.reach(line), uint8_t{0});
+      store(crowded_[number], 0u);
+      store(highest_, number - 1);
+    }
+  }
+  hand_ = hand_empty_ = 0;
+  hand_level_ = number == 0 || number > load(highest_) + 1 ? load(highest_) : number - 1;
 }
 
 void BlockHash::forget_all() {
-  for (uint32_t i = 0; i <= newest_; ++i) {
+  for (uint32_t i = 0; i <= highest_; ++i) {
     const Level& at = levels_[i];
-    for (uint64_t s = 0; s < at.lines() * kLine; ++s) {
+    for (uint64_t s = 0; s < at.lines * kLine; ++s) {
       if (at.slots()[s].key != 0) release(&at.slots()[s]);
     }
   }
@@ -93,8 +221,8 @@ void BlockHash::forget_large(const Slot& slot) {
   if (size != nullptr) store(*size, uint64_t{0});
 }
 
-// Puts a block that does not fit the packed form: one of 512 MiB or more, whose size goes to large_,
-// or one at an address that no common allocator returns, which counts as lost.
+// Puts a block that does not fit the packed form: one of 512 MiB or more, whose size goes to
+// large_, or one at an address that no common allocator returns, which counts as lost.
 bool BlockHash::put_unusual(const Place& place, const Block& block) {
   const bool usual_address = (place.address & ~(kAddressMask << 3)) == 0;
   for (uint32_t index = 0; usual_address && index < kMostLarge; ++index) {
@@ -125,10 +253,10 @@ bool BlockHash::put_in(const Level& level, uintptr_t address, const Slot& packed
 bool BlockHash::put_slowly(uintptr_t address, const Slot& packed) {
   // The newest level is full around this block's home. Each round makes the next level, or finds
   // one that another thread has made.
-  for (uint32_t full = load_acquire(newest_); add_level(full + 1); full = load_acquire(newest_)) {
+  for (uint32_t full = load_acquire(newest_); add_level(full); full = load_acquire(newest_)) {
     if (put_in(levels_[load_acquire(newest_)], address, packed)) return true;
   }
-  for (uint32_t i = load_acquire(newest_) + 1; i-- > 0;) {
+  for (uint32_t i = load_acquire(highest_) + 1; i-- > 0 && load(retiring_) == 0;) {
     if (put_in(levels_[i], address, packed)) return true;
   }
   fetch_add<uint64_t>(lost_blocks_, 1);

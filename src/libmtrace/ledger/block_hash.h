@@ -7,8 +7,9 @@
 // malloc and free, so no two threads ever put or take the same address: slots are claimed with one
 // compare-and-swap and given back with a store.
 //
-// A crowded level gets a successor of twice its size: new blocks go there, older blocks stay where
-// they are. Nothing is moved, so no thread ever waits for a mover.
+// A crowded level gets a successor: new blocks go there, older blocks stay where they are. Nothing
+// is moved, so no thread ever waits for a mover. Pages of levels that take no more blocks are given
+// back once they are empty.
 //
 // put, take, reserve, restore and release are thread-safe and async-signal-safe.
 #pragma once
@@ -118,6 +119,21 @@ class BlockHash {
     return lines;
   }
 
+  uint32_t levels() const { return load(highest_); }  // but the first
+  // Bytes of all levels, with the part of the next that is due: it takes all its memory at once.
+  uint64_t bytes() const;
+
+  // Pages of all places.
+  uint64_t pages() const;
+  // Gives memory of levels that take no more blocks back to the kernel, in two steps; one thread at
+  // a time. The first chooses a smaller level to take them, if few of all places are used. Before
+  // the second, each other thread must have been outside an operation.
+  void retire_levels();
+  // Looks at `pages` pages, and goes on there the next time. `settled`: that was so; otherwise
+  // gives nothing back. `alone`: no other thread is inside the library; so blocks are moved out of
+  // pages that have few.
+  void give_back(uint64_t pages, bool settled, bool alone);
+
   uint64_t lost_blocks() const { return load(lost_blocks_); }
   void count_lost() { fetch_add<uint64_t>(lost_blocks_, 1); }
 
@@ -125,9 +141,9 @@ class BlockHash {
   // end, and perhaps for some that do not.
   template <typename Visit>
   void for_each(Visit&& visit) const {
-    for (uint32_t i = 0; i <= load_acquire(newest_); ++i) {
+    for (uint32_t i = 0; i <= load_acquire(highest_); ++i) {
       const Level& at = levels_[i];
-      for (uint64_t s = 0; s < at.lines() * kLine; ++s) {
+      for (uint64_t s = 0; s < at.lines * kLine; ++s) {
         const Slot& slot = at.slots()[s];
         const Slot seen = {load_acquire(slot.key), load_acquire(slot.value)};
         // Changed meanwhile: key and value may be of two blocks, neither of which lived throughout
@@ -144,9 +160,9 @@ class BlockHash {
   // and tick during the check could be mistaken for the older one.
   template <typename Other>
   void drop_replaced(Other&& other) {
-    for (uint32_t i = 0; i <= load_acquire(newest_); ++i) {
+    for (uint32_t i = 0; i <= load_acquire(highest_); ++i) {
       const Level& at = levels_[i];
-      for (uint64_t s = 0; s < at.lines() * kLine; ++s) {
+      for (uint64_t s = 0; s < at.lines * kLine; ++s) {
         Slot& slot = at.slots()[s];
         const Slot seen = {load_acquire(slot.key), load_acquire(slot.value)};
         if (seen.key <= kReserved || seen.value == 0) continue;
@@ -162,9 +178,9 @@ class BlockHash {
   template <typename Visit>
   uint64_t repair(Visit&& visit) {
     uint64_t removed = 0;
-    for (uint32_t i = 0; i <= load(newest_); ++i) {
+    for (uint32_t i = 0; i <= load(highest_); ++i) {
       const Level& at = levels_[i];
-      for (uint64_t s = 0; s < at.lines() * kLine; ++s) {
+      for (uint64_t s = 0; s < at.lines * kLine; ++s) {
         Slot& slot = at.slots()[s];
         if (slot.key == 0) continue;
         if (slot.key == kReserved || slot.value == 0) {
@@ -186,9 +202,14 @@ class BlockHash {
   static constexpr unsigned kMostReach = 31;  // lines from home at most
   static constexpr unsigned kCrowded = 6;  // a block put this far away counts towards a new level
   static constexpr unsigned kMostCrowded = 64;
-  static constexpr unsigned kUncached = 6;  // a level of 1 MiB
+  static constexpr unsigned kFull = 85;     // per cent of its places
+  static constexpr unsigned kUncached = 8;  // a level of 800 KiB
   static constexpr unsigned kMaxLevels = 36;
-  static constexpr unsigned kFirstLinesLog2 = 8;  // 1024 slots, 16 KiB
+#ifndef MTRACE_ATOMICS
+  static constexpr uint64_t kFirstLines = 256;  // 1024 slots, 16 KiB
+#else
+  static constexpr uint64_t kFirstLines = 64;
+#endif
   static constexpr unsigned kAddressBits = 45;
   static constexpr uint64_t kAddressMask = (uint64_t{1} << kAddressBits) - 1;
   static constexpr unsigned kStackBits = 26;
@@ -202,20 +223,20 @@ class BlockHash {
   static constexpr uint32_t kMostLarge = 1u << 16;
   static constexpr uint64_t kReserved = 1;  // no block has this address
 
-  // Level n has 2^(kFirstLinesLog2 + n) lines; its `reach` bytes follow its slots. add_level()
-  // writes the two pointers, also in a thread that lost the race to make the level; init() writes
-  // the rest.
+  // A level has three quarters of the lines of all before it; its `reach` bytes follow its slots.
+  // add_level() writes the two pointers, also in a thread that lost the race to make the level;
+  // init() writes the rest.
   struct Level {
     Slot* slots_made;
     uint8_t* reach_made;
-    uint64_t mask;   // lines - 1
-    uint32_t shift;  // 64 - log2(lines)
-    uint32_t number;
+    uint64_t lines;
+    uint64_t number;
 
     Slot* slots() const { return load(slots_made); }
-    Slot* line(uint64_t at) const { return slots() + (at & mask) * kLine; }
+    // `at`: below twice the number of lines.
+    Slot* line(uint64_t at) const { return slots() + (at < lines ? at : at - lines) * kLine; }
     uint8_t& reach(uint64_t line) const { return load(reach_made)[line]; }
-    uint64_t lines() const { return mask + 1; }
+    uint64_t bytes() const { return lines * (kLine * sizeof(Slot) + 1); }
   };
 
   static uint64_t packed_key(uintptr_t address, const Block& block) {
@@ -250,9 +271,13 @@ class BlockHash {
     store(slot->value, uint64_t{0});
     store_release(slot->key, uint64_t{0});
   }
-  // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): high bits of a product.
+  // Multiplicative hashing (Knuth, The Art of Computer Programming 3, 6.4), scaled to the lines.
+  // Addresses of equal distance are spread evenly: for each distance from 2^7 to 2^47, the
+  // continued fraction of the step that the factor makes of it has no quotient above 27 (the golden
+  // ratio's multiples have some of 970). Found by trying 30 million.
   static uint64_t home(const Level& level, uintptr_t address) {
-    return ((address >> 7) * 0x9e3779b97f4a7c15u) >> level.shift;
+    const uint64_t product = (address >> 7) * 0x3891453a861fcf35u;
+    return static_cast<uint64_t>(static_cast<unsigned __int128>(product) * level.lines >> 64);
   }
 
   // The slots of the line that have the key, as bits. No branch for each slot: the result cannot be
@@ -269,7 +294,7 @@ class BlockHash {
   [[gnu::always_inline]] Slot* find(uintptr_t address, unsigned* lines = nullptr) {
     const uint64_t wanted = address >> 3;
     if ((address & ~(kAddressMask << 3)) != 0) return nullptr;
-    for (uint32_t i = load_acquire(newest_) + 1; i-- > 0;) {
+    for (uint32_t i = load_acquire(highest_) + 1; i-- > 0;) {
       const Level& at = levels_[i];
       const uint64_t first = home(at, address);
       unsigned distance = 0;
@@ -325,16 +350,30 @@ class BlockHash {
     release(&slot);
     missed_free(address, older);
   }
+  static unsigned fullness(const Level& level);
   bool drop_older(const Level& level, uint64_t line, const Slot& put, unsigned distance);
-  bool add_level(uint32_t number);
+  bool make_level(uint32_t number);
+  bool add_level(uint32_t full);
+  static bool is_free(const Slot& slot) { return load(slot.key) == 0; }
+  static constexpr size_t kPage = 4096 / sizeof(Slot);
+  bool move_away(Slot* slots);
+  uint64_t give_back_some(uint64_t pages, bool moves);
+  void end_level();
 
   friend struct Layout;
 
-  uint32_t newest_ = 0;
-  uint64_t most_ = 0;  // places; 0: no limit
+  uint32_t newest_ = 0;    // number of the level that new blocks go to
+  uint32_t highest_ = 0;   // of the last that may have blocks
+  uint32_t retiring_ = 0;  // 1: between retire_levels() and give_back()
+  uint64_t most_ = 0;      // places; 0: no limit
   uint64_t lost_blocks_ = 0;
   Level levels_[kMaxLevels] = {};
   uint32_t crowded_[kMaxLevels] = {};
+  uint64_t empty_[kMaxLevels] = {};  // bytes given back
+  // Where give_back() goes on: the level, its place, and bytes of the level that were empty.
+  uint32_t hand_level_ = 0;
+  uint64_t hand_ = 0;
+  uint64_t hand_empty_ = 0;
   GrowingArray<uint64_t> large_;  // sizes of blocks from 1 GiB on; 0: free
 };
 

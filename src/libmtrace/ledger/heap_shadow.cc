@@ -1,19 +1,58 @@
 #include "ledger/heap_shadow.h"
 
+#include <algorithm>
+
 #include "base/probe.h"
+#include "base/syscall.h"
 #include "base/table_memory.h"
 
 namespace mtrace::ledger {
 
+HeapShadow::Middle* HeapShadow::no_directory_[kMiddles];
+
+void HeapShadow::use(Granules granules) {
+  init();
+  if (granules != Granules::kUnused && directory_ == no_directory_) {
+    void* const fresh = sys::map_sparse_memory(sizeof no_directory_);
+    if (fresh == nullptr) granules = Granules::kUnused;
+    if (fresh != nullptr) directory_ = static_cast<Middle**>(fresh);
+  }
+  store(granules_, granules);
+}
+
+uint64_t* HeapShadow::find_also_closed(uintptr_t address) const {
+  const int64_t* const entry = entry_of(address);
+  const int64_t page = entry == nullptr ? 0 : load_acquire(*entry) & ~kClosed;
+  return page == 0 ? nullptr : word_in(page, address);
+}
+
 uint64_t* HeapShadow::make(uintptr_t address) {
-  if ((address & kUnusual) != 0 || load(granules_) == Granules::kUnused) return nullptr;
+  if ((address & kUnusual) != 0 || !is_used()) return nullptr;
   // A filter of system calls may end the program at an mmap; the hash table usually has room.
   if (sys::may_be_filtered()) return nullptr;
-  Middle*& entry = directory_.use(address >> kMiddleShift);
-  Middle* const middle = sys::sparse_table_memory(entry, sizeof(Middle), true);
+  Middle*& known = directory_[address >> kMiddleShift];
+  Middle* const middle = sys::private_memory(known, sizeof(Middle), sys::map_sparse_memory,
+                                             [&] { grew(kEntriesAPage * sizeof(int64_t)); });
   if (middle == nullptr) return nullptr;
-  uint64_t*& leaf = middle->use(address >> kLeafShift & (kLeaves - 1));
-  if (sys::sparse_table_memory(leaf, kLeafWords * sizeof(uint64_t)) == nullptr) return nullptr;
+  int64_t& entry = middle->pages[address >> kPartShift & (kParts - 1)];
+  if (load(entry) == 0) {
+    uint32_t number = take_free();
+    if (number == kNone) number = new_page();
+    if (number == kNone) return nullptr;
+    // Before the page is found, so that a scan sees each block in it.
+    store_release(pages_.find(number)->owner, (address >> kPartShift << kPartShift) | 1);
+    const size_t entries = (address >> kPartShift & (kParts - 1)) / kEntriesAPage;
+    if (!middle->touched.has(entries)) {
+      middle->touched.set(entries);
+      grew(kEntriesAPage * sizeof(int64_t));
+    }
+    int64_t none = 0;
+    if (compare_exchange(entry, none, reinterpret_cast<int64_t>(words_of(number)))) {
+      fetch_add(used_, 1u);
+    } else {
+      add_free(number);  // another thread has made one for the part
+    }
+  }
   return find(address);
 }
 
@@ -26,38 +65,132 @@ HeapShadow::Put HeapShadow::replace(uint64_t& word, uint64_t seen, uintptr_t add
   return Put::kReplaced;
 }
 
-uint64_t HeapShadow::resident() const {
-  uint64_t sum = 0;
-  const auto add = [&](const void* part, size_t bytes) {
-    sum += sys::tables_in_file()  // which reserves room for all of it
-               ? bytes
-               : sys::resident_bytes(reinterpret_cast<uintptr_t>(part), bytes);
-  };
-  directory_.for_each([&](size_t, const Middle& middle) { add(&middle, sizeof middle); });
-  each_leaf([&](uintptr_t, const uint64_t* leaf) { add(leaf, kLeafWords * sizeof(uint64_t)); });
+void HeapShadow::grew(uint64_t bytes) {
+  fetch_add(bytes_, bytes);
+  sys::tables_grew(bytes);
+}
+
+// Returns the number of a page that never served a part; kNone: no memory.
+uint32_t HeapShadow::new_page() {
+  uint32_t number = load(made_);
+  do {
+    Page* const first = pages_.find_or_create(number / kChunk * kChunk);
+    if (first == nullptr || pages_.find_or_create(number) == nullptr ||
+        sys::sparse_table_memory(first->chunk, kChunk * kPageBytes) == nullptr) {
+      return kNone;
+    }
+  } while (!compare_exchange(made_, number, number + 1));
+  grew(kPageBytes);
+  return number;
+}
+
+uint32_t HeapShadow::take_free() {
+  // A thread that remembers its last block by word and content must not find both in another part,
+  // so the page has no block of the same time.
+  uint64_t head = load_acquire(free_);
+  if (static_cast<uint32_t>(head) == 0 || load(emptied_) == pack_ticks(ticks_now())) return kNone;
+  uint32_t number;
+  do {
+    number = static_cast<uint32_t>(head) - 1;
+    if (number == kNone) return kNone;
+    // The next, unless another thread takes the page first: `head` has changed then.
+    const uint64_t next = load(pages_.find(number)->owner) >> 1;
+    const uint64_t rest = ((head >> 32) + 1) << 32 | static_cast<uint32_t>(next);
+    if (compare_exchange(free_, head, rest)) break;
+  } while (true);
+  if (!sys::tables_in_file()) grew(kPageBytes);
+  return number;
+}
+
+void HeapShadow::add_free(uint32_t number) {
+  uint64_t head = load(free_);
+  do {
+    store_release(pages_.find(number)->owner, uint64_t{static_cast<uint32_t>(head)} << 1);
+  } while (!compare_exchange(free_, head, ((head >> 32) + 1) << 32 | (number + 1)));
+}
+
+// Frees pages that serve no part any more, of one chunk.
+void HeapShadow::empty(uint32_t from, uint32_t to) {
+  if (from == to) return;
+  uint64_t* const words = words_of(from);
+  const size_t count = (to - from) * kWords;
+  if (!sys::tables_in_file() && sys::give_back(words, count * sizeof words[0])) {
+    grew(-(count * sizeof words[0]));
+  } else {
+    std::replace_if(
+        words, words + count, [](uint64_t word) { return word != 0; }, 0);
+  }
+  for (uint32_t number = from; number < to; ++number) add_free(number);
+  fetch_add(used_, from - to);
+}
+
+// Number of blocks in a page.
+size_t HeapShadow::count(const uint64_t* words) {
+  size_t sum = 0;
+  for (size_t i = 0; i < kWords; ++i) sum += load(words[i]) != 0;
   return sum;
 }
 
-void HeapShadow::forget_all() {
-  each_leaf([](uintptr_t, uint64_t* leaf) {
-    if (!sys::tables_in_file() && sys::give_back(leaf, kLeafWords * sizeof leaf[0])) return;
-    for (size_t i = 0; i < kLeafWords; ++i) {
-      if (leaf[i] != 0) leaf[i] = 0;  // most pages were never touched
-    }
+void HeapShadow::close_empty(Range range) {
+  each_page(range, [&](uint32_t, const Page&, uint64_t owner, const uint64_t* words) {
+    int64_t* const entry = entry_of(start_of(owner));
+    // Another: the page is being made.
+    if (entry == nullptr || load(*entry) != reinterpret_cast<int64_t>(words)) return;
+    if (count(words) == 0) store(*entry, load(*entry) | kClosed);
   });
 }
 
-// A put that was interrupted between reading a word and storing it writes to a fresh page.
-void HeapShadow::give_back_zeros() {
-  if (sys::tables_in_file() || sys::may_be_filtered()) return;
-  constexpr size_t kRun = 16 * 4096 / sizeof(uint64_t);
-  each_leaf([](uintptr_t, uint64_t* leaf) {
-    for (size_t run = 0; run < kLeafWords; run += kRun) {
-      uint64_t any = 0;
-      for (size_t i = run; i < run + kRun; ++i) any |= leaf[i];
-      if (any == 0) sys::give_back(leaf + run, kRun * sizeof leaf[0]);
+// Gives pages back that serve a part and for which is_free(entry, words).
+template <typename IsFree>
+void HeapShadow::give_back_those(Range range, IsFree&& is_free) {
+  store(emptied_, pack_ticks(ticks_now()));  // before one of them can be taken
+  uint32_t from = 0;
+  uint32_t to = 0;
+  each_page(range, [&](uint32_t number, Page& page, uint64_t owner, const uint64_t* words) {
+    int64_t* const entry = entry_of(start_of(owner));
+    if (entry == nullptr || !is_free(*entry, words)) return;
+    store(*entry, int64_t{0});
+    store(page.owner, uint64_t{0});
+    if (number != to || number % kChunk == 0) {
+      empty(from, to);
+      from = number;
     }
+    to = number + 1;
   });
+  empty(from, to);
+}
+
+void HeapShadow::give_back(Range range, bool settled) {
+  // Whoever found a word in one of them has put a block there by now, and no other does.
+  give_back_those(range, [&](int64_t& entry, const uint64_t* words) {
+    const int64_t open = load(entry) & ~kClosed;
+    if (load(entry) == open || open != reinterpret_cast<int64_t>(words)) return false;
+    if (settled && count(words) == 0) return true;
+    store_release(entry, open);
+    return false;
+  });
+}
+
+void HeapShadow::forget_all() {
+  give_back_those(kAll, [](const int64_t&, const uint64_t*) { return true; });
+}
+
+void HeapShadow::repair() {
+  each_page(kAll, [&](uint32_t, const Page&, uint64_t owner, const uint64_t*) {
+    if (int64_t* const entry = entry_of(start_of(owner))) *entry &= ~kClosed;
+  });
+}
+
+void HeapShadow::drop_index() {
+  each_page(kAll, [&](uint32_t, const Page&, uint64_t owner, const uint64_t*) {
+    Middle*& middle = directory_[start_of(owner) >> kMiddleShift];
+    if (middle != nullptr) sys::unmap_memory(middle, sizeof(Middle));
+    middle = nullptr;
+  });
+  if (directory_ != nullptr && directory_ != no_directory_) {
+    sys::unmap_memory(directory_, sizeof no_directory_);
+  }
+  directory_ = nullptr;
 }
 
 }  // namespace mtrace::ledger

@@ -62,7 +62,7 @@ LedgerRoots Layout::roots(const Ledger& ledger) {
   using Level = BlockHash::Level;
   static_assert(sizeof(LedgerLevel) == sizeof(Level) && kLedgerLevels == BlockHash::kMaxLevels);
   static_assert(offsetof(LedgerLevel, slots) == offsetof(Level, slots_made));
-  MTRACE_SAME(LedgerLevel, Level, mask);
+  MTRACE_SAME(LedgerLevel, Level, lines);
   static_assert(sizeof(LedgerSlot) == sizeof(BlockHash::Slot));
   static_assert(kSlotsALine == BlockHash::kLine && kLargeSize == BlockHash::kLarge &&
                 kSlotAddressBits == BlockHash::kAddressBits &&
@@ -74,7 +74,7 @@ LedgerRoots Layout::roots(const Ledger& ledger) {
           .reported = at(ledger.reported.chunks()),
           .reported_peak = at(&ledger.reported_peak),
           .levels = at(ledger.blocks.hash_.levels_),
-          .newest_level = at(&ledger.blocks.hash_.newest_),
+          .highest_level = at(&ledger.blocks.hash_.highest_),
           .large_sizes = at(ledger.blocks.hash_.large_.chunks()),
           .threads = at(ledger.threads.slots_),
           .threads_used = at(&ledger.threads.used_),
@@ -90,11 +90,14 @@ LedgerRoots Layout::roots(const Ledger& ledger) {
 }
 
 uint64_t Layout::shadow(const Ledger& ledger) {
-  static_assert(HeapShadow::kAddressBits == kShadowAddressBits &&
-                HeapShadow::kSizeShift == kShadowStackBits &&
+  static_assert(HeapShadow::kSizeShift == kShadowStackBits &&
                 HeapShadow::kBirthShift == kShadowStackBits + kShadowSizeBits &&
                 HeapShadow::kPlaceShift == kShadowPlaceShift);
-  return reinterpret_cast<uint64_t>(ledger.blocks.shadow_.directory_.entries);
+  static_assert(sizeof(LedgerShadowPage) == sizeof(HeapShadow::Page) &&
+                HeapShadow::Pages::kMaxChunks == kShadowPagesChunks);
+  MTRACE_SAME(LedgerShadowPage, HeapShadow::Page, owner);
+  MTRACE_SAME(LedgerShadowPage, HeapShadow::Page, chunk);
+  return reinterpret_cast<uint64_t>(ledger.blocks.shadow_.pages_.chunks());
 }
 
 uint64_t Layout::regions() {

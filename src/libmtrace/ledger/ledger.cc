@@ -1,5 +1,7 @@
 #include "ledger/ledger.h"
 
+#include <algorithm>
+
 #include "ledger/region_table.h"
 #include "ledger/resource_table.h"
 #include "ledger/stack_counters.h"
@@ -10,6 +12,17 @@ constinit Ledger g_ledger = {};
 uint32_t g_births = 0;
 
 namespace {
+
+// Once a quarter of what is live now is freed, all memory has been looked at for what is empty.
+void watch_for_fall(uint64_t steps) {
+  constexpr uint64_t kLeast = 64 * 1024;  // bytes
+  const uint64_t live = g_ledger.threads.totals().live_bytes;
+  const uint64_t fall = std::max(live / 4 / steps, kLeast);
+  store(g_fall_watch.floor, live > fall ? live - fall : 0);
+}
+void look_after_fall() { g_ledger.blocks.give_back_empty(true); }
+uint64_t live_blocks() { return g_ledger.threads.totals().live_blocks; }
+bool all_were_outside(bool inside) { return g_ledger.threads.all_were_outside(inside); }
 
 // Resets the lifetimes of a set, and its mark where the child's peak could equal the marked one.
 void settle(CounterSet& set, uint64_t height) {
@@ -90,8 +103,14 @@ Totals Ledger::live_heap() const {
   return live;
 }
 
+void Ledger::use_shadow(HeapShadow::Granules granules) {
+  g_fall_watch = {0, look_after_fall};
+  blocks.use_shadow(granules, {live_blocks, all_were_outside, watch_for_fall});
+}
+
 void Ledger::rebase_after_fork(uint32_t survivor, uint32_t tid) {
   const uint32_t interrupted = threads.keep_only(survivor, tid);
+  blocks.after_fork();
   inherited = live_heap();
   if (g_regions.after_fork() + interrupted != 0) {
     const uint64_t counted = inherited.blocks;

@@ -45,6 +45,9 @@ struct alignas(machine::kMostPage) Ledger {
 
   bool init(StackTable::CameBack came_back) { return stacks.init(came_back) && blocks.init(); }
 
+  // See BlockTable; for g_ledger.
+  void use_shadow(HeapShadow::Granules granules);
+
   // In the single-threaded child of a fork: makes the tables consistent and the present state the
   // base of the next report. `survivor` is the thread slot of the only thread, `tid` its new id.
   void rebase_after_fork(uint32_t survivor, uint32_t tid);

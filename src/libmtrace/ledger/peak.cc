@@ -64,6 +64,8 @@ void Peak::look(uint64_t total) const {
   if (mark != 0 && total >= mark && static_cast<int64_t>(total) > 0 && total >= load(height_)) {
     g_peak_watch.passed(total);
   }
+  if (static_cast<int64_t>(total) < static_cast<int64_t>(load(g_fall_watch.floor)))
+    g_fall_watch.fell();
 }
 
 // A thread that publishes often has a larger batch, up to 4 KiB, so that threads with small heaps
@@ -100,9 +102,10 @@ void Peak::tell(ThreadSlots& threads, ThreadSlot& slot) {
   do {
     alone = threads.alone();
     if (alone) {
-      // Nothing below the peak needs publishing.
+      // Between these nothing needs publishing.
+      const uint64_t floor = load(g_fall_watch.floor);
       store<int64_t>(slot.high, live + static_cast<int64_t>(load(height_) - total));
-      store(slot.low, INT64_MIN);
+      store(slot.low, floor == 0 ? INT64_MIN : live - static_cast<int64_t>(total - floor));
     } else {
       if (load(slot.told_times) < kHabitLimit) store(slot.told_times, load(slot.told_times) + 1);
       const int64_t keeps = batch(threads, slot);

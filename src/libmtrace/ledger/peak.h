@@ -31,6 +31,13 @@ struct PeakWatch {
   void (*passed)(uint64_t live);
 };
 inline constinit PeakWatch g_peak_watch = {};
+// Calls fell() when fewer bytes are live than the floor, at each publication until the floor is set
+// lower; from inside an operation that is done with the tables of blocks.
+struct FallWatch {
+  uint64_t floor;  // bytes; 0: none
+  void (*fell)();
+};
+inline constinit FallWatch g_fall_watch = {};
 
 class Peak {
  public:

@@ -106,4 +106,24 @@ ThreadTotals ThreadSlots::totals() const {
   return sum;
 }
 
+bool ThreadSlots::all_were_outside(bool inside) const {
+#ifndef MTRACE_ATOMICS
+  constexpr int kLooks = 1000;
+#else
+  constexpr int kLooks = 1;
+#endif
+  // Operations begin without a fence: a thread may have read a word before others see it busy.
+  if (!single_threaded() && !sys::fence_all_threads()) return false;
+  const uint32_t self = sys::thread_id();
+  for (uint32_t number = 0; number <= used() && number <= kMost; ++number) {
+    const ThreadSlot& slot = slots_[number];
+    const uint32_t own = inside && load(slot.tid) == self ? 1 : 0;
+    for (int look = 0; load(slot.busy) > own; ++look) {
+      if (look == kLooks) return false;
+    }
+  }
+  full_fence();
+  return true;
+}
+
 }  // namespace mtrace::ledger

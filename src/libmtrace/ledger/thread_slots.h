@@ -65,6 +65,12 @@ class ThreadSlots {
 
   ThreadTotals totals() const;
 
+  // Whether each thread has been outside an operation since the call; what it does after that sees
+  // what the caller did before. `inside`: the calling thread is in one, which does not count.
+  // False: a thread stays in one, as one that does not run does, or the kernel has no
+  // membarrier(2).
+  bool all_were_outside(bool inside) const;
+
   // Another process requests a report by changing `asked_` in the ledger file and removing the
   // limits of threads (ThreadSlot::high), so that they come here. answer_with(): what to call then.
   void answer_with(void (*answer)()) { answer_ = answer; }

@@ -1,6 +1,6 @@
 #include "ledger/unplaced.h"
 
-#include "base/syscall.h"
+#include "base/table_memory.h"
 
 namespace mtrace::ledger {
 namespace {
@@ -8,12 +8,7 @@ namespace {
 // The object that `word` points to, mapped if `word` is nullptr. nullptr: no memory.
 template <typename T>
 T* make(T*& word) {
-  T* known = load_acquire(word);
-  if (known != nullptr) return known;
-  auto* fresh = static_cast<T*>(sys::map_memory(sizeof(T)));
-  if (fresh == nullptr || compare_exchange(word, known, fresh)) return fresh;
-  sys::unmap_memory(fresh, sizeof(T));  // the loser finds the winner's in place
-  return known;
+  return sys::private_memory(word, sizeof(T), sys::map_memory, [] {});
 }
 
 template <typename T>

@@ -91,6 +91,7 @@ bool fill_tables() {
 // For a child whose tables are the parent's file: sets up other tables. False: no memory.
 bool begin_anew(uint32_t pid) {
   g_left_ledger = false;
+  g_ledger.blocks.drop_index();
   report::map_ledger_after_fork();
   if (!fill_tables()) return false;
   // The last block's place was in the old tables.
@@ -193,14 +194,12 @@ void limit_tables() {
   using Granules = ledger::HeapShadow::Granules;
   g_ledger.stacks.limit_to(g_options.max_stacks);
   g_ledger.blocks.limit_to(g_options.max_blocks);
-  // A sample is a few blocks of the whole heap: each would take a page of shadow for itself. And a
-  // program with limited address space needs all of it.
+  // A sample is a few blocks of the whole heap, too far from each other. And a program with limited
+  // address space needs all of it.
   const bool no_shadow =
       g_options.sample != 0 || g_options.max_blocks != 0 || sys::address_space_limit() != ~0ul;
   const bool is_libc = allocator_is_libc() && !interfaces_are_elsewhere();
-  g_ledger.blocks.use_shadow(no_shadow ? Granules::kUnused
-                             : is_libc ? Granules::kOwn
-                                       : Granules::kShared);
+  g_ledger.use_shadow(no_shadow ? Granules::kUnused : is_libc ? Granules::kOwn : Granules::kShared);
 }
 
 void begin_counting(bool recording) {

@@ -20,10 +20,10 @@ void look_at_memory() {
   const uint64_t memory = report::measure_cost(ledger::g_ledger).memory;
   const sys::TableGrowth& growth = sys::g_table_growth;
   if (memory < most) {
-    // Memory that is mapped and not touched yet does not count. The mark is at least a sixteenth
-    // further, so that a process which stays close to the limit does not measure at each growth.
+    // The mark is at least a sixteenth further, so that a process which stays close to the limit
+    // does not measure at each growth.
     const uint64_t more = most - memory > most / 16 ? most - memory : most / 16;
-    return sys::watch_table_growth(load(growth.dense) + load(growth.sparse) + more, look_at_memory);
+    return sys::watch_table_growth(load(growth.bytes) + more, look_at_memory);
   }
   sys::watch_table_growth(0, look_at_memory);
   if (samples()) return;

@@ -96,8 +96,33 @@ template <bool kLast>
   ledger::Operation operation(*self.place);
   if (self.counted == block)
     return forget_at<true>(self, operation.slot(), place_of_last(self, block), block);
-  uint64_t* const word = g_ledger.blocks.expect_small_to_take(reinterpret_cast<uintptr_t>(block));
+  uint64_t* const word = g_ledger.blocks.find_small(reinterpret_cast<uintptr_t>(block));
   return forget_at<false>(self, operation.slot(), {word, 0, nullptr}, block);
+}
+
+// False: the block has no word in the shadow, and nothing is counted.
+[[gnu::always_inline]] inline bool count_exactly(ThreadState& self, void* block, uint64_t size,
+                                                 unwind::Caller caller) {
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  ledger::Operation operation(*self.place);
+  uint64_t* const word = g_ledger.blocks.find_small(address);
+  if (word == nullptr) [[unlikely]]
+    return false;
+  count_call(operation.slot(), counted_call(self.form));
+  const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
+  const FoundStack stack = find_stack(caller, self);
+  const uint64_t held = HeapShadow::pack(address, {size, stack.index, birth});
+  if (!g_ledger.blocks.put_small(*word, address, held)) [[unlikely]]
+    return record_unplaced(block), true;
+  const uint64_t slack = slack_of(block, size);
+  ledger::CounterSet* own = &stack.set;
+  if (!g_ledger.peak.is_own_and_aside(*own, self.ownership)) [[unlikely]] {
+    own = own_set_slowly(self, stack.index);
+    if (own == nullptr) return counted_apart(self, block, held, slack), true;
+  }
+  book_allocation_own(operation.slot(), *own, {size, 1, slack});
+  set_counted(self, block, {word, held, own});
+  return true;
 }
 
 }  // namespace
@@ -108,27 +133,9 @@ MTRACE_REALIGN void* exact_malloc(size_t size) {
   void* const block = g_next.malloc(size);
   // Equal: a nested hook has counted the block, or the call has failed (both nullptr).
   if (self.counted == block || load(*g_counting) != kRecording || self.place == nullptr ||
-      size >= HeapShadow::kSmall) [[unlikely]]
+      size >= HeapShadow::kSmall || !count_exactly(self, block, size, MTRACE_CALLER_OF_HOOK()))
+      [[unlikely]]
     return record(block, size, Call::kMalloc, MTRACE_CALLER_OF_HOOK());
-  const auto address = reinterpret_cast<uintptr_t>(block);
-  uint64_t* const word = g_ledger.blocks.expect_small(address);
-  if (word == nullptr) [[unlikely]]
-    return record(block, size, Call::kMalloc, MTRACE_CALLER_OF_HOOK());
-  ledger::Operation operation(*self.place);
-  count_call(operation.slot(), counted_call(self.form));
-  const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
-  const FoundStack stack = find_stack(MTRACE_CALLER_OF_HOOK(), self);
-  const uint64_t held = HeapShadow::pack(address, {size, stack.index, birth});
-  if (!g_ledger.blocks.put_small(*word, address, held)) [[unlikely]]
-    return record_unplaced(block);
-  const uint64_t slack = slack_of(block, size);
-  ledger::CounterSet* own = &stack.set;
-  if (!g_ledger.peak.is_own_and_aside(*own, self.ownership)) [[unlikely]] {
-    own = own_set_slowly(self, stack.index);
-    if (own == nullptr) return counted_apart(self, block, held, slack);
-  }
-  book_allocation_own(operation.slot(), *own, {size, 1, slack});
-  set_counted(self, block, {word, held, own});
   return block;
 }
 

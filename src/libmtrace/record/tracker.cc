@@ -316,10 +316,19 @@ bool forget_known(void* block, Call call) {
   return counting() && take_out(way_now(false), this_slot(), block, call, 0, true);
 }
 
+namespace {
+
+ledger::BlockTable::Reserved reserve(uintptr_t address, ledger::Block* block) {
+  ledger::Operation operation(g_ledger.threads.slot(this_slot()));
+  return g_ledger.blocks.reserve(address, block);
+}
+
+}  // namespace
+
 Reallocation::Reallocation(void* block, unwind::Caller caller)
     : address_(reinterpret_cast<uintptr_t>(block)),
       caller_(caller),
-      reserved_(g_ledger.blocks.reserve(address_, &block_)),
+      reserved_(reserve(address_, &block_)),
       logged_(way_now(false).logged) {
   if (reserved_.known) {
     slack_ = slack_of(block, block_.size);
@@ -336,7 +345,10 @@ void Reallocation::failed() {
   t_thread.moving = nullptr;
   if (logged_) events::realloc_failed(this_slot(), moved());
   if (births_ != load(ledger::g_births)) return;
-  if (reserved_.known) return g_ledger.blocks.restore(reserved_, address_, block_);
+  if (reserved_.known) {
+    ledger::Operation operation(g_ledger.threads.slot(this_slot()));
+    return g_ledger.blocks.restore(reserved_, address_, block_);
+  }
   // Its bit has memory by now.
   if (unplaced_.blocks != 0) {
     g_ledger.unplaced.put(address_, {unplaced_.bytes, unplaced_.blocks}, true);

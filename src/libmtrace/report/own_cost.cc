@@ -21,10 +21,9 @@ void show(uint64_t OwnCost::*word, uint64_t value) {
 }  // namespace
 
 OwnCost measure_cost(const ledger::Ledger& ledger) {
-  const uint64_t shadow = ledger.blocks.resident_shadow();
-  show(&OwnCost::shadow, shadow);
+  show(&OwnCost::shadow, ledger.blocks.shadow_bytes());
   show(&OwnCost::memory,
-       shadow + load(sys::g_table_growth.dense) + sizeof ledger + ledger.stacks.bucket_bytes());
+       load(sys::g_table_growth.bytes) + sizeof ledger + ledger.stacks.bucket_bytes());
   return cost();
 }
 

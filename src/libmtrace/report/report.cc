@@ -142,9 +142,7 @@ void write_report(void* argument) {
   }
   const bool any = snapshot.size() != 0 || g_names == Names::kTree;
   snapshot.remember(ledger::g_ledger);
-  if (single_threaded() && scratch.trigger != Trigger::kExit) {
-    ledger::g_ledger.blocks.give_back_zeros();
-  }
+  if (scratch.trigger != Trigger::kExit) ledger::g_ledger.blocks.give_back_empty(false);
   drop_notes(occasion.notes);
   g_seq = occasion.seq;
   // The requesting memlog may have the debugging information open; a resolver starts from nothing.

@@ -133,7 +133,8 @@ void BlockTakeAndPut(benchmark::State& state) {
   const auto live = static_cast<size_t>(state.range(0));
   auto table = std::make_unique<BlockTable>();
   if (!table->init()) abort();
-  table->use_shadow(HeapShadow::Granules::kOwn);
+  table->use_shadow(HeapShadow::Granules::kOwn,
+                    {[] { return uint64_t{1} << 40; }, [](bool) { return true; }, [](uint64_t) {}});
   std::mt19937_64 random(3);
   std::vector<uintptr_t> addresses(live * 2);
   // A heap of blocks of 80 bytes, half of them live.

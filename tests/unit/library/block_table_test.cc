@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <iterator>
 #include <map>
@@ -15,19 +16,23 @@
 #include <unordered_set>
 #include <vector>
 
-#include "pages.h"
+#include "base/process.h"
+#include "ledger/thread_slots.h"
 
 namespace mtrace::ledger {
 namespace {
 
 using Granules = HeapShadow::Granules;
+// With room for a page for each part.
+constexpr BlockTable::Process kRoomy = {[] { return uint64_t{1} << 40; }, [](bool) { return true; },
+                                        [](uint64_t) {}};
 
 class BlockTables : public testing::TestWithParam<Granules> {
  protected:
   std::unique_ptr<BlockTable> make_table() {
     auto table = std::make_unique<BlockTable>();
     EXPECT_TRUE(table->init());
-    table->use_shadow(GetParam());
+    table->use_shadow(GetParam(), kRoomy);
     return table;
   }
   bool own() const { return GetParam() == Granules::kOwn; }
@@ -322,17 +327,66 @@ TEST_P(BlockTables, FreedByAnotherThread) {
   EXPECT_EQ(wrong, 0u);
 }
 
-// The directory and the middles have 64 pages here, of which four have something.
-TEST(HeapShadowPages, WhatLeadsToNothingIsNotRead) {
-  constexpr long kMost = 16;
-  static HeapShadow shadow;
-  shadow.use(Granules::kOwn);
-  for (const uintptr_t address : {0x555555500000, 0x7f0000000000}) {
-    ASSERT_NE(shadow.find_or_make(address), nullptr);
+// Pages without a block serve other parts of the heap.
+TEST_P(BlockTablesWithShadow, PagesAreUsedAgain) {
+  auto table = make_table();
+  Block block;
+  uint64_t bytes = 0;
+  for (uintptr_t round = 0; round < 20; ++round) {
+    const uintptr_t base = 0x7f0000000000 + (round << 24);
+    for (uintptr_t i = 0; i < 20'000; ++i) ASSERT_TRUE(table->put(base + i * 64, {40, 1}));
+    bytes = std::max(bytes, table->shadow_bytes());
+    for (uintptr_t i = 0; i < 20'000; ++i) ASSERT_TRUE(table->take(base + i * 64, &block));
+    table->give_back_empty(false);
+    EXPECT_LE(table->shadow_bytes(), 21u * 4096) << "addresses of pages alone";
   }
-  const long before = page_faults();
-  EXPECT_GT(shadow.resident(), 0u);
-  EXPECT_LT(page_faults() - before, kMost);
+  EXPECT_LE(bytes, (20'000u * 64 / 16384 + 21 + 64) * 4096);
+}
+
+// Threads put and take in parts of the heap that are emptied again and again, while others give
+// empty pages and levels back.
+TEST_P(BlockTables, MemoryIsGivenBackMeanwhile) {
+  constexpr unsigned kThreads = 3;
+  static ThreadSlots* slots;
+  const auto made = std::make_unique<ThreadSlots>();
+  slots = made.get();
+  auto table = std::make_unique<BlockTable>();
+  ASSERT_TRUE(table->init());
+  table->use_shadow(
+      GetParam(), {kRoomy.live_blocks, [](bool inside) { return slots->all_were_outside(inside); },
+                   [](uint64_t) {}});
+  std::atomic<unsigned> left = kThreads;
+  std::atomic<uint64_t> wrong = 0;
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      const uint32_t number = slots->acquire(sys::process_id(), sys::thread_id());
+      const uintptr_t base = 0x7f0000000000 + (uintptr_t{t} << 32);
+      // In a page of its own, in one of a neighbour, and in the hash table.
+      const auto address = [&](uintptr_t round, uintptr_t i) {
+        return base + (round % 7 << 16) + i * 64;
+      };
+      for (uintptr_t round = 0; round < 3000; ++round) {
+        for (uintptr_t i = 0; i < 300; ++i) {
+          const Operation operation(slots->slot(number));
+          if (!table->put(address(round, i), {round % 3 == 0 ? 600 : i, t + 1})) ++wrong;
+        }
+        for (uintptr_t i = 0; i < 300; ++i) {
+          const Operation operation(slots->slot(number));
+          Block taken;
+          if (!table->take(address(round, i), &taken) || taken.stack != t + 1) ++wrong;
+        }
+      }
+      --left;
+    });
+  }
+  std::thread giver([&] {
+    while (left != 0) table->give_back_empty(false);
+  });
+  for (auto& thread : threads) thread.join();
+  giver.join();
+  EXPECT_EQ(wrong, 0u);
+  table->for_each([](uintptr_t, const Block&) { FAIL() << "a block is left"; });
 }
 
 }  // namespace

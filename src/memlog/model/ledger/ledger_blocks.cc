@@ -32,29 +32,26 @@ LedgerBlock unpack(uint64_t word, uint64_t granule) {
 // Those in the shadow of the heap.
 bool each_small_block(const LedgerFile& file,
                       const std::function<void(const LedgerBlock&)>& visit) {
-  using format::kShadowGranuleBits, format::kShadowLeafBits, format::kShadowMiddleBits;
-  std::vector<uint64_t> directory(size_t{1} << (format::kShadowAddressBits - kShadowMiddleBits));
-  std::vector<uint64_t> leaves(size_t{1} << (kShadowMiddleBits - kShadowLeafBits));
-  std::vector<uint64_t> words(size_t{1} << (kShadowLeafBits - kShadowGranuleBits));
-  const auto read = [&](uint64_t from, std::vector<uint64_t>& to) {
-    return file.read(from, to.data(), to.size() * sizeof to[0]);
-  };
-  bool whole = read(file.header().shadow, directory);
-  // One that names the same place again and again is not followed for ever.
-  uint64_t left = file.size() / (words.size() * sizeof words[0]);
-  for (uint64_t i = 0; whole && i < directory.size(); ++i) {
-    if (directory[i] == 0) continue;
-    if (!read(directory[i], leaves)) return false;
-    for (uint64_t j = 0; j < leaves.size(); ++j) {
-      if (leaves[j] == 0) continue;
-      if (left-- == 0) return false;
-      if (!read(leaves[j], words)) {
+  using format::kShadowGranuleBits, format::kShadowPartBits, format::kShadowChunk;
+  std::vector<format::LedgerShadowPage> pages(format::kShadowPages);
+  std::vector<uint64_t> words(size_t{1} << (kShadowPartBits - kShadowGranuleBits));
+  const size_t bytes = words.size() * sizeof words[0];
+  bool whole = true;
+  for (uint64_t chunk = 0; chunk < format::kShadowPagesChunks; ++chunk) {
+    uint64_t address = 0;
+    if (!file.read(file.header().shadow + chunk * sizeof address, address)) return false;
+    if (address == 0) break;
+    if (!file.read(address, pages.data(), pages.size() * sizeof pages[0])) return false;
+    for (size_t i = 0; i < pages.size(); ++i) {
+      const uint64_t part = pages[i].owner & ~uint64_t{1};
+      if (part == pages[i].owner) continue;
+      const uint64_t first = pages[i / kShadowChunk * kShadowChunk].chunk;
+      if (!file.read(first + i % kShadowChunk * bytes, words.data(), bytes)) {
         whole = false;
         continue;
       }
-      const uint64_t start = i << kShadowMiddleBits | j << kShadowLeafBits;
       for (uint64_t k = 0; k < words.size(); ++k) {
-        if (words[k] != 0) visit(unpack(words[k], start + (k << kShadowGranuleBits)));
+        if (words[k] != 0) visit(unpack(words[k], part + (k << kShadowGranuleBits)));
       }
     }
   }
@@ -71,22 +68,20 @@ uint64_t unpack_ticks(uint32_t packed) {
 }
 
 bool each_block(const LedgerFile& file, const std::function<void(const LedgerBlock&)>& visit) {
-  constexpr uint64_t kFirstLinesLog2 = 8;
   constexpr size_t kAtATime = 1u << 14;  // slots
   const format::LedgerRoots& roots = file.header().roots;
   ChunkedCopy<uint64_t, format::kLargeChunk> large(file, roots.large_sizes);
-  uint32_t newest = 0;
+  uint32_t highest = 0;
   bool whole = each_small_block(file, visit);
-  whole &= file.read(roots.newest_level, newest);
+  whole &= file.read(roots.highest_level, highest);
   std::vector<format::LedgerSlot> slots(kAtATime);
-  for (uint32_t number = 0; number <= newest && number < format::kLedgerLevels; ++number) {
-    format::LedgerLevel level;
-    const uint64_t count = (uint64_t{1} << (kFirstLinesLog2 + number)) * format::kSlotsALine;
-    const bool there = file.read(roots.levels + number * sizeof level, level);
+  for (uint32_t number = 0; number <= highest && number < format::kLedgerLevels; ++number) {
+    format::LedgerLevel level = {};
+    whole &= file.read(roots.levels + number * sizeof level, level);
+    const uint64_t count = level.lines * format::kSlotsALine;
     for (uint64_t at = 0; at < count; at += slots.size()) {
       const size_t part = std::min<uint64_t>(slots.size(), count - at);
-      if (!there ||
-          !file.read(level.slots + at * sizeof slots[0], slots.data(), part * sizeof slots[0])) {
+      if (!file.read(level.slots + at * sizeof slots[0], slots.data(), part * sizeof slots[0])) {
         whole = false;
         break;
       }

@@ -212,6 +212,7 @@ const std::vector<FilteredCall>& filtered_calls() {
       MTRACE_MAY(linkat),
       MTRACE_MAY(lseek),
       MTRACE_MAY(madvise),
+      MTRACE_MAY(membarrier),
       MTRACE_MAY(mincore),
       MTRACE_MAY(mlock2),
       MTRACE_MAY(mlockall),
