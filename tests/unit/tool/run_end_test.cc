@@ -147,8 +147,8 @@ TEST_F(RunEnd, NamesManyOfOneProgramInOneLine) {
 TEST_F(RunEnd, LeavesLogsOfAnEarlierProcessOfItsPid) {
   const std::string out =
       script("old=" + shell_quoted(source_dir() + "/tests/golden/queries/shop-4711.events") +
-             "; $memlog run -o . --events sh -c 'cp $0 old-$$.events; head -c 3000 $0 "
-             ">cut-$$.events' $old; "
+             "; $memlog run -o . --events sh -c 'cp \"$0\" old-$$.events; "
+             "head -c 3000 \"$0\" >cut-$$.events' \"$old\"; "
              "echo status $?");
   EXPECT_NE(out.find("status 0"), std::string::npos) << out;
   EXPECT_NE(out.find("events: sh-"), std::string::npos) << out;
