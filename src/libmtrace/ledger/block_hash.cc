@@ -188,8 +188,9 @@ void BlockHash::end_level() {
     sys::tables_grew(exchange(empty_[number], hand_empty_) - hand_empty_);
     const Slot* const slots = level.slots();
     if (number == load(highest_) && hand_empty_ == whole * sizeof(Slot) &&
-        std::all_of(slots + whole, slots + count, is_free)) {
-      // Nothing is here any more, and nothing comes until the level is added again.
+        std::all_of(slots, slots + count, is_free)) {
+      // Nothing is here any more, also if the level took blocks again after a part of it had been
+      // looked at; and nothing comes until it is added again.
       for (uint64_t line = 0; line < level.lines; ++line) store(level.reach(line), uint8_t{0});
       store(crowded_[number], 0u);
       store(highest_, number - 1);

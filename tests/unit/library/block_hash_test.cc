@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <random>
@@ -150,6 +151,31 @@ TEST(BlockHash, GrowthLosesNothing) {
     uint64_t found = 0;
     table->repair([&](uintptr_t, const Block&) { ++found; });
     ASSERT_EQ(found, kThreads * kBlocks);
+  }
+}
+
+// Levels take blocks again when a part of them has been looked at for what is empty: what is left
+// of those blocks is still there.
+TEST(BlockHash, ALevelThatIsUsedAgainIsNotTakenForEmpty) {
+  auto table = make_table();
+  std::mt19937 random(1);
+  std::vector<uintptr_t> live;
+  uintptr_t next = 0x7f0000000000;
+  for (int round = 0; round < 200; ++round) {
+    while (live.size() < 20'000) {
+      live.push_back(next += 1024);
+      ASSERT_TRUE(table->put(next, {600, 1, 0}));
+    }
+    std::shuffle(live.begin(), live.end(), random);
+    for (const size_t left = random() % 3; live.size() > left; live.pop_back()) {
+      Block block;
+      ASSERT_TRUE(table->take(live.back(), &block)) << round;
+    }
+    table->retire_levels();
+    table->give_back(random() % 60, true, false);
+    size_t seen = 0;
+    table->for_each([&](uintptr_t, const Block&) { ++seen; });
+    ASSERT_EQ(seen, live.size()) << round;
   }
 }
 
