@@ -19,11 +19,12 @@ inline constexpr char kEventHeaderMark[] = "MEH1";
 inline constexpr char kEventChunkMark[] = "MEC";
 inline constexpr unsigned kEventsVersion = 4;
 inline constexpr char kLeftOutMark[] = "MEL2";
-inline constexpr char kFirstLeftOutMark[] = "MEL1";  // without temporary blocks
+inline constexpr char kFirstLeftOutMark[] = "MEL1";      // without temporary blocks
 inline constexpr size_t kEventMark = 4;                  // bytes
 inline constexpr size_t kEventChunkEvents = 128 * 1024;  // that a writer puts into a full chunk
 inline constexpr size_t kMostChunkEvents = 1024 * 1024;  // for a reader, from version 2 on
-// What a writer puts into a compact chunk before it looks whether that is full; a few more may come.
+// What a writer puts into a compact chunk before it looks whether that is full; a few more may
+// come.
 inline constexpr size_t kCompactChunkEvents = kMostChunkEvents / 8 * 7;
 inline constexpr size_t kMostChunkFrames = 1024 * 1024;  // of its stacks; also from version 2 on
 inline constexpr size_t kMostEventChunk = 128u << 20;    // bytes of a content, for a reader
@@ -95,18 +96,18 @@ enum class EventForm : uint8_t { kFull = 0, kCompact = 1 };
 
 // Of a compact chunk.
 enum CompactColumn : uint8_t {
-  kTicks,          // events since the last tick, milliseconds
-  kSwitches,       // events since the last switch, thread
-  kFarLow,         // of a distance that does not fit into an entry: the low byte
-  kFarHigh,        // and the rest
-  kBirths,         // numbers of blocks
-  kEntryCodes,     // as kCodeColumn
-  kEntrySizes,     // requested bytes
-  kEntryUsable,    // as kUsableColumn
-  kEntryStacks,    // how many stacks before the next new one
-  kEntryOrders,    // which block
-  kEntryPlaces,    // CompactPlace + 4 * alignment
-  kSingleCodes,    // as kCodeColumn, of events that have no entry; so are the next
+  kTicks,        // events since the last tick, milliseconds
+  kSwitches,     // events since the last switch, thread
+  kFarLow,       // of a distance that does not fit into an entry: the low byte
+  kFarHigh,      // and the rest
+  kBirths,       // numbers of blocks
+  kEntryCodes,   // as kCodeColumn
+  kEntrySizes,   // requested bytes
+  kEntryUsable,  // as kUsableColumn
+  kEntryStacks,  // how many stacks before the next new one
+  kEntryOrders,  // which block
+  kEntryPlaces,  // CompactPlace + 4 * alignment
+  kSingleCodes,  // as kCodeColumn, of events that have no entry; so are the next
   kSingleAddresses,
   kSingleSizes,
   kSingleStacks,
@@ -114,8 +115,8 @@ enum CompactColumn : uint8_t {
   kCompactColumns,
 };
 
-// Which block an entry frees or moves. Below: a distance (doc/events.md), or, of a realloc, how many
-// of its thread have begun later.
+// Which block an entry frees or moves. Below: a distance (doc/events.md), or, of a realloc, how
+// many of its thread have begun later.
 enum CompactOrder : uint8_t {
   kOrderFar = 32,      // a distance of so much and kFarLow, kFarHigh
   kOrderBirth = 33,    // a number, in kBirths
@@ -154,14 +155,14 @@ inline constexpr char kEventsProcessStarted[] = "process-started";
 inline constexpr char kEventsLibrary[] = "library";
 inline constexpr char kEventsHost[] = "host";
 inline constexpr char kEventsBootId[] = "boot-id";
-inline constexpr char kEventsProcessor[] = "arch";  // absent: x86_64
+inline constexpr char kEventsProcessor[] = "arch";    // absent: x86_64
 inline constexpr char kEventsLeftOut[] = "left-out";  // blocks that are only counted, as a text
-// What was before this file of the log, in numbers: when it began (nanoseconds since 1970), bytes and
-// blocks at the peak and its time, reports, events that were lost, frees of unknown blocks, resident
-// bytes, and calls by function, from index 0.
+// What was before this file of the log, in numbers: when it began (nanoseconds since 1970), bytes
+// and blocks at the peak and its time, reports, events that were lost, frees of unknown blocks,
+// resident bytes, and calls by function, from index 0.
 inline constexpr char kEventsBefore[] = "before";
-inline constexpr char kEventsForm[] = "form";         // compact or full
+inline constexpr char kEventsForm[] = "form";  // compact or full
 inline constexpr char kEventsCompact[] = "compact";
-inline constexpr char kEventsClock[] = "clock";       // tsc or monotonic
+inline constexpr char kEventsClock[] = "clock";  // tsc or monotonic
 
 }  // namespace mtrace::format

@@ -20,7 +20,7 @@
 namespace mtrace::format {
 
 inline constexpr uint64_t kLedgerMagic = 0x315245474445'4c4du;  // "MLEDGER1"
-inline constexpr uint32_t kLedgerVersion = 9;                   // of everything in this file
+inline constexpr uint32_t kLedgerVersion = 10;                  // of everything in this file
 inline constexpr char kLedgerSuffix[] = ".ledger";
 
 // `size` bytes at `address` of the process are at `offset` of the file.
@@ -217,10 +217,8 @@ struct LedgerCounterSet {
   uint64_t temporary;
   uint64_t long_lived;
 };
-inline constexpr uint64_t kLedgerRelated = uint64_t{1} << 62;  // in `set_aside` of a stack of a
-                                                               // kind: the rest is the index of
-                                                               // a stack that it belongs to, or a
-                                                               // mapping's form (mapping_form.h)
+// In `set_aside` of a stack of a kind: the rest is the form of its mappings (mapping_form.h).
+inline constexpr uint64_t kLedgerMappingForm = uint64_t{1} << 62;
 inline constexpr unsigned kLedgerMarkBits = 48;
 static_assert(sizeof(LedgerCounterSet) == 88);
 
@@ -317,9 +315,7 @@ inline constexpr unsigned kSlotsALine = 4;
 // A live block.
 //   key    address / 8 in 45 bits, above it the low 19 bits of the birth; 0 and 1: no block
 //   value  stack index in 26 bits, size in 30, the high 8 of the birth; 0: being changed
-// A size of kLargeSize or more is kLargeSize + the index of an entry of `large_sizes`; one of
-// kLargeSize + kSlotSampleSize or more is that + the size of a block that was recorded as a sample,
-// in a process that counted every block before (LedgerHeader::sampling_since).
+// A size of kLargeSize or more is kLargeSize + the index of an entry of `large_sizes`.
 struct LedgerSlot {
   uint64_t key;
   uint64_t value;
@@ -328,7 +324,6 @@ inline constexpr unsigned kSlotAddressBits = 45;
 inline constexpr unsigned kSlotStackBits = 26;
 inline constexpr unsigned kSlotSizeBits = 30;
 inline constexpr uint64_t kLargeSize = uint64_t{1} << (kSlotSizeBits - 1);
-inline constexpr uint64_t kSlotSampleSize = kLargeSize / 2;
 
 // See ledger/heap_shadow.h. A page of the shadow has a word for each 2^kShadowGranuleBits bytes of
 // a part of the heap of 2^kShadowPartBits bytes. A word that is not 0 is a live block: stack in 26

@@ -1,5 +1,6 @@
 // How a mapping was requested: the protection and flags of mmap(2) as one word, which the library
-// keeps with the stack (LedgerCounterSet::set_aside, kLedgerRelated), and their names in memlogs.
+// keeps with the stack (LedgerCounterSet::set_aside, kLedgerMappingForm), and their names in
+// memlogs.
 #pragma once
 
 #include <sys/mman.h>

@@ -138,9 +138,6 @@ inline constexpr char kKindControl[] = "control";
 // With MTRACE_UNKNOWN=stacks: frees of blocks that were not seen; frees of blocks that were freed
 // before, and the frees before those; allocations whose free was not seen.
 inline constexpr char kKindUnknownFree[] = "unknown-free";
-inline constexpr char kKindDoubleFree[] = "double-free";
-inline constexpr char kKindFreedBefore[] = "freed-before";
-inline constexpr char kKindMissedFree[] = "missed-free";
 
 // Entry fields.
 inline constexpr char kFieldError[] = "error";             // bytes: the change's standard error
@@ -163,7 +160,6 @@ inline constexpr char kFieldAge[] = "age";      // milliseconds since the oldest
 inline constexpr char kFieldSlack[] = "slack";  // usable less requested bytes of the live blocks
 inline constexpr char kFieldPeak[] = "peak";    // bytes that the stack held at the process's peak
 inline constexpr char kFieldCall[] = "call";    // the function that was called, see calls.h
-inline constexpr char kFieldBefore[] = "before";  // id of the stack that freed the block first
 inline constexpr char kFieldSaturated[] = "saturated";  // 1: of kMostFailed bytes or more
 inline constexpr char kFieldProtection[] = "prot";      // of a mapping, see mapping_form.h
 inline constexpr char kFieldFlags[] = "flags";          // of a mapping, see mapping_form.h

@@ -1,6 +1,6 @@
 // outgrows THREADS BLOCKS: each thread makes BLOCKS blocks of many sizes at thousands of call
 // stacks, reallocates some and frees others, some of which are another thread's. Then a report,
-// then all are freed, a report. What stands in the table of blocks when a process turns to sampling
+// then all are freed, a report. What stands in the table of blocks when the tables are full
 // is freed before, during and after.
 #include <algorithm>
 #include <atomic>

@@ -1,9 +1,8 @@
-/* Frees that the library cannot match: of foreign memory, of memory that was allocated unseen, and
- * twice; and allocations whose free is not seen. See truth.h. */
+/* Frees that the library cannot match: of memory that was allocated unseen, and twice. See
+ * truth.h. */
 #include "truth.h"
 
 extern void* __libc_malloc(size_t);
-extern void __libc_free(void*);
 
 static void* blocks[20];
 
@@ -35,14 +34,6 @@ SITE void site_frees_again(int i) {
   free(blocks[i]);
   NO_TAIL;
 }
-SITE void site_resizes_first(int i) {
-  blocks[i + 1] = realloc(blocks[i], sized(5000));
-  NO_TAIL;
-}
-SITE void site_missed(int i, size_t size) {
-  blocks[i] = malloc(sized(size));
-  NO_TAIL;
-}
 
 /* "attached": three blocks are there before a line is read, and are freed after it. */
 static void wait_to_be_attached(void) {
@@ -65,23 +56,6 @@ int main(int argc, char** argv) {
   site_unseen(0);
   site_resizes_unknown(0);
   site_frees(0);
-  /* Their addresses come back at once. */
-  for (int i = 0; i < 2; ++i) {
-    site_missed(1, 40);
-    __libc_free(blocks[1]);
-  }
-  site_allocates(1, 40);
-  site_frees(1);
-  site_missed(2, 900);
-  __libc_free(blocks[2]);
-  site_allocates(2, 900);
-  site_frees(2);
-  if (argc > 1 && strcmp(argv[1], "moved") == 0) {
-    site_allocates(4, 200);
-    site_allocates(3, 3000); /* in the way */
-    site_resizes_first(4);
-    site_frees_again(4);
-  }
   if (argc > 1 && strcmp(argv[1], "twice") == 0) {
     site_allocates(3, 50000);
     site_allocates(5, 60000); /* in the way */

@@ -16,7 +16,7 @@ struct TableGrowth {
 };
 inline constinit TableGrowth g_table_growth = {};
 
-// Counts `bytes` more for the tables. Past the mark calls passed(), from inside an operation on the
+// Counts `bytes` more for the tables. Past the mark calls passed(), inside an operation on the
 // tables.
 inline void tables_grew(size_t bytes) {
   TableGrowth& growth = g_table_growth;

@@ -122,7 +122,7 @@ struct Hooks {
       reallocation.failed();
       return failure == kInPlace ? nullptr : entered(fresh, size, caller);
     }
-    reallocation.succeeded(fresh);
+    reallocation.succeeded();
     return entered(fresh, size, caller, reallocation.moved());
   }
 
@@ -228,7 +228,7 @@ struct Hooks {
       reallocation.failed();
       return usable;
     }
-    reallocation.succeeded(block);
+    reallocation.succeeded();
     const size_t granted = usable - size > extra ? size + extra : usable;
     entered(block, granted, caller, reallocation.moved());
     return usable;

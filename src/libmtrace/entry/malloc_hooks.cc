@@ -66,7 +66,7 @@ inline void* reallocate(void* old, size_t size, Call call, unwind::Caller caller
     reallocation.failed();
     return record(nullptr, size, call, caller);
   }
-  reallocation.succeeded(fresh);
+  reallocation.succeeded();
   return record(filled(fresh, content, size), size, call, caller, reallocation.moved());
 }
 

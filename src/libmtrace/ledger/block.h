@@ -8,10 +8,9 @@ namespace mtrace::ledger {
 inline constexpr uint64_t kMostBytes = (uint64_t{1} << 47) - 1;  // largest block: 128 TiB
 
 struct Block {
-  uint64_t size;               // requested bytes, up to kMostBytes
-  uint32_t stack;              // index in the stack table, from 1, below 2^26
-  uint32_t birth : 31 = 0;     // packed ticks
-  uint32_t is_sample : 1 = 0;  // a sample of a process that sampled late (ledger/sampling.h)
+  uint64_t size;       // requested bytes, up to kMostBytes
+  uint32_t stack;      // index in the stack table, from 1, below 2^26
+  uint32_t birth = 0;  // packed ticks
 };
 
 // Handler for a block that was freed past the hooks, called when another block takes its address.

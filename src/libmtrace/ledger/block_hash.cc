@@ -33,9 +33,6 @@ bool BlockHash::add_level(uint32_t full) {
   // Not to one whose memory is being given back.
   const uint32_t next = (load(retiring_) != 0 ? load(highest_) : full) + 1;
   if (next >= kMaxLevels) return false;
-  uint64_t lines = 0;
-  for (uint32_t i = 0; i <= next; ++i) lines += levels_[i].lines;
-  if (most_ != 0 && lines * kLine > most_) return false;
   if (!make_level(next)) return false;
   sys::tables_grew(exchange(empty_[next], uint64_t{0}));
   uint32_t highest = load(highest_);
@@ -133,7 +130,7 @@ void BlockHash::retire_levels() {
 
 void BlockHash::give_back(uint64_t pages, bool settled, bool alone) {
   // With a limit, new blocks go wherever a place is free.
-  if (settled && most_ == 0 && !sys::tables_in_file() && !sys::may_be_filtered()) {
+  if (settled && !sys::tables_in_file() && !sys::may_be_filtered()) {
     const bool moves = alone && fullness(levels_[load_acquire(newest_)]) < 50;
     while (pages > 0) pages = give_back_some(pages, moves);
   }
@@ -217,7 +214,6 @@ uint64_t BlockHash::large_size(uint64_t index) const {
 
 void BlockHash::forget_large(const Slot& slot) {
   const uint64_t field = size_field(slot.value);
-  if (field >= kSample) return;
   uint64_t* size = large_.find(static_cast<uint32_t>(field - kLarge));
   if (size != nullptr) store(*size, uint64_t{0});
 }
@@ -238,13 +234,6 @@ bool BlockHash::put_unusual(const Place& place, const Block& block) {
   }
   fetch_add<uint64_t>(lost_blocks_, 1);
   return false;
-}
-
-bool BlockHash::put_sample(uintptr_t address, const Block& block) {
-  if ((address & ~(kAddressMask << 3)) != 0) return count_lost(), false;
-  const Place place = expect(address);
-  const Slot packed = pack(address, {kSample + block.size, block.stack, block.birth});
-  return put_at(*place.level, place.home, packed) || put_slowly(address, packed);
 }
 
 bool BlockHash::put_in(const Level& level, uintptr_t address, const Slot& packed) {

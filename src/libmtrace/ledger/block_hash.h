@@ -32,8 +32,6 @@ class BlockHash {
  public:
   // False: no memory.
   bool init();
-  // The table adds no level that makes more than `most` places in all. 0: no limit.
-  void limit_to(uint64_t most) { most_ = most; }
 
   // Home of a block in the newest level, by its address. expect() also prefetches it.
   struct Place {
@@ -71,9 +69,6 @@ class BlockHash {
     return put_at(*place.level, place.home, packed) || put_slowly(place.address, packed);
   }
   bool put(uintptr_t address, const Block& block) { return put(expect(address), block); }
-  // Puts a block in whose `is_sample` is set and whose size is below kMostOfSample bytes.
-  bool put_sample(uintptr_t address, const Block& block);
-  static constexpr uint64_t kMostOfSample = format::kSlotSampleSize;
 
   // Takes the block out. False: not here (allocated before tracing began, or lost).
   [[gnu::always_inline]] bool take(uintptr_t address, Block* block) {
@@ -216,10 +211,8 @@ class BlockHash {
   static constexpr unsigned kSizeBits = 30;
   static constexpr unsigned kBirthLow = 64 - kAddressBits;
   static_assert(kStackBits + kSizeBits + (kPackedTickBits - kBirthLow) == 64);
-  // A size field from kLarge on is kLarge + the index of the size in large_; from kSample on it is
-  // kSample + the size of a late sample.
+  // A size field from kLarge on is kLarge + the index of the size in large_.
   static constexpr uint64_t kLarge = uint64_t{1} << (kSizeBits - 1);
-  static constexpr uint64_t kSample = kLarge + kMostOfSample;
   static constexpr uint32_t kMostLarge = 1u << 16;
   static constexpr uint64_t kReserved = 1;  // no block has this address
 
@@ -259,12 +252,8 @@ class BlockHash {
   }
   Block unpack(const Slot& slot) const {
     Block block = unpack_small({load(slot.key), load(slot.value)});
-    if (block.size >= kSample) [[unlikely]] {
-      block.size -= kSample;
-      block.is_sample = 1;
-    } else if (block.size >= kLarge) [[unlikely]] {
+    if (block.size >= kLarge) [[unlikely]]
       block.size = large_size(block.size - kLarge);
-    }
     return block;
   }
   static void clear(Slot* slot) {
@@ -365,7 +354,6 @@ class BlockHash {
   uint32_t newest_ = 0;    // number of the level that new blocks go to
   uint32_t highest_ = 0;   // of the last that may have blocks
   uint32_t retiring_ = 0;  // 1: between retire_levels() and give_back()
-  uint64_t most_ = 0;      // places; 0: no limit
   uint64_t lost_blocks_ = 0;
   Level levels_[kMaxLevels] = {};
   uint32_t crowded_[kMaxLevels] = {};

@@ -87,11 +87,6 @@ bool BlockTable::put_in_hash(uintptr_t address, Block block) {
   return placed;
 }
 
-bool BlockTable::put_sample(uintptr_t address, const Block& block) {
-  drop_from_shadow(address);
-  return hash_.put_sample(address, block);
-}
-
 Block BlockTable::take_from_hash(uintptr_t address) {
   uint64_t* const word = shadow_.find_also_closed(address);
   Block block = word != nullptr ? HeapShadow::take(*word, address) : Block{};

@@ -40,8 +40,6 @@ class BlockTable {
     process_ = process;
     shadow_.use(granules);
   }
-  // Limits the places of the hash table; see BlockHash.
-  void limit_to(uint64_t most) { hash_.limit_to(most); }
 
   // The word of a block smaller than HeapShadow::kSmall, prefetched; nullptr: there is none.
   [[gnu::always_inline]] uint64_t* find_small(uintptr_t address) const {
@@ -80,10 +78,6 @@ class BlockTable {
   bool put(uintptr_t address, const Block& block) {
     return put(expect(address, block.size), address, block);
   }
-
-  // Puts a block whose `is_sample` is set into the hash table: samples are so few that each would
-  // need a page of the shadow to itself.
-  bool put_sample(uintptr_t address, const Block& block);
 
   // The word to pass to take(), or nullptr. Prefetches the place of the block.
   [[gnu::always_inline]] uint64_t* expect_to_take(uintptr_t address) const {
@@ -144,6 +138,8 @@ class BlockTable {
   }
 
   uint64_t lost_blocks() const { return hash_.lost_blocks(); }
+  // Counts a block that was not put in.
+  void count_lost() { hash_.count_lost(); }
 
   // Calls visit(address, block) for every block that lives from the beginning of the call to its
   // end, and perhaps for some that do not.

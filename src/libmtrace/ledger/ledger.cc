@@ -32,7 +32,7 @@ void settle(CounterSet& set, uint64_t height) {
   // parent's peaks, whose marks must not count as its own.
   if ((set.mark & kHeightBits) < height) return;
   set.mark = height | (set.mark & ~kHeightBits);
-  if ((set.set_aside & format::kLedgerRelated) == 0) {
+  if ((set.set_aside & format::kLedgerMappingForm) == 0) {
     set.set_aside = set.allocated_bytes - set.freed_bytes;
   }
 }
@@ -64,9 +64,6 @@ void Ledger::count_anew() {
     own.allocated_bytes += weight.bytes;
     own.allocated_blocks += weight.blocks;
   });
-  CounterSet& rest = stacks.record(stacks.overflow()).own;
-  rest.allocated_bytes += unplaced.live().bytes;
-  rest.allocated_blocks += unplaced.live().blocks;
   g_resources.repair([&](const Resource& resource) {
     count_recorded(stacks.record(resource.stack), resource.size);
   });
@@ -149,7 +146,6 @@ void Ledger::forget_all(uint32_t child) {
   peak.restart(0, ticks_now());
   reported_variance.total = 0;
   inherited = {};
-  unplaced.clear();
   reported_peak = lost_inflight = lost_frees = 0;
 }
 

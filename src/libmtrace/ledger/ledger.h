@@ -13,9 +13,13 @@
 #include "ledger/sampling.h"
 #include "ledger/stack_table.h"
 #include "ledger/thread_slots.h"
-#include "ledger/unplaced.h"
 
 namespace mtrace::ledger {
+
+struct Totals {
+  uint64_t bytes;
+  uint64_t blocks;
+};
 
 // Variance at the previous report of a sampled process. Only the thread that reports writes it.
 struct ReportedVariance {
@@ -35,8 +39,7 @@ struct alignas(machine::kMostPage) Ledger {
   GrowingArray<Counters, format::kReportedChunk> reported;
   ReportedVariance reported_variance;
   Totals inherited;        // live at the fork; zero in a process that exec'ed
-  uint64_t reported_peak;  // bytes: the peak that the last report told
-  Unplaced unplaced;
+  uint64_t reported_peak;  // bytes: the peak in the last report
   // Operations that threads which vanished in a fork had begun, and blocks they had in a realloc.
   uint64_t lost_inflight;
   uint64_t lost_frees;  // of blocks whose address came back without a free

@@ -50,7 +50,6 @@ Weight Sampling::weigh_sample(uintptr_t address, const Block& block) const {
 
 // s^2 (1 - p) / p^2.
 Variance Sampling::variance(const Block& block) const {
-  if (!is_sample(block)) return 0;
   const uint64_t each = inverse_chance(block.size, mean);
   const auto bytes = static_cast<uint64_t>(Wide{each} * block.size >> kPoint);
   return Variance{bytes} * (bytes - block.size);

@@ -27,19 +27,15 @@ class Sampling {
  public:
   // Bytes between two samples on average; 0: every block is recorded.
   uint64_t mean = 0;
-  // The process counted every block at first (MTRACE_MAX_MEMORY): only blocks with `is_sample` set
-  // are samples; any other block stands for itself alone.
-  bool late = false;
 
   // What a block counts as; the same for its whole life.
   Weight weigh(uintptr_t address, const Block& block) const {
-    return is_sample(block) ? weigh_sample(address, block) : Weight{block.size, 1};
+    return mean != 0 ? weigh_sample(address, block) : Weight{block.size, 1};
   }
   // What the block adds to the estimated variance of a sum of bytes.
   Variance variance(const Block& block) const;
 
  private:
-  bool is_sample(const Block& block) const { return mean != 0 && (!late || block.is_sample != 0); }
   Weight weigh_sample(uintptr_t address, const Block& block) const;
 };
 

@@ -43,15 +43,15 @@ inline void count_released(StackRecord& stack, uint64_t bytes) {
   count_freed(stack.own, false, {bytes, 1, 0, 0, false, false});
 }
 
-// A stack of resources may refer to another stack. `set_aside`, which only the heap needs for the
-// peak, holds its index or, of an mmap, the mapping's form (format/mapping_form.h); the flag
-// kLedgerRelated tells both from bytes, which a fork's child sets there. 0: none.
-inline void relate(StackRecord& stack, uint32_t index) {
-  store(stack.own.set_aside, format::kLedgerRelated | index);
+// The form of a stack's mappings (format/mapping_form.h); 0: none. It is in `set_aside`, which only
+// the heap needs for the peak; the flag kLedgerMappingForm distinguishes it from bytes, which a
+// fork's child stores there.
+inline void set_mapping_form(StackRecord& stack, uint32_t form) {
+  store(stack.own.set_aside, format::kLedgerMappingForm | form);
 }
-inline uint32_t related(const StackRecord& stack) {
+inline uint32_t mapping_form(const StackRecord& stack) {
   const uint64_t word = stack.kind != 0 ? load(stack.own.set_aside) : 0;
-  return (word & format::kLedgerRelated) != 0 ? static_cast<uint32_t>(word) : 0;
+  return (word & format::kLedgerMappingForm) != 0 ? static_cast<uint32_t>(word) : 0;
 }
 
 // Counts `bytes` of a stack's regions as unmapped. `blocks`: the change in the number of its

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/filters.h"
@@ -30,6 +31,7 @@
 #include "report/host.h"
 #include "report/mapped_ledger.h"
 #include "report/notes.h"
+#include "report/own_cost.h"
 #include "report/status.h"
 
 namespace mtrace::hook {
@@ -193,11 +195,9 @@ bool move_tables() {
 void limit_tables() {
   using Granules = ledger::HeapShadow::Granules;
   g_ledger.stacks.limit_to(g_options.max_stacks);
-  g_ledger.blocks.limit_to(g_options.max_blocks);
   // A sample is a few blocks of the whole heap, too far from each other. And a program with limited
   // address space needs all of it.
-  const bool no_shadow =
-      g_options.sample != 0 || g_options.max_blocks != 0 || sys::address_space_limit() != ~0ul;
+  const bool no_shadow = g_options.sample != 0 || sys::address_space_limit() != ~0ul;
   const bool is_libc = allocator_is_libc() && !interfaces_are_elsewhere();
   g_ledger.use_shadow(no_shadow ? Granules::kUnused : is_libc ? Granules::kOwn : Granules::kShared);
 }
@@ -252,7 +252,9 @@ MTRACE_REALIGN bool counting_slowly() {
 }
 
 MTRACE_REALIGN bool recording_slowly() {
-  return counting_slowly() && load(*g_counting) != kStopped;
+  if (!counting_slowly()) return false;
+  const uint64_t now = load(*g_counting);
+  return now == kRecording || now == kLogging;
 }
 
 bool has_forked() { return load(g_has_forked); }
@@ -267,6 +269,29 @@ bool settle(bool recording) {
   return before != kStopped;
 }
 bool settled_to_record() { return load(g_settled) != kStopped; }
+
+namespace {
+
+// Called at each growth beyond the mark, inside an operation on the tables, which ends as it began.
+// If several threads come here at once, each measures.
+void look_at_memory() {
+  const uint64_t most = g_options.max_memory;
+  const uint64_t memory = report::measure_cost(g_ledger).memory;
+  if (memory < most) {
+    // At least a sixteenth further, so that a process that stays close to the limit does not
+    // measure at each growth.
+    const uint64_t more = std::max(most - memory, most / 16);
+    return sys::watch_table_growth(load(sys::g_table_growth.bytes) + more, look_at_memory);
+  }
+  uint64_t expected = kRecording;
+  if (!compare_exchange(*g_fork_page, expected, uint64_t{kFull})) return;
+  store(g_settled, uint64_t{kFull});
+  report::full_since(sys::real_time());
+}
+
+}  // namespace
+
+void limit_memory() { sys::watch_table_growth(g_options.max_memory, look_at_memory); }
 
 namespace {
 

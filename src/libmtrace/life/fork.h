@@ -34,6 +34,8 @@ bool is_unsettled();
 // Starts or stops the recording of new blocks. Returns whether it was on.
 bool settle(bool recording);
 bool settled_to_record();
+// MTRACE_MAX_MEMORY: watches how far the tables grow. Beyond the limit new blocks are lost.
+void limit_memory();
 
 // Publishes the ledger, with what is known now, to readers in other processes.
 void show_ledger();

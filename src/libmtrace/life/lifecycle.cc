@@ -22,7 +22,6 @@
 #include "life/events.h"
 #include "life/fork.h"
 #include "life/installation.h"
-#include "life/memory_limit.h"
 #include "life/naming.h"
 #include "life/options.h"
 #include "life/output_message.h"
@@ -41,7 +40,7 @@
 #include "record/regions.h"
 #include "record/sampler.h"
 #include "record/tracker.h"
-#include "record/unknown_frees.h"
+#include "record/incidents.h"
 #include "record/unloading.h"
 #include "record/usable_size.h"
 #include "report/host.h"
@@ -148,10 +147,7 @@ void look_at_program() {
 void choose_mode() {
   g_fill = g_options.fill;
   if (g_fill >= 0) g_mode = HookMode::kEveryFilled;
-  if (strcmp(g_options.unknown, "stacks") == 0 && g_options.sample == 0) {
-    watch_frees();
-    if (watching_frees()) g_mode = HookMode::kEveryWatched;
-  }
+  g_unknown_frees_have_stacks = strcmp(g_options.unknown, "stacks") == 0 && g_options.sample == 0;
   if (g_options.sample != 0) {
     start_sampling(g_options.sample);
     g_mode = g_fill >= 0 ? HookMode::kSampleAfter : HookMode::kSample;
@@ -285,7 +281,6 @@ void stop_late() {
   g_mode = HookMode::kEvery;
   g_fill = -1;
   stop_watching_regions();
-  stop_watching_frees();
   end_events(format::EventsState::kDetached);
   report::leave_ledger();
   go_quiet(format::kDetachedReason);

@@ -4,8 +4,7 @@
 //   kNotReady      the loader              gives own memory (bootstrap.h)  keeps own memory
 //   kEvery         nothing else            records each block             forgets each block
 //   kEveryFilled   MTRACE_FILL             the same, and fills it         the same: glibc fills
-//   kEveryWatched  MTRACE_UNKNOWN=stacks   records each block             and notes who freed it
-//   kSample        MTRACE_SAMPLE, limits   records where a sample falls,  forgets it if it may be
+//   kSample        MTRACE_SAMPLE           records where a sample falls,  forgets it if it may be
 //                                          else jumps on                  recorded, else jumps on
 //   kSampleAfter   the same, with a fill   the same, but looks after the  the same
 //                  or nested hooks         call
@@ -15,6 +14,7 @@
 //   kRecording     recorded     taken out             none
 //   kStopped       go unseen    taken out             as before
 //   kLogging       recorded     taken out             written
+//   kFull          lost         taken out             none (MTRACE_MAX_MEMORY)
 //
 // All pairs exist but kLogging with samples (life/options.cc refuses both options together).
 #pragma once
@@ -28,15 +28,11 @@ namespace mtrace::hook {
 enum class HookMode : uint32_t {
   kEvery,
   kEveryFilled,
-  kEveryWatched,
   kSample,
   kSampleAfter,
   kNotReady,
 };
-// Written while the process has one thread, but for the step from kSample to kSampleAfter, and that
-// to either when sampling starts late. A thread that is inside a hook then counts its block as
-// itself, or as the first that its samples look at. A block that is freed as an exact one was
-// allocated as one, since its address came to the thread after the step that its allocation saw.
+// Written while the process has one thread, but for the step from kSample to kSampleAfter.
 [[gnu::visibility("hidden")]] extern HookMode g_mode;
 inline bool samples() { return g_mode == HookMode::kSample || g_mode == HookMode::kSampleAfter; }
 // Whether a free needs nothing but the exact path. By one comparison.
@@ -48,7 +44,7 @@ inline bool frees_exactly() {
 
 // Lies in a page that reads as zero after fork, so that one load answers both "are we on?" and "are
 // we a new process?".
-enum Counting : uint64_t { kUnsettled = 0, kRecording = 1, kStopped = 2, kLogging = 3 };
+enum Counting : uint64_t { kUnsettled = 0, kRecording = 1, kStopped = 2, kLogging = 3, kFull = 4 };
 [[gnu::visibility("hidden")]] extern const uint64_t* g_counting;
 
 }  // namespace mtrace::hook

@@ -147,14 +147,14 @@ uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot, uint64_t form) {
 }
 
 uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller, uint8_t call,
-                        uint32_t related) {
+                        uint32_t form) {
   uintptr_t frames[format::kMaxDepth];
   const unwind::Walk walk = unwind::walk(caller, frames, g_depth);
-  const uint64_t other = kind + (uint64_t{call} << 8) + (uint64_t{related} << 16);
+  const uint64_t other = kind + (uint64_t{call} << 8) + (uint64_t{form} << 16);
   const uint32_t index = intern(walk, frames, 0, other, call, static_cast<uint8_t>(kind));
   // The record for stacks that found no room is a heap stack, and stays one.
   if (g_ledger.stacks.record(index).kind != kind) return 0;
-  if (related != 0) relate(g_ledger.stacks.record(index), related);
+  if (form != 0) set_mapping_form(g_ledger.stacks.record(index), form);
   return index;
 }
 

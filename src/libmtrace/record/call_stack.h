@@ -23,11 +23,10 @@ uint32_t walk_to_stack(const unwind::Registers& caller, uint32_t slot, uint64_t 
 uint32_t walk_to_stack(unwind::Caller caller, uint32_t slot, uint64_t form);
 
 // Returns the index of the record for the stack at `caller`, of a kind and a called function
-// (format/calls.h) by their numbers; 0: no room. `related`: index of the stack that it belongs to,
-// or, for mmap, the form of the mapping (format/mapping_form.h). Call it within an operation
-// (ledger/thread_slots.h).
+// (format/calls.h) by their numbers; 0: no room. `form`: of a mapping (format/mapping_form.h), 0:
+// none. Call it within an operation (ledger/thread_slots.h).
 uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller,
-                        uint8_t call = format::kNoCall, uint32_t related = 0);
+                        uint8_t call = format::kNoCall, uint32_t form = 0);
 
 // A stack and one of its sets of counters: the thread's own if the walk was known. (Kept with the
 // walk, so that a stack's second thread does not read a line that the first one writes.)

@@ -113,7 +113,7 @@ template <bool kLast>
   const FoundStack stack = find_stack(caller, self);
   const uint64_t held = HeapShadow::pack(address, {size, stack.index, birth});
   if (!g_ledger.blocks.put_small(*word, address, held)) [[unlikely]]
-    return record_unplaced(block), true;
+    return true;  // lost
   const uint64_t slack = slack_of(block, size);
   ledger::CounterSet* own = &stack.set;
   if (!g_ledger.peak.is_own_and_aside(*own, self.ownership)) [[unlikely]] {

@@ -8,10 +8,7 @@
 #include "base/random.h"
 #include "ledger/ledger.h"
 #include "next/bootstrap.h"
-#include "record/fill.h"
-#include "record/unknown_frees.h"
 #include "report/host.h"
-#include "report/own_cost.h"
 
 namespace mtrace::hook {
 
@@ -30,7 +27,6 @@ void mark_bootstrap() {
 }
 
 uint64_t g_mean = 0;
-uint32_t g_late = 0;
 
 void seed_random() {
   uint64_t seed = report::g_host.pid;
@@ -51,30 +47,16 @@ void start_sampling(uint64_t mean) {
   mark_bootstrap();
 }
 
-void start_sampling_late(uint64_t mean) {
-  uint32_t nobody = 0;
-  if (samples() || !compare_exchange(g_late, nobody, 1u)) return;
-  seed_random();
-  store(g_watching_frees, false);  // most blocks are not known from now on
-  all_may_be_recorded(true);       // any block may have been counted so far
-  ledger::g_ledger.sampling.late = true;
-  g_mean = mean;
-  store_release(ledger::g_ledger.sampling.mean, mean);
-  store_release(g_mode, g_fill >= 0 ? HookMode::kSampleAfter : HookMode::kSample);
-}
-
 void sample_after_fork() {
   if (!samples()) return;
   seed_random();
   ledger::g_ledger.sampling.mean = g_mean;
-  ledger::g_ledger.sampling.late = g_late != 0;
   mark_bootstrap();
 }
 
 void forget_samples() {
   ledger::g_ledger.sampling = {};
-  report::samples_since(0);
-  g_mean = g_late = 0;
+  g_mean = 0;
   g_mode = HookMode::kEvery;
   memset(g_recorded, 0, sizeof g_recorded);
 }
@@ -89,11 +71,6 @@ bool sample_falls_into(size_t size) {
   }
   t_thread.until_sample = g_random.exponential(mean);
   return true;
-}
-
-void all_may_be_recorded(bool may) {
-  memset(g_recorded, may ? 0xff : 0, sizeof g_recorded);
-  mark_bootstrap();
 }
 
 void now_recorded(const void* block) {

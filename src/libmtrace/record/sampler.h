@@ -16,9 +16,6 @@ namespace mtrace::hook {
 
 // Starts sampling: one sample in `mean` bytes on average. By a thread that is alone.
 void start_sampling(uint64_t mean);
-// Starts sampling in a process that has counted every block until now. Any thread may call it at
-// any time. Does nothing if the process samples already.
-void start_sampling_late(uint64_t mean);
 // For a fork's child, whose tables may be new: makes it draw other samples than its parent.
 void sample_after_fork();
 // Ends sampling: no block counts as recorded any more. By a thread that is alone.
@@ -44,9 +41,6 @@ inline uint8_t& recorded_like(const void* block) {
 }
 // False: the block is not in the ledger, and not from the bootstrap memory (bootstrap.h).
 inline bool may_be_recorded(const void* block) { return load(recorded_like(block)) != 0; }
-// true: treats every block as possibly recorded, so that the hook of free looks at each. false: no
-// block, except those of the bootstrap memory; only by a thread that is alone.
-void all_may_be_recorded(bool may);
 void now_recorded(const void* block);
 void no_longer_recorded(const void* block);
 

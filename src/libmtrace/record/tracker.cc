@@ -7,9 +7,7 @@
 #include "record/booking.h"
 #include "record/call_form.h"
 #include "record/call_stack.h"
-#include "record/failed_allocations.h"
-#include "record/unknown_frees.h"
-#include "record/unplaced_blocks.h"
+#include "record/incidents.h"
 #include "record/usable_size.h"
 #include "report/host.h"
 
@@ -85,31 +83,6 @@ void count_call(uint32_t slot, Call call) {
   book_free_own(*t_thread.place, *own, freed);
 }
 
-// There is no place for the block. False: nor could it be known again.
-[[gnu::noinline]] bool enter_unplaced(uint32_t slot, void* block) {
-  const ledger::Weight weight = unplaced_weight(block);
-  const auto address = reinterpret_cast<uintptr_t>(block);
-  // Of samples only those are counted that can be: any free would be as good.
-  if (!g_ledger.unplaced.put(address, {weight.bytes, weight.blocks}, !samples())) return false;
-  book_allocation(slot, g_ledger.stacks.overflow(), {weight.bytes, weight.blocks, 0});
-  return true;
-}
-
-// What take_unplaced() has said of it. False: nothing is known of the block.
-[[gnu::noinline]] bool book_unplaced_free(uint32_t slot, ledger::Weight weight) {
-  if (weight.blocks == 0) return count(slot, g_ledger.threads.slot(slot).unknown_frees), false;
-  ledger::StackRecord& rest = g_ledger.stacks.record(g_ledger.stacks.overflow());
-  book_free_apart(slot, rest, {weight.bytes, weight.blocks, 0, 0, false, false});
-  return true;
-}
-
-// The block as its event has it. One that found no place counts as the allocator has it, in the
-// stack of those.
-events::Block logged_block(void* block, uint64_t size, uint32_t stack, bool placed) {
-  if (placed) return {stack, size, slack_of(block, size)};
-  return {g_ledger.stacks.overflow(), unplaced_weight(block).bytes, 0};
-}
-
 // What the ways of recording a block, and of taking one out, differ in. Constants where they are
 // called from, so that the usual way has no test.
 struct Way {
@@ -142,24 +115,18 @@ Way way_now(bool sampled) { return {sampled, load(*g_counting) != kRecording && 
   uint64_t* const word = way.sampled ? nullptr : g_ledger.blocks.expect(address, size);
   const uint32_t birth = ledger::pack_ticks(ledger::ticks_now());
   const uint32_t stack = stack_of(slot, caller);
-  ledger::Block entry = {size, stack, birth};
-  if (way.sampled) {
-    // A larger one is certain to be recorded, and stands for itself.
-    entry.is_sample = g_ledger.sampling.late && size < ledger::BlockHash::kMostOfSample;
-    now_recorded(block);
-  }
-  const bool placed = entry.is_sample != 0 ? g_ledger.blocks.put_sample(address, entry)
-                                           : g_ledger.blocks.put(word, address, entry);
-  if (placed) {
+  const ledger::Block entry = {size, stack, birth};
+  if (way.sampled) now_recorded(block);
+  if (g_ledger.blocks.put(word, address, entry)) {
     const ledger::Weight weight =
         way.sampled ? g_ledger.sampling.weigh(address, entry) : ledger::Weight{size, 1};
     book_allocation(slot, stack,
                     {weight.bytes, weight.blocks, slack_of(block, size) * weight.blocks});
-  } else if (!enter_unplaced(slot, block) && way.sampled) {
+  } else if (way.sampled) {
     no_longer_recorded(block);
   }
   if (way.logged) {
-    const events::Block logged = logged_block(block, size, stack, placed);
+    const events::Block logged = {stack, size, slack_of(block, size)};
     moved == nullptr ? events::allocated(slot, block, logged, call)
                      : events::reallocated(slot, moved, block, logged, call);
   }
@@ -185,6 +152,11 @@ Way way_now(bool sampled) { return {sampled, load(*g_counting) != kRecording && 
   return nullptr;
 }
 
+// A new block is not recorded.
+void count_if_lost() {
+  if (load(*g_counting) == kFull) g_ledger.blocks.count_lost();
+}
+
 [[gnu::noinline]] void* record_sample(void* block, size_t size, Call call, unwind::Caller caller) {
   if (block == nullptr) return nullptr;
   if (t_thread.until_sample != t_thread.before_call) {  // a hook nested in this one has looked
@@ -192,7 +164,8 @@ Way way_now(bool sampled) { return {sampled, load(*g_counting) != kRecording && 
     return block;
   }
   const uint64_t form = take_form(t_thread, call);
-  if (skip(size) || !sample_falls_into(size) || !recording()) return block;
+  if (skip(size) || !sample_falls_into(size)) return block;
+  if (!recording()) return count_if_lost(), block;
   t_thread.form = form;
   return enter({.sampled = true, .logged = false}, this_slot(), block, size, call, caller, nullptr);
 }
@@ -215,6 +188,7 @@ Way way_now(bool sampled) { return {sampled, load(*g_counting) != kRecording && 
     t_thread.form = take_form(t_thread, call);
     return enter_apart(this_slot(), block, size, call, caller, moved);
   }
+  if (is_new) count_if_lost();
   if (moved != nullptr && counting()) events::freed(this_slot(), moved, true, 0, call);
   if (block == nullptr) return none_allocated(size, call, caller);
   t_thread.form = 0;  // a hook nested in the call may have counted it
@@ -232,7 +206,8 @@ bool is_counted(uintptr_t address, const ledger::Block& taken) {
 
 // `free_stack`: of the free, for its event; 0: not kept. `may_be_none`: there may be no block.
 [[gnu::always_inline]] inline bool take_out(Way way, uint32_t slot, void* block, Call call,
-                                            uint32_t free_stack, bool may_be_none) {
+                                            uint32_t free_stack, unwind::Caller caller,
+                                            bool may_be_none) {
   ledger::Operation operation(g_ledger.threads.slot(slot));
   const auto address = reinterpret_cast<uintptr_t>(block);
   uint64_t* const word = g_ledger.blocks.expect_to_take(address);
@@ -247,11 +222,11 @@ bool is_counted(uintptr_t address, const ledger::Block& taken) {
     return true;
   if (!way.sampled) count_call(slot, call);
   if (!is_there) [[unlikely]] {
-    const ledger::Weight weight = take_unplaced(block);
-    if (way.logged) events::freed(slot, block, weight.blocks != 0, free_stack, call);
-    if (way.sampled && weight.blocks == 0) return false;
-    if (way.sampled) no_longer_recorded(block);
-    return book_unplaced_free(slot, weight);
+    if (way.logged) events::freed(slot, block, false, free_stack, call);
+    if (way.sampled) return false;
+    count(slot, g_ledger.threads.slot(slot).unknown_frees);
+    record_unknown_free(caller);
+    return false;
   }
   if (way.logged) events::freed(slot, block, true, free_stack, call);
   if (way.sampled) no_longer_recorded(block);
@@ -264,7 +239,7 @@ bool is_counted(uintptr_t address, const ledger::Block& taken) {
 
 [[gnu::noinline]] bool forget_sample(void* block, Call call) {
   if (!may_be_recorded(block) || !counting()) return false;
-  return take_out({.sampled = true, .logged = false}, this_slot(), block, call, 0, false);
+  return take_out({.sampled = true, .logged = false}, this_slot(), block, call, 0, {}, false);
 }
 
 // As record_unusually(), or who frees is noted.
@@ -275,9 +250,7 @@ bool is_counted(uintptr_t address, const ledger::Block& taken) {
   const uint32_t slot = this_slot();
   const uint32_t stack =
       way.logged && g_free_stacks ? walk_to_stack(caller, slot, form_of(call)) : 0;
-  const bool known = take_out(way, slot, block, call, stack, false);
-  if (watching_frees()) note_free(block, known, caller);
-  return known;
+  return take_out(way, slot, block, call, stack, caller, false);
 }
 
 }  // namespace
@@ -298,22 +271,16 @@ void* record(void* block, size_t size, Call call, unwind::Caller caller, const v
   return enter({.sampled = false, .logged = false}, slot, block, size, call, caller, nullptr);
 }
 
-void* record_unplaced(void* block) {
-  enter_unplaced(t_thread.slot, block);
-  set_counted(t_thread, block, 0);
-  return block;
-}
-
 bool forget(void* block, Call call, unwind::Caller caller) {
   const uint32_t slot = t_thread.slot;
-  if (load(*g_counting) != kRecording || slot == 0 || watching_frees() || samples()) [[unlikely]]
+  if (load(*g_counting) != kRecording || slot == 0 || samples()) [[unlikely]]
     return forget_unusually(block, call, caller);
-  return take_out({.sampled = false, .logged = false}, slot, block, call, 0, false);
+  return take_out({.sampled = false, .logged = false}, slot, block, call, 0, caller, false);
 }
 
 bool forget_known(void* block, Call call) {
   if (samples()) return forget_sample(block, call);
-  return counting() && take_out(way_now(false), this_slot(), block, call, 0, true);
+  return counting() && take_out(way_now(false), this_slot(), block, call, 0, {}, true);
 }
 
 namespace {
@@ -327,49 +294,28 @@ ledger::BlockTable::Reserved reserve(uintptr_t address, ledger::Block* block) {
 
 Reallocation::Reallocation(void* block, unwind::Caller caller)
     : address_(reinterpret_cast<uintptr_t>(block)),
-      caller_(caller),
       reserved_(reserve(address_, &block_)),
       logged_(way_now(false).logged) {
-  if (reserved_.known) {
-    slack_ = slack_of(block, block_.size);
-  } else {
-    unplaced_ = take_unplaced(block);
-  }
+  // Now, because an allocator that finds the block freed ends the program.
+  reserved_.known ? void(slack_ = slack_of(block, block_.size)) : record_unknown_free(caller);
   t_thread.moving = block;
-  // Now, because an allocator that finds it freed ends the program.
-  if (watching_frees() && !counted()) note_free(block, false, caller_);
   if (logged_) events::realloc_begins(this_slot(), block);
 }
 
 void Reallocation::failed() {
   t_thread.moving = nullptr;
   if (logged_) events::realloc_failed(this_slot(), moved());
-  if (births_ != load(ledger::g_births)) return;
-  if (reserved_.known) {
-    ledger::Operation operation(g_ledger.threads.slot(this_slot()));
-    return g_ledger.blocks.restore(reserved_, address_, block_);
-  }
-  // Its bit has memory by now.
-  if (unplaced_.blocks != 0) {
-    g_ledger.unplaced.put(address_, {unplaced_.bytes, unplaced_.blocks}, true);
-  }
+  if (births_ != load(ledger::g_births) || !reserved_.known) return;
+  ledger::Operation operation(g_ledger.threads.slot(this_slot()));
+  g_ledger.blocks.restore(reserved_, address_, block_);
 }
 
-void Reallocation::succeeded(const void* fresh) {
+void Reallocation::succeeded() {
   t_thread.moving = nullptr;
-  const auto* const old = reinterpret_cast<const void*>(address_);
-  if (watching_frees() && counted() && fresh != old) note_free(old, true, caller_);
   const uint32_t slot = this_slot();
   ledger::Operation operation(g_ledger.threads.slot(slot));
-  if (births_ != load(ledger::g_births)) {
+  if (births_ != load(ledger::g_births) || !reserved_.known) {
     return count(slot, g_ledger.threads.slot(slot).unknown_frees);
-  }
-  if (!reserved_.known) {
-    if (samples() && unplaced_.blocks != 0) {
-      no_longer_recorded(reinterpret_cast<const void*>(address_));
-    }
-    book_unplaced_free(slot, unplaced_);
-    return;
   }
   g_ledger.blocks.release(reserved_);
   if (samples()) no_longer_recorded(reinterpret_cast<const void*>(address_));
@@ -382,7 +328,6 @@ namespace {
 // A block was freed past the hooks, some time ago: its address is another block's now.
 void book_missed_free(uintptr_t address, const ledger::Block& block) {
   fetch_add<uint64_t>(g_ledger.lost_frees, 1);
-  if (watching_frees()) note_missed_free(block);
   if (events::logs()) {
     events::freed(this_slot(), reinterpret_cast<const void*>(address), true, 0, Call::kFree);
   }

@@ -38,8 +38,6 @@ inline void before_call() {
 // object needs a frame, even where it only jumps.
 void* record(void* block, size_t size, Call call, unwind::Caller caller,
              const void* moved = nullptr);
-// There was no place for a block of malloc. Returns it.
-void* record_unplaced(void* block);
 
 // Takes `block` out of the ledger. Call it before the real free: once the real allocator has the
 // block, another thread may be given the same address. False: it was not there, which is counted.
@@ -54,21 +52,16 @@ extern bool g_free_stacks;
 class Reallocation {
  public:
   Reallocation(void* block, unwind::Caller caller);
-  void failed();  // the old block is as it was
-  // The old block is gone; record() follows for the new one, `fresh`.
-  void succeeded(const void* fresh);
+  void failed();     // the old block is as it was
+  void succeeded();  // the old block is gone; record() follows for the new one
   // What record() wants to be told: the old block, if the begin was logged.
   const void* moved() const { return logged_ ? reinterpret_cast<void*>(address_) : nullptr; }
   size_t old_size() const { return block_.size; }  // requested bytes; 0: not known
 
  private:
-  bool counted() const { return reserved_.known || unplaced_.blocks != 0; }
-
   uintptr_t address_;
-  unwind::Caller caller_;
   ledger::Block block_ = {};
   uint64_t slack_ = 0;
-  ledger::Weight unplaced_ = {};  // of a block without a place; no blocks: it is none
   ledger::BlockTable::Reserved reserved_;
   uint32_t births_ = load(ledger::g_births);
   bool logged_;

@@ -144,7 +144,7 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   if (!occasion.recording) text_line(out, format::kKeyRecording, "stopped");
   if (occasion.note != nullptr) text_line(out, format::kKeyNote, occasion.note);
   write_ledger_notes(out);
-  write_sampling_since(out);
+  write_full_since(out);
   write_coverage(out, ledger.threads.totals());
   write_notes(out, occasion.notes);
 }

@@ -192,10 +192,6 @@ void ledger_renews_extremes() {
   if (sys::g_table_header != nullptr) fetch_add(sys::g_table_header->extremes_renewed, 1u);
 }
 
-void ledger_samples(uint64_t mean) {
-  if (sys::g_table_header != nullptr) store(sys::g_table_header->sampled, mean);
-}
-
 void end_ledger(format::LedgerState how) {
   if (sys::g_table_header == nullptr) return;
   store_release(sys::g_table_header->state, how);

@@ -36,7 +36,6 @@ bool ledger_take_names_offer();
 void ledger_leaves_names(uint32_t seq);
 
 // The process samples from now on, one block in `mean` bytes.
-void ledger_samples(uint64_t mean);
 
 // Call before and after the extremes of lifetimes are taken out of the counters or put back.
 void ledger_renews_extremes();

@@ -39,19 +39,14 @@ void write_lifetimes(Writer& out, const Entry& entry) {
 
 constexpr uint32_t kAhead = 8;  // entries that are prefetched at a time
 
-// Writes the stack that a stack of resources refers to, or the arguments of its mmap.
-void write_related(Writer& out, const ledger::StackRecord& stack) {
-  const uint32_t related = ledger::related(stack);
-  if (related == 0) return;
-  if (stack.call != format::kMmap) {
-    out.text(format::kFieldBefore).put('=');
-    out.hex(stack_id(ledger::g_ledger.stacks.record(related)), 16).put('\t');
-    return;
-  }
-  out.text(format::kFieldProtection).put('=').text(format::MappingProtection(related).text);
+// Writes the arguments of a stack's mmap.
+void write_mapping_form(Writer& out, const ledger::StackRecord& stack) {
+  const uint32_t form = ledger::mapping_form(stack);
+  if (form == 0) return;
+  out.text(format::kFieldProtection).put('=').text(format::MappingProtection(form).text);
   out.put('\t').text(format::kFieldFlags);
   char before = '=';
-  const uint32_t rest = format::each_mapping_flag(related, [&](const char* name) {
+  const uint32_t rest = format::each_mapping_flag(form, [&](const char* name) {
     out.put(before).text(name);
     before = ',';
   });
@@ -85,7 +80,7 @@ void write_entry(Writer& out, Snapshot& snapshot, const Entry& entry, const Erro
   optional_field(out, format::kFieldSlack, entry.slack);
   optional_field(out, format::kFieldPeak, entry.share);
   if (is_saturated(entry)) out.text(format::kFieldSaturated).text("=1\t");
-  write_related(out, stack);
+  write_mapping_form(out, stack);
   if (const char* call = format::call_name(stack.call)) {
     out.text(format::kFieldCall).put('=').text(call).put('\t');
   }

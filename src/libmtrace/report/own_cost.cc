@@ -31,14 +31,14 @@ void add_stopped(uint64_t nanoseconds) {
   show(&OwnCost::stopped, load(cost().stopped) + nanoseconds);
 }
 
-void samples_since(uint64_t time) { show(&OwnCost::sampling_since, time); }
+void full_since(uint64_t time) { show(&OwnCost::full_since, time); }
 
 void show_cost() {
   if (format::LedgerHeader* header = sys::g_table_header) header->cost = cost();
 }
 
 void reset_cost() {
-  cost().stopped = 0;
+  cost().stopped = cost().full_since = 0;
   show_cost();
 }
 
@@ -54,11 +54,11 @@ void write_cost(Writer& out, const ledger::Ledger& ledger, uint64_t calls) {
   out.put('\n');
 }
 
-void write_sampling_since(Writer& out) {
-  const uint64_t since = load(cost().sampling_since);
+void write_full_since(Writer& out) {
+  const uint64_t since = load(cost().full_since);
   if (since == 0) return;
-  out.text("# ").text(format::kKeyNote).text(": every block was counted until ").time(since);
-  out.text("; from then on blocks are sampled, as the tables had passed MTRACE_MAX_MEMORY\n");
+  out.text("# ").text(format::kKeyNote).text(": new blocks are lost since ").time(since);
+  out.text(", when the tables had reached MTRACE_MAX_MEMORY\n");
 }
 
 }  // namespace mtrace::report

@@ -41,10 +41,8 @@ TEST_F(LedgerTest, BlocksDecideAfterAFork) {
   const uint32_t half = stack(2);
   ASSERT_TRUE(ledger_->blocks.put(0x1000, {100, whole}));
   count(whole, 100);
-  // Put, not yet counted; and one that has found no place.
+  // Put, not yet counted.
   ASSERT_TRUE(ledger_->blocks.put(0x2000, {200, half}));
-  ledger_->unplaced.put(0x3000, {400, 1}, false);
-  count(ledger_->stacks.overflow(), 400);
   const Operation under_way(ledger_->threads.slot(vanished_));
 
   ledger_->rebase_after_fork(survivor_, gettid());
@@ -52,47 +50,20 @@ TEST_F(LedgerTest, BlocksDecideAfterAFork) {
   EXPECT_EQ(ledger_->lost_inflight, 1u);
   EXPECT_EQ(live_bytes(read(whole)), 100u);
   EXPECT_EQ(live_bytes(read(half)), 200u);
-  EXPECT_EQ(live_bytes(read(ledger_->stacks.overflow())), 400u);
-  EXPECT_EQ(ledger_->inherited.bytes, 700u);
-  EXPECT_EQ(ledger_->inherited.blocks, 3u);
+  EXPECT_EQ(ledger_->inherited.bytes, 300u);
+  EXPECT_EQ(ledger_->inherited.blocks, 2u);
 }
 
 TEST_F(LedgerTest, NothingIsKnownAfterGoingOnUnseen) {
   const uint32_t index = stack(1);
   ASSERT_TRUE(ledger_->blocks.put(0x1000, {100, index}));
   count(index, 100);
-  ledger_->unplaced.put(0x3000, {400, 1}, false);
-  count(ledger_->stacks.overflow(), 400);
 
   ledger_->forget_all(survivor_);
 
   Block block;
   EXPECT_FALSE(ledger_->blocks.take(0x1000, &block));
-  EXPECT_FALSE(ledger_->unplaced.may_hold(0x3000));
-  EXPECT_FALSE(ledger_->unplaced.take(0x3000, {400, 1}));
   EXPECT_EQ(read(index), Counters{});
-  EXPECT_EQ(read(ledger_->stacks.overflow()), Counters{});
-}
-
-TEST_F(LedgerTest, OnlyUnplacedBlocksAreTaken) {
-  Unplaced& unplaced = ledger_->unplaced;
-  constexpr uintptr_t kLow = 0x1008;
-  constexpr uintptr_t kHigh = 0xfffffffffff8;
-  EXPECT_FALSE(unplaced.may_hold(kLow));
-  EXPECT_FALSE(unplaced.take(kLow, {8, 1}));
-  for (const uintptr_t address : {kLow, kHigh}) unplaced.put(address, {24, 1}, false);
-  for (const uintptr_t address : {kLow, kHigh}) {
-    EXPECT_TRUE(unplaced.may_hold(address));
-    for (const uintptr_t other : {address - 8, address ^ 0x200000, address ^ 0x40000000}) {
-      EXPECT_FALSE(unplaced.may_hold(other));
-      EXPECT_FALSE(unplaced.take(other, {24, 1}));
-    }
-    EXPECT_TRUE(unplaced.take(address, {24, 1}));
-    EXPECT_FALSE(unplaced.take(address, {24, 1}));
-  }
-  EXPECT_EQ(unplaced.live().bytes, 0u);
-  EXPECT_EQ(unplaced.live().blocks, 0u);
-  unplaced.clear();
 }
 
 }  // namespace

@@ -88,11 +88,7 @@ bool each_block(const LedgerFile& file, const std::function<void(const LedgerBlo
       for (size_t i = 0; i < part; ++i) {
         if (slots[i].key <= 1 || slots[i].value == 0) continue;
         LedgerBlock block = unpack(slots[i]);
-        constexpr uint64_t kSample = format::kLargeSize + format::kSlotSampleSize;
-        if (block.size >= kSample) {
-          block.size -= kSample;
-          block.is_sample = true;
-        } else if (block.size >= format::kLargeSize) {
+        if (block.size >= format::kLargeSize) {
           block.size = large.get(static_cast<uint32_t>(block.size - format::kLargeSize));
         }
         visit(block);

@@ -131,11 +131,9 @@ class Text : private profile::MemlogText {
   }
 
   void write_notes() {
-    if (header_.cost.sampling_since != 0) {
-      line(
-          "# {}: every block was counted until {}; from then on blocks are sampled, as the tables "
-          "had passed MTRACE_MAX_MEMORY",
-          format::kKeyNote, util::time_text(header_.cost.sampling_since));
+    if (header_.cost.full_since != 0) {
+      line("# {}: new blocks are lost since {}, when the tables had reached MTRACE_MAX_MEMORY",
+           format::kKeyNote, util::time_text(header_.cost.full_since));
     }
     for (const LedgerNoteText& note : read_notes(file_)) {
       line("# {}: {} {}", format::kKeyNote, util::time_text(note.time),
@@ -187,7 +185,7 @@ class Text : private profile::MemlogText {
         ledger_kind(header_, stack.kind) == format::kKindFailed) {
       field(format::kFieldSaturated, 1);
     }
-    write_related(stack);
+    write_mapping_form(stack.mapping_form);
     if (const char* call = format::call_name(stack.call)) {
       fmt::format_to(std::back_inserter(out_), "\t{}={}", format::kFieldCall, call);
     }
@@ -199,17 +197,8 @@ class Text : private profile::MemlogText {
     if (stack.cut) line("\t{}", format::kCutLine);
   }
 
-  void write_related(const LedgerStackState& stack) {
-    if (stack.related == 0) return;
-    if (stack.call == format::kMmap) return write_mapping_form(stack.related);
-    const auto found = std::find_if(state_.stacks.begin(), state_.stacks.end(),
-                                    [&](const auto& one) { return one.index == stack.related; });
-    if (found == state_.stacks.end()) return;
-    fmt::format_to(std::back_inserter(out_), "\t{}={:016x}", format::kFieldBefore,
-                   modules_.stack_ids(*found).value());
-  }
-
   void write_mapping_form(uint32_t form) {
+    if (form == 0) return;
     std::vector<std::string> flags;
     const uint32_t rest =
         format::each_mapping_flag(form, [&](const char* name) { flags.emplace_back(name); });

@@ -143,8 +143,8 @@ bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
   }
   stack.kind = record.kind <= format::kLedgerKinds ? record.kind : 0;
   stack.call = record.call;
-  if (stack.kind != 0 && (record.own.set_aside & format::kLedgerRelated) != 0) {
-    stack.related = static_cast<uint32_t>(record.own.set_aside);
+  if (stack.kind != 0 && (record.own.set_aside & format::kLedgerMappingForm) != 0) {
+    stack.mapping_form = static_cast<uint32_t>(record.own.set_aside);
   }
   stack.cut = record.cut != 0;
   stack.guessed = record.guessed;

@@ -27,8 +27,7 @@ struct LedgerStackState {
   uint32_t ordinal = 0;  // from 1; never changes
   uint8_t kind = 0;      // 0: heap
   uint8_t call = format::kNoCall;
-  uint32_t related = 0;  // of another kind than heap: index of the stack that it belongs to, or of
-                         // call mmap the mapping's form (format/mapping_form.h); 0: none
+  uint32_t mapping_form = 0;  // format/mapping_form.h; 0: none
   bool cut = false;
   uint32_t retired = 0;  // unload epoch; kLedgerAlive: in use
   LedgerCounts now = {};
@@ -85,7 +84,6 @@ struct LedgerBlock {
   uint32_t stack;             // LedgerStackState::index
   uint64_t birth;             // ticks
   uint32_t packed_birth = 0;  // the same as the ledger has it: unpack_ticks()
-  bool is_sample = false;     // recorded as a sample by a process that counted every block before
 };
 
 // Calls `visit` for every block that is live during the whole call, and possibly for others.

@@ -29,13 +29,12 @@ uint64_t root(double square) {
 
 void look_at_blocks(const LedgerFile& file, LedgerSummary& sum) {
   const uint64_t sampled = file.header().sampled;
-  const bool late = file.header().cost.sampling_since != 0;
   absl::flat_hash_map<uint32_t, double> variances;
   double all = 0;
   sum.whole = each_block(file, [&](const LedgerBlock& block) {
     LedgerHeld& held = sum.held[block.stack];
     held.oldest = std::min(held.oldest, block.birth);
-    if (sampled == 0 || (late && !block.is_sample)) return;
+    if (sampled == 0) return;
     const double more = variance(block.size, sampled);
     variances[block.stack] += more;
     all += more;

@@ -126,7 +126,6 @@ class AnonymousMemlog {
     if (key == format::kFieldCall) {
       return util::escaped(names_.call(util::unescaped(value).value_or("")), "");
     }
-    if (key == format::kFieldBefore) return new_id(value);
     if (key == format::kFieldProtection && value.find_first_not_of("rwx-") == value.npos) {
       return std::string(value);
     }

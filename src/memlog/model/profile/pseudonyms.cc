@@ -90,15 +90,8 @@ constexpr std::array<std::string_view, 12> kTriggers = {"signal",   "exit",   "a
                                                         "peak",     "growth", "rss",   "recovered",
                                                         "snapshot", "events", "start", "attach"};
 
-constexpr std::array<std::string_view, 9> kKinds = {"mmap",
-                                                    "munmap",
-                                                    format::kKindFailed,
-                                                    format::kKindControl,
-                                                    format::kKindUnknownFree,
-                                                    format::kKindDoubleFree,
-                                                    format::kKindFreedBefore,
-                                                    format::kKindMissedFree,
-                                                    "heap"};
+constexpr std::array<std::string_view, 6> kKinds = {
+    "mmap", "munmap", format::kKindFailed, format::kKindControl, format::kKindUnknownFree, "heap"};
 
 // Names of the C++ library. Names with an underscore at their begin are its own, too.
 constexpr char kStdNames[] =

@@ -37,7 +37,7 @@ constexpr char kStatusHelp[] = R"(
 Lists the processes that have libmtrace.so mapped: their state, the signal that makes them write a
 report and whether it would work now, the number of the last report, and the directory for reports.
 Below a process are the path of its ledger file, if it has one; what tracing costs the process;
-since when it samples because of MTRACE_MAX_MEMORY; what went wrong last; allocators that are linked
+since when new blocks are lost because of MTRACE_MAX_MEMORY; what went wrong last; allocators that are linked
 into its program or libraries, whose memory is not counted; and Python functions that its stacks
 lack. The cost is the memory of the tables (of a process without a ledger file as of its last
 report), the time for which its threads have written reports, and an estimate of the processor time:
@@ -154,7 +154,7 @@ std::optional<ledger::TracingCost> cost_of(const process::TracedProcess& process
     } catch (const std::runtime_error&) {  // it has gone, or is not for this user
     }
   }
-  return ledger::tracing_cost(cost, *calls, cost.sampling_since != 0);
+  return ledger::tracing_cost(cost, *calls, cost.full_since != 0);
 }
 
 void put_cost(json::Value& out, const process::TracedProcess& process) {
@@ -164,8 +164,8 @@ void put_cost(json::Value& out, const process::TracedProcess& process) {
   out["shadow_bytes"] = cost->shadow;
   out["reports_us"] = cost->stopped / kMicrosecond;
   if (cost->processor != 0) out["processor_ms"] = cost->processor / kMillisecond;
-  const uint64_t since = process.block().cost.sampling_since;
-  if (since != 0) out["sampling_since"] = util::time_text(since);
+  const uint64_t since = process.block().cost.full_since;
+  if (since != 0) out["full_since"] = util::time_text(since);
 }
 
 void write_cost(std::string& out, const process::TracedProcess& process) {
@@ -182,9 +182,10 @@ void write_cost(std::string& out, const process::TracedProcess& process) {
                  cost->processor == 0 ? ""
                                       : fmt::format(", tracing took some {} ms of processor time",
                                                     cost->processor / kMillisecond));
-  const uint64_t since = process.block().cost.sampling_since;
+  const uint64_t since = process.block().cost.full_since;
   if (since == 0) return;
-  fmt::format_to(append, "        samples since {}: the tables had passed MTRACE_MAX_MEMORY\n",
+  fmt::format_to(append,
+                 "        new blocks are lost since {}: the tables had reached MTRACE_MAX_MEMORY\n",
                  util::time_text(since));
 }
 

@@ -97,7 +97,7 @@ std::vector<profile::Field> form_of(std::string_view fields) {
   std::vector<profile::Field> form = further_of(fields);
   std::erase_if(form, [](const profile::Field& field) {
     return field.key != format::kFieldProtection && field.key != format::kFieldFlags &&
-           field.key != format::kFieldBefore && field.key != format::kFieldSaturated;
+           field.key != format::kFieldSaturated;
   });
   return form;
 }

@@ -313,7 +313,6 @@ std::string facts_text(const Row& row, const Style& style) {
   }
   add(call_text(row));
   for (const profile::Field& field : row.further) {
-    if (field.key == format::kFieldBefore) add("freed before by stack " + field.value);
     if (field.key == format::kFieldProtection) add("mapped " + field.value);
     if (field.key == format::kFieldFlags) out += ", " + field.value;
   }
