@@ -11,7 +11,7 @@
 #include "next/export.h"
 #include "next/next_functions.h"
 #include "record/call_stack.h"
-#include "record/tracker.h"
+#include "record/recorder.h"
 #include "report/notes.h"
 #include "report/snapshot.h"
 

@@ -20,7 +20,7 @@
 #include "modules/object.h"
 #include "next/export.h"
 #include "next/next_functions.h"
-#include "record/tracker.h"
+#include "record/recorder.h"
 #include "report/report.h"
 #include "report/status.h"
 

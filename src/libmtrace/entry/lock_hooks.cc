@@ -6,7 +6,7 @@
 #include "base/syscall.h"
 #include "next/export.h"
 #include "next/next_functions.h"
-#include "record/tracker.h"
+#include "record/recorder.h"
 
 namespace mtrace::hook {
 namespace {

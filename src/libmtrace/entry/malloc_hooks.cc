@@ -9,24 +9,13 @@
 #include "next/export.h"
 #include "next/next_functions.h"
 #include "record/call_form.h"
-#include "record/exact_path.h"
-#include "record/fill.h"
-#include "record/tracker.h"
+#include "record/recorder.h"
 #include "record/unloading.h"
+#include "record/usable_size.h"
 
 namespace mtrace::hook {
 
-constinit Bootstrap g_bootstrap;
-
 namespace {
-
-// True: the real functions can be called. Runs until they are known, then never again.
-[[gnu::noinline]] bool ready_slowly() { return start() && g_mode != HookMode::kNotReady; }
-inline bool ready() {
-  if (g_mode != HookMode::kNotReady) [[likely]]
-    return true;
-  return ready_slowly();
-}
 
 bool overflows(size_t count, size_t size, size_t* product) {
   return __builtin_mul_overflow(count, size, product);
@@ -70,37 +59,20 @@ inline void* reallocate(void* old, size_t size, Call call, unwind::Caller caller
   return record(filled(fresh, content, size), size, call, caller, reallocation.moved());
 }
 
-// The hooks jump to these functions, so that a hook that samples has no frame.
-[[gnu::noinline]] MTRACE_REALIGN void free_sampled(void* block) {
-  if (block == nullptr || g_bootstrap.owns(block)) return;
-  forget(block, take_delete(t_thread), MTRACE_CALLER());
-  g_next.free(block);
-}
-[[gnu::noinline]] MTRACE_REALIGN void* allocate_unusually(size_t size) {
-  if (!ready()) return g_bootstrap.allocate(size, 16);
-  before_call();
-  return record(filled(g_next.malloc(size), 0, size), size, Call::kMalloc, MTRACE_CALLER_OF_HOOK());
+// Jumped to, and jumps on, as the hook that it serves; so it uses no stack itself.
+[[gnu::noinline]] void* early_malloc(size_t size) {
+  if (!ready_slowly()) return g_bootstrap.allocate(size, 16);
+  return g_path.malloc(size);
 }
 
 }  // namespace
-
-void free_counted(void* block, unwind::Caller caller) {
-  const Call call = take_delete(t_thread);
-  if (g_bootstrap.owns(block)) [[unlikely]]
-    return;
-  if (!forget(block, call, caller) && g_mode == HookMode::kNotReady) return;
-  g_next.free(block);
-}
-
 }  // namespace mtrace::hook
 
 using namespace mtrace;
 using namespace mtrace::hook;
 
 MTRACE_EXPORT_AS_IT_IS void* malloc(size_t size) noexcept {
-  if (g_mode == HookMode::kEvery) return exact_malloc(size);
-  if (g_mode == HookMode::kSample && skip(size)) return g_next.malloc(size);
-  return allocate_unusually(size);
+  return g_path.malloc != nullptr ? g_path.malloc(size) : early_malloc(size);
 }
 
 MTRACE_EXPORT void* calloc(size_t count, size_t size) noexcept {
@@ -150,31 +122,23 @@ MTRACE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcep
 }
 
 MTRACE_EXPORT_AS_IT_IS void free(void* block) noexcept {
-  if (frees_exactly()) return exact_free(block);
-  if (!may_be_recorded(block)) return g_mode == HookMode::kNotReady ? void() : g_next.free(block);
-  free_sampled(block);
+  if (g_path.free != nullptr) g_path.free(block);
 }
 
 MTRACE_EXPORT void cfree(void* block) noexcept {
-  if (block == nullptr) return;
-  if (g_bootstrap.owns(block) || g_mode == HookMode::kNotReady) [[unlikely]]
-    return;
+  if (block == nullptr || g_bootstrap.owns(block) || g_path.free == nullptr) return;
   forget(block, Call::kFree, MTRACE_CALLER());
   (g_next.cfree != nullptr ? g_next.cfree : g_next.free)(block);
 }
 
 MTRACE_EXPORT void free_sized(void* block, size_t size) noexcept {
-  if (block == nullptr) return;
-  if (g_bootstrap.owns(block) || g_mode == HookMode::kNotReady) [[unlikely]]
-    return;
+  if (block == nullptr || g_bootstrap.owns(block) || g_path.free == nullptr) return;
   forget(block, Call::kFree, MTRACE_CALLER());
   g_next.free_sized != nullptr ? g_next.free_sized(block, size) : g_next.free(block);
 }
 
 MTRACE_EXPORT void free_aligned_sized(void* block, size_t alignment, size_t size) noexcept {
-  if (block == nullptr) return;
-  if (g_bootstrap.owns(block) || g_mode == HookMode::kNotReady) [[unlikely]]
-    return;
+  if (block == nullptr || g_bootstrap.owns(block) || g_path.free == nullptr) return;
   forget(block, Call::kFree, MTRACE_CALLER());
   g_next.free_aligned_sized != nullptr ? g_next.free_aligned_sized(block, alignment, size)
                                        : g_next.free(block);

@@ -15,7 +15,7 @@
 #include "next/export.h"
 #include "next/next_functions.h"
 #include "record/regions.h"
-#include "record/tracker.h"
+#include "record/recorder.h"
 
 // glibc's, under its other name; no code of a program with musl runs before g_next is known.
 extern "C" [[gnu::weak]] void* __sbrk(intptr_t increment) noexcept;

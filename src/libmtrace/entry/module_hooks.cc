@@ -3,7 +3,7 @@
 #include "life/lifecycle.h"
 #include "next/export.h"
 #include "next/next_functions.h"
-#include "record/tracker.h"
+#include "record/recorder.h"
 #include "record/unloading.h"
 #include "report/bypasses.h"
 

@@ -13,10 +13,9 @@
 #include "next/bootstrap.h"
 #include "next/export.h"
 #include "next/next_functions.h"
-#include "record/booking.h"
 #include "record/call_form.h"
-#include "record/fill.h"
-#include "record/tracker.h"
+#include "record/usable_size.h"
+#include "record/recorder.h"
 
 #define MTRACE_OPERATOR_EXPORT [[gnu::visibility("default")]]
 // For a function that does more than jump on. The hooks themselves keep the caller's stack, which

@@ -8,7 +8,7 @@
 #include "life/reporting.h"
 #include "next/export.h"
 #include "record/resources.h"
-#include "record/tracker.h"
+#include "record/recorder.h"
 #include "record/unloading.h"
 #include "report/backtrace.h"
 #include "report/growth_message.h"

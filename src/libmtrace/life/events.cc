@@ -14,7 +14,7 @@
 #include "life/lifecycle.h"
 #include "life/options.h"
 #include "record/regions.h"
-#include "record/tracker.h"
+#include "record/recorder.h"
 #include "report/event_writer.h"
 #include "report/host.h"
 #include "report/notes.h"

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "base/filters.h"
-#include "base/hot.h"
 #include "base/probe.h"
 #include "base/process.h"
 #include "base/syscall.h"
@@ -26,7 +25,7 @@
 #include "next/interfaces.h"
 #include "next/next_functions.h"
 #include "record/sampler.h"
-#include "record/tracker.h"
+#include "record/recorder.h"
 #include "record/unloading.h"
 #include "report/host.h"
 #include "report/mapped_ledger.h"
@@ -39,7 +38,6 @@ namespace {
 
 using ledger::g_ledger;
 
-uint64_t g_never_counting = 0;
 // A page that is wiped on fork, or else g_fork_words. Word 0: a Counting. Word 1: the pid of the
 // child that libc's fork has made; wiped by a fork that bypasses libc.
 uint64_t* g_fork_page = nullptr;
@@ -158,8 +156,6 @@ void after_fork() {
 
 }  // namespace
 
-MTRACE_HOT constinit const uint64_t* g_counting = &g_never_counting;
-
 bool make_tables() {
   find_fork_page();
   // A child that shares a file with its parent must notice the fork at once: by the wiped page.
@@ -205,11 +201,11 @@ void limit_tables() {
 void begin_counting(bool recording) {
   g_forked = report::g_host.pid;
   *g_fork_page = g_settled = recording ? when_recording() : kStopped;
-  g_counting = g_fork_page;
+  count_by(g_fork_page, after_fork);
 }
 
 void go_quiet(const char* why) {
-  g_counting = &g_never_counting;
+  count_by(nullptr, nullptr);
   report::status_mode(format::Mode::kQuiet, why);
 }
 
@@ -244,18 +240,6 @@ void leave_parents_tables() {
 }
 
 void watch_forks() { unwind::at_fork(prepare_fork, fork_parent_handler, fork_child_handler); }
-
-MTRACE_REALIGN bool counting_slowly() {
-  if (g_counting != g_fork_page || g_fork_page == nullptr) return false;
-  if (load(*g_fork_page) == kUnsettled) after_fork();
-  return g_counting == g_fork_page;
-}
-
-MTRACE_REALIGN bool recording_slowly() {
-  if (!counting_slowly()) return false;
-  const uint64_t now = load(*g_counting);
-  return now == kRecording || now == kLogging;
-}
 
 bool has_forked() { return load(g_has_forked); }
 

@@ -36,11 +36,10 @@
 #include "next/next_functions.h"
 #include "python/runtime.h"
 #include "record/call_stack.h"
-#include "record/fill.h"
+#include "record/incidents.h"
+#include "record/recorder.h"
 #include "record/regions.h"
 #include "record/sampler.h"
-#include "record/tracker.h"
-#include "record/incidents.h"
 #include "record/unloading.h"
 #include "record/usable_size.h"
 #include "report/host.h"
@@ -50,6 +49,7 @@
 #include "report/status.h"
 
 namespace mtrace::hook {
+
 namespace {
 
 using format::Mode;
@@ -143,15 +143,16 @@ void look_at_program() {
   ask_allocator_once();
 }
 
-// Chooses what the hooks do. The event log begins before the first block is counted, too.
-void choose_mode() {
+// Chooses what the hooks of malloc and free do. The event log begins before the first block is
+// counted, too.
+void choose_path() {
   g_fill = g_options.fill;
-  if (g_fill >= 0) g_mode = HookMode::kEveryFilled;
   g_unknown_frees_have_stacks = strcmp(g_options.unknown, "stacks") == 0 && g_options.sample == 0;
   if (g_options.sample != 0) {
     start_sampling(g_options.sample);
-    g_mode = g_fill >= 0 ? HookMode::kSampleAfter : HookMode::kSample;
+    g_path = {sampled_malloc, sampled_free};
   }
+  if (g_fill >= 0) g_path.malloc = checked_malloc;
   limit_memory();
   watch_for_moments();
   if (g_options.events[0] != '\0') begin_events();
@@ -169,7 +170,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   set_up_reports(tool, envp, again);
   report::status_mode(Mode::kActive, "");
   look_at_program();
-  choose_mode();
+  choose_path();
   if (unwind::at_fork_allocates()) watch_forks();  // what it allocates is not counted yet
   begin_counting(g_options.start);
   if (!is_late() && g_interfaces_found) lead_interfaces_here();
@@ -236,6 +237,7 @@ MTRACE_REALIGN bool start() {
   if (!is_relocated() || is_late() || !find_next_functions()) return false;
   uint32_t expected = 0;
   if (!compare_exchange(g_started, expected, 1u)) return expected == 2;
+  g_path = {exact_malloc, exact_free};
   g_interfaces_found = find_interfaces();
   const Arguments arguments = initial_arguments();
   // A program with raised privileges takes no options from who started it.
@@ -248,6 +250,8 @@ MTRACE_REALIGN bool start() {
   return true;
 }
 
+bool ready_slowly() { return start() && g_path.malloc != nullptr; }
+
 bool is_late() {
   static uint32_t known = 0;  // 1: no, 2: yes
   if (load(known) == 0) {
@@ -259,6 +263,7 @@ bool is_late() {
 
 const char* start_late(const char* options) {
   find_real_late();
+  g_path = {exact_malloc, exact_free};
   find_interfaces();
   const Arguments arguments = late_arguments(options);
   read_options(arguments.envp);
@@ -278,7 +283,7 @@ const char* start_late(const char* options) {
 
 void stop_late() {
   remove_triggers();
-  g_mode = HookMode::kEvery;
+  g_path = {exact_malloc, exact_free};
   g_fill = -1;
   stop_watching_regions();
   end_events(format::EventsState::kDetached);

@@ -3,12 +3,18 @@
 
 #include <cstddef>
 
+#include "record/recorder.h"
+
 namespace mtrace::hook {
 
 // Makes the library ready, once: finds the real functions, reads the options, decides whether
 // this program is traced. From then on allocations are counted. May run before any constructor.
 // False while that is not possible yet.
 bool start();
+
+// True: the real functions are known.
+bool ready_slowly();
+inline bool ready() { return g_path.malloc != nullptr || ready_slowly(); }
 
 // True: the library was loaded into a program that ran already. Then start() does nothing.
 bool is_late();

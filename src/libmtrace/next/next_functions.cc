@@ -10,7 +10,6 @@
 #include "modules/linkage.h"
 #include "next/bootstrap.h"
 #include "next/direct_functions.h"
-#include "next/mode.h"
 
 // This library's malloc_usable_size under another name, in malloc_hooks.cc.
 extern "C" {
@@ -19,6 +18,7 @@ extern "C" {
 
 namespace mtrace::hook {
 
+constinit Bootstrap g_bootstrap;
 MTRACE_HOT_TABLE constinit NextFunctions g_next = {};
 // Where the hook of syscall(2), written in assembly, jumps to.
 using SystemCall = long (*)(long, long, long, long, long, long, long);
@@ -92,7 +92,6 @@ void take_over(NextFunctions& found) {
   if (!unwind::is_glibc()) lead_past_hooks(found);
   g_next = found;
   mtrace_next_system_call = found.system_call;
-  g_mode = HookMode::kEvery;
   store_release<uint32_t>(g_search, kDone);
 }
 

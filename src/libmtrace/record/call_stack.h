@@ -35,11 +35,12 @@ struct FoundStack {
   ledger::CounterSet& set;
 };
 
-// Finds the stack at `caller` for a thread with a slot, without walking if the walk is known. Takes
-// the form from the thread's state; reads it twice rather than keep it in a register.
-[[gnu::always_inline]] inline FoundStack find_stack(unwind::Caller caller, ThreadState& self) {
+// Finds the stack at `caller`, without walking if the walk is known. Takes the form from the
+// thread's state; reads it twice rather than keep it in a register. `has_slot`: the thread has one.
+[[gnu::always_inline]] inline FoundStack find_stack(unwind::Caller caller, ThreadState& self,
+                                                    bool has_slot) {
   unwind::WalkMemory::Known known;
-  if (self.walks->find(caller, known, self.form)) [[likely]] {
+  if (has_slot && self.walks->find(caller, known, self.form)) [[likely]] {
     self.form = 0;
     return {known.stack, *static_cast<ledger::CounterSet*>(known.counters)};
   }

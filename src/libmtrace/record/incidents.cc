@@ -7,7 +7,7 @@
 #include "ledger/stack_counters.h"
 #include "next/export.h"
 #include "record/call_stack.h"
-#include "record/tracker.h"
+#include "record/recorder.h"
 
 namespace mtrace::hook {
 

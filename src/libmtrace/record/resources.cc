@@ -5,7 +5,7 @@
 #include "ledger/resource_table.h"
 #include "ledger/stack_counters.h"
 #include "record/call_stack.h"
-#include "record/tracker.h"
+#include "record/recorder.h"
 #include "report/host.h"
 #include "report/misuse.h"
 

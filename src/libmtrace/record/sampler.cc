@@ -12,7 +12,7 @@
 
 namespace mtrace::hook {
 
-MTRACE_HOT constinit HookMode g_mode = HookMode::kNotReady;
+MTRACE_HOT constinit uint64_t g_sample_mean = 0;
 constinit uint8_t g_recorded[1u << 16] = {};
 
 namespace {
@@ -25,8 +25,6 @@ constinit Random g_random;
 void mark_bootstrap() {
   g_bootstrap.each_granule([](const void* block) { store(recorded_like(block), kMany); });
 }
-
-uint64_t g_mean = 0;
 
 void seed_random() {
   uint64_t seed = report::g_host.pid;
@@ -43,21 +41,20 @@ void seed_random() {
 
 void start_sampling(uint64_t mean) {
   seed_random();
-  g_mean = ledger::g_ledger.sampling.mean = mean;
+  g_sample_mean = ledger::g_ledger.sampling.mean = mean;
   mark_bootstrap();
 }
 
 void sample_after_fork() {
   if (!samples()) return;
   seed_random();
-  ledger::g_ledger.sampling.mean = g_mean;
+  ledger::g_ledger.sampling.mean = g_sample_mean;
   mark_bootstrap();
 }
 
 void forget_samples() {
   ledger::g_ledger.sampling = {};
-  g_mean = 0;
-  g_mode = HookMode::kEvery;
+  g_sample_mean = 0;
   memset(g_recorded, 0, sizeof g_recorded);
 }
 

@@ -11,17 +11,17 @@
 
 namespace mtrace::hook {
 
-// The place of the block `counted`, if exact_malloc() has counted it. The block is there as long as
-// the word has the value `held`.
+// Where the block `counted` is.
 struct LastBlock {
-  uint64_t* word;           // in the shadow of the heap
-  uint64_t held;            // value of the word; 0: the place is not known
-  ledger::CounterSet* set;  // the thread's own, of the stack that allocated
+  uint64_t* word;           // in the shadow of the heap; nullptr: the block is in the hash table
+  uint64_t held;            // the block is there while the word has this value; without a word,
+                            // stack and birth of the block
+  ledger::CounterSet* set;  // of the stack that allocated; probably the thread's own
 };
 
 // The first 64 bytes have what malloc and free use.
 struct alignas(machine::kThreadAlign) ThreadState {
-  const void* counted;        // what a hook on this thread counted last: a block, not freed since
+  const void* counted;        // what a hook on this thread recorded last: a block, not freed since
   ledger::ThreadSlot* place;  // the slot; nullptr: none
   unwind::WalkMemory* walks;  // of the slot
   uint64_t ownership;         // ledger::owned_by() the slot
@@ -37,7 +37,6 @@ struct alignas(machine::kThreadAlign) ThreadState {
   uint32_t fork;        // number of the last fork in the event log; 0: not logged
   size_t requested;     // of an aligned new under way, whose size libstdc++ rounds up
   const void* moving;   // the block of a realloc or delete under way, which may call free by symbol
-  uint64_t counted_as;  // identity of `counted` whose place is not known: stack and birth
   // With MTRACE_SAMPLE only.
   uint64_t until_sample;   // bytes that blocks may have before the next one is recorded
   uint64_t before_call;    // until_sample before the call; UINT64_MAX: a nested hook has drawn

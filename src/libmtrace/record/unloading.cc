@@ -5,7 +5,7 @@
 #include "modules/c_library.h"
 #include "modules/modules.h"
 #include "modules/object.h"
-#include "record/tracker.h"
+#include "record/recorder.h"
 
 namespace mtrace::hook {
 

@@ -5,10 +5,12 @@
 #include "record/usable_size.h"
 
 #include <cstdint>
+#include <cstring>
 
 #include "base/hot.h"
+#include "ledger/block.h"
 #include "next/next_functions.h"
-#include "record/tracker.h"
+#include "record/recorder.h"
 
 namespace mtrace::hook {
 namespace internal {
@@ -51,6 +53,19 @@ size_t ask_for_usable_size(void* block) {
 uint64_t ask_for_slack(void* block, uint64_t size) {
   const size_t usable = ask_for_usable_size(block);
   return usable < size ? 0 : usable - size;
+}
+
+void fill(void* block, size_t from, size_t size) {
+  const size_t usable = usable_size(block);
+  // An allocator that rounded a huge request past zero returned less than was requested.
+  if (usable != 0 || size > ledger::kMostBytes) size = usable;
+  if (from < size) memset(static_cast<char*>(block) + from, g_fill, size - from);
+}
+
+size_t content_of(void* block, size_t requested) {
+  const size_t usable = usable_size(block);
+  if (usable != 0) return usable;
+  return requested != 0 ? requested : SIZE_MAX;
 }
 
 }  // namespace internal

@@ -1,4 +1,5 @@
-// The usable size of a block. Thread-safe; async-signal-safe.
+// The usable size of a block, and MTRACE_FILL, which fills up to it: then a program that reads
+// memory without content behaves the same in each run. Thread-safe; async-signal-safe.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +42,30 @@ inline size_t usable_size(void* block) {
       return (word & ~internal::kChunkFlags) - (size + sizeof word);
   }
   return internal::ask_for_slack(block, size);
+}
+
+inline int g_fill = -1;  // the byte of MTRACE_FILL; -1: none
+
+namespace internal {
+void fill(void* block, size_t from, size_t size);
+size_t content_of(void* block, size_t requested);
+}  // namespace internal
+
+// Fills a block of `size` bytes (nullptr: the allocation failed) from byte `from` to the end of its
+// usable size, and returns the block.
+inline void* filled(void* block, size_t from, size_t size) {
+  if (g_fill >= 0 && block != nullptr) [[unlikely]]
+    internal::fill(block, from, size);
+  return block;
+}
+
+// Upper bound on the initialised bytes of a block (nullptr: none); unspecified without MTRACE_FILL.
+// The usable size where it is known, because a program may use all of it; otherwise `requested`, or
+// SIZE_MAX if that is 0.
+inline size_t content_size(void* block, size_t requested) {
+  if (g_fill >= 0 && block != nullptr) [[unlikely]]
+    return internal::content_of(block, requested);
+  return 0;
 }
 
 }  // namespace mtrace::hook

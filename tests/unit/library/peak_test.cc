@@ -45,7 +45,7 @@ struct Step {
   int64_t bytes;  // negative: a free
 };
 
-// The three steps of an operation, in the order in which the tracker takes them.
+// The three steps of an operation, in the order in which the recorder takes them.
 CounterSet& set_of(PeakWorld& world, uint32_t thread, const Step& step) {
   CountedStack& stack = world.stacks[step.stack];
   return stack.owner == thread ? stack.own : stack.shared;

@@ -50,7 +50,7 @@ TEST(ThreadSlots, LivingThreadsHaveSlotsOfTheirOwn) {
   for (auto& thread : threads) thread.join();
 }
 
-// All tables together, as the tracker uses them.
+// All tables together, as the recorder uses them.
 struct World {
   StackTable stacks;
   BlockTable blocks;

@@ -1,0 +1,91 @@
+// What happens at one allocation and one free. doc/internals/malloc.md follows malloc and free step
+// by step.
+//
+// All functions are thread-safe and async-signal-safe, leave errno alone and take no lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/atomic.h"
+#include "ledger/ledger.h"
+#include "record/counting.h"
+#include "record/sampler.h"
+#include "record/thread_state.h"
+#include "unwind/walker.h"
+
+namespace mtrace::hook {
+
+using ledger::Call;
+
+// The hooks of malloc and free jump to one of each, by g_path. Without optimisation, compilers make
+// them calls.
+void* exact_malloc(size_t size);    // records each block
+void* sampled_malloc(size_t size);  // records where a sample falls (MTRACE_SAMPLE)
+void* checked_malloc(size_t size);  // fills the block (MTRACE_FILL); records it, or a sample
+void exact_free(void* block);
+void sampled_free(void* block);
+void checked_free(void* block);
+
+// nullptr: the real functions are not known yet; then the hooks use memory of the library's own
+// (next/bootstrap.h). Written while the process has one thread, but for the step from
+// sampled_malloc() to checked_malloc(), which any thread may make at any time.
+struct Path {
+  void* (*malloc)(size_t size);
+  void (*free)(void* block);
+};
+[[gnu::visibility("hidden")]] extern Path g_path;
+
+// A hook calls this before the real function: a hook nested in that call that counts the block
+// marks it, and the block is counted once.
+inline void before_call() {
+  t_thread.counted = nullptr;
+  if (samples()) t_thread.before_call = t_thread.until_sample;
+}
+
+// Records `block`, which a call for `size` bytes returned (nullptr: it failed), unless a nested
+// hook has recorded it, or no sample falls into it. Returns the block. `moved`: the block at which
+// a realloc was logged to begin (Reallocation::moved()). By values, like all below: a hook that
+// passes an object needs a frame, even where it only jumps.
+void* record(void* block, size_t size, Call call, unwind::Caller caller,
+             const void* moved = nullptr);
+
+// Takes `block` out of the ledger. Call it before the real free: once the real allocator has the
+// block, another thread may be given the same address. False: it was not there, which is counted.
+bool forget(void* block, Call call, unwind::Caller caller);
+// The same where there may be no block. False: none is known there.
+bool forget_known(void* block, Call call);
+// Events of frees have their stack (MTRACE_EVENTS_FREE_STACKS).
+extern bool g_free_stacks;
+
+// A realloc under way: the old block is out of the ledger, its slot in the hash table reserved. In
+// the event log it begins and, where it fails, ends.
+class Reallocation {
+ public:
+  Reallocation(void* block, unwind::Caller caller);
+  void failed();     // the old block is as it was
+  void succeeded();  // the old block is gone; record() follows for the new one
+  // The old block, if the begin was logged; for record().
+  const void* moved() const { return logged_ ? reinterpret_cast<void*>(address_) : nullptr; }
+  size_t old_size() const { return block_.size; }  // requested bytes; 0: not known
+
+ private:
+  uintptr_t address_;
+  ledger::Block block_ = {};
+  uint64_t slack_ = 0;
+  ledger::BlockTable::Reserved reserved_;
+  uint32_t births_ = load(ledger::g_births);
+  bool logged_;
+};
+
+// The slot of the calling thread in the ledger; 0: none.
+uint32_t this_slot();
+
+// From now on a block that was freed unseen counts as freed once its address comes back. Before the
+// first block is counted.
+void count_missed_frees();
+
+// Blocks freed within this time count as short-lived.
+void set_short_lived(uint64_t milliseconds);
+
+}  // namespace mtrace::hook
