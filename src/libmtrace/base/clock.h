@@ -29,7 +29,7 @@ inline uint64_t coarse_time() {
   internal::get_time(CLOCK_MONOTONIC_COARSE, &now);
   return internal::nanoseconds(now);
 }
-// coarse_time() of this process's tick 0 (ledger/ticks.h).
+// coarse_time() of this process's tick 0 (ledger/block.h).
 [[gnu::visibility("hidden")]] extern uint64_t g_time_zero;
 // Nanoseconds per step, 1 to 10 ms on Linux.
 uint64_t coarse_resolution();

@@ -12,8 +12,8 @@
 #include "next/interfaces.h"
 #include "next/next_functions.h"
 #include "record/call_form.h"
-#include "record/usable_size.h"
 #include "record/recorder.h"
+#include "record/usable_size.h"
 
 #define MTRACE_INLINE [[gnu::always_inline]] static inline
 

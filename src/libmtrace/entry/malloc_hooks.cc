@@ -1,4 +1,5 @@
 // Hooks of malloc, free and the other allocating functions of libc.
+
 #include <errno.h>
 
 #include <cstddef>
@@ -199,7 +200,7 @@ MTRACE_EXPORT size_t malloc_usable_size(void* block) noexcept {
 }
 
 extern "C" {
-// Names of the functions above that no other object can define: see life/entry_points.cc and
+// Names of the functions above that no other object can define: see life/start_checks.cc and
 // next/next_functions.cc.
 #define MTRACE_OWN(name) [[gnu::alias(#name), gnu::visibility("hidden")]]
 MTRACE_OWN(malloc) void* mtrace_own_malloc(size_t size) noexcept;
@@ -212,4 +213,53 @@ const void* const mtrace_own_entrances[4] = {reinterpret_cast<const void*>(mtrac
                                              reinterpret_cast<const void*>(mtrace_own_calloc),
                                              reinterpret_cast<const void*>(mtrace_own_realloc),
                                              reinterpret_cast<const void*>(mtrace_own_free)};
+}
+
+// ---- strdup and its variants. libc's functions call malloc by symbol and are a frame of the
+// stack. These hooks only store their form, jump on, and leave no frame.
+
+namespace mtrace::hook {
+namespace {
+
+// Copies the text before the real functions are known.
+template <typename Char>
+[[gnu::noinline]] Char* copy_early(const Char* text, size_t most) {
+  size_t length = 0;
+  while (length < most && text[length] != 0) ++length;
+  auto* const copy = static_cast<Char*>(malloc((length + 1) * sizeof(Char)));
+  if (copy == nullptr) return nullptr;
+  memcpy(copy, text, length * sizeof(Char));
+  copy[length] = 0;
+  return copy;
+}
+
+}  // namespace
+}  // namespace mtrace::hook
+
+MTRACE_EXPORT_AS_IT_IS char* strdup(const char* text) noexcept {
+  if (g_next.strdup == nullptr) [[unlikely]]
+    return copy_early(text, SIZE_MAX);
+  enter_form(form_of(format::kStrdup));
+  return g_next.strdup(text);
+}
+
+MTRACE_EXPORT_AS_IT_IS char* __strdup(const char* text) noexcept {
+  if (g_next.strdup_reserved == nullptr) [[unlikely]]
+    return copy_early(text, SIZE_MAX);
+  enter_form(form_of(format::kStrdup));
+  return g_next.strdup_reserved(text);
+}
+
+MTRACE_EXPORT_AS_IT_IS char* strndup(const char* text, size_t most) noexcept {
+  if (g_next.strndup == nullptr) [[unlikely]]
+    return copy_early(text, most);
+  enter_form(form_of(format::kStrndup));
+  return g_next.strndup(text, most);
+}
+
+MTRACE_EXPORT_AS_IT_IS wchar_t* wcsdup(const wchar_t* text) noexcept {
+  if (g_next.wcsdup == nullptr) [[unlikely]]
+    return copy_early(text, SIZE_MAX);
+  enter_form(form_of(format::kWcsdup));
+  return g_next.wcsdup(text);
 }

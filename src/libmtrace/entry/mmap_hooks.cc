@@ -1,4 +1,5 @@
 // mmap, munmap, mremap, sbrk and brk. Without MTRACE_MMAP and MTRACE_EVENTS the hooks only call on.
+
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/locked_memory.h"
 #include "base/pages.h"
 #include "base/program_break.h"
 #include "base/syscall.h"
@@ -14,8 +16,8 @@
 #include "format/mapping_form.h"
 #include "next/export.h"
 #include "next/next_functions.h"
-#include "record/regions.h"
 #include "record/recorder.h"
+#include "record/regions.h"
 
 // glibc's, under its other name; no code of a program with musl runs before g_next is known.
 extern "C" [[gnu::weak]] void* __sbrk(intptr_t increment) noexcept;
@@ -192,4 +194,43 @@ MTRACE_EXPORT int brk(void* end) noexcept {
   const bool good = g_next.brk != nullptr ? g_next.brk(end) == 0 : __sbrk(increment) != MAP_FAILED;
   if (good) sys::note_break(before, address_of(real_sbrk(0)));
   return good ? 0 : -1;
+}
+
+// ---- mlockall: keeps the library's mappings out of what the program locks.
+
+namespace mtrace::hook {
+namespace {
+
+int real_mlockall(int flags) {
+  if (g_next.mlockall != nullptr) return g_next.mlockall(flags);
+  const long result = sys::raw_mlockall(flags);
+  if (!sys::failed(result)) return 0;
+  if (is_relocated()) errno = static_cast<int>(-result);
+  return -1;
+}
+
+}  // namespace
+}  // namespace mtrace::hook
+
+// The kernel compares all mapped memory with the limit. If only the library's part exceeds it, the
+// program's mappings are locked one by one.
+MTRACE_EXPORT int mlockall(int flags) noexcept {
+  constexpr int kKnown = MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT;
+  if (!counting() || (flags & MCL_CURRENT) == 0 || (flags & ~kKnown) != 0) {
+    const int result = real_mlockall(flags);
+    if (result == 0 && (flags & MCL_FUTURE) != 0) sys::keep_unlocked();
+    return result;
+  }
+  const int before = errno;
+  // MCL_ONFAULT: makes no page here. The program's, not the library's, are made below.
+  if (real_mlockall(flags | MCL_ONFAULT) != 0) {
+    if (errno != ENOMEM || !sys::lock_limit_fits_program()) return -1;
+  }
+  if ((flags & MCL_FUTURE) != 0) {
+    sys::keep_unlocked();
+    if (real_mlockall(flags & ~MCL_CURRENT) != 0) return -1;
+  }
+  if (!sys::lock_programs_memory((flags & MCL_ONFAULT) != 0)) return real_mlockall(flags);
+  errno = before;
+  return 0;
 }

@@ -1,13 +1,98 @@
-// dlclose: an unloaded module keeps its names, and a later one in its place is another module.
-// dlopen is not hooked, because it looks at its caller.
+// Hooks of what makes code come and go: dlclose, and libgcc's registration of call-frame
+// information for code made at run time.
 #include "life/lifecycle.h"
+#include "modules/libc.h"
 #include "next/export.h"
 #include "next/next_functions.h"
 #include "record/recorder.h"
 #include "record/unloading.h"
 #include "report/bypasses.h"
+#include "unwind/registered_frames.h"
+
+namespace mtrace::hook {
+namespace {
+
+// Returns libgcc's function, also if a plug-in has loaded libgcc into a scope of its own; nullptr:
+// there is none.
+template <typename Function>
+Function real(Function next, const char* symbol) {
+  start();
+  if (next != nullptr || g_next.dlclose == nullptr) return next;
+  const unwind::LibcFunctions& libc = unwind::libc();
+  if (libc.open == nullptr || libc.symbol == nullptr) return nullptr;
+  void* const libgcc = libc.open("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (libgcc == nullptr) return nullptr;
+  const auto found = reinterpret_cast<Function>(libc.symbol(libgcc, symbol));
+  g_next.dlclose(libgcc);
+  return found;
+}
+
+// Calls visit(section) for each section of a table, up to the null pointer.
+template <typename Visit>
+void each_section(void* table, Visit&& visit) {
+  for (void* const* section = static_cast<void**>(table); *section != nullptr; ++section) {
+    visit(*section);
+  }
+}
+
+}  // namespace
+}  // namespace mtrace::hook
 
 using namespace mtrace::hook;
+using mtrace::unwind::deregister_frames;
+using mtrace::unwind::register_frames;
+
+MTRACE_EXPORT void __register_frame(void* begin) noexcept {
+  register_frames(begin);
+  if (auto* const next = real(g_next.register_frame, "__register_frame")) next(begin);
+}
+
+MTRACE_EXPORT void __register_frame_table(void* begin) noexcept {
+  each_section(begin, register_frames);
+  if (auto* const next = real(g_next.register_frame_table, "__register_frame_table")) next(begin);
+}
+
+MTRACE_EXPORT void __register_frame_info(const void* begin, void* object) noexcept {
+  register_frames(begin);
+  if (auto* const next = real(g_next.register_frame_info, "__register_frame_info")) {
+    next(begin, object);
+  }
+}
+
+MTRACE_EXPORT void __register_frame_info_bases(const void* begin, void* object, void* text,
+                                               void* data) noexcept {
+  register_frames(begin);
+  if (auto* const next = real(g_next.register_frame_info_bases, "__register_frame_info_bases")) {
+    next(begin, object, text, data);
+  }
+}
+
+MTRACE_EXPORT void __register_frame_info_table(void* begin, void* object) noexcept {
+  each_section(begin, register_frames);
+  if (auto* const next = real(g_next.register_frame_info_table, "__register_frame_info_table")) {
+    next(begin, object);
+  }
+}
+
+MTRACE_EXPORT void __deregister_frame(void* begin) noexcept {
+  deregister_frames(begin);
+  if (auto* const next = real(g_next.deregister_frame, "__deregister_frame")) next(begin);
+}
+
+MTRACE_EXPORT void* __deregister_frame_info(const void* begin) noexcept {
+  deregister_frames(begin);
+  auto* const next = real(g_next.deregister_frame_info, "__deregister_frame_info");
+  return next != nullptr ? next(begin) : nullptr;
+}
+
+MTRACE_EXPORT void* __deregister_frame_info_bases(const void* begin) noexcept {
+  deregister_frames(begin);
+  auto* const next = real(g_next.deregister_frame_info_bases, "__deregister_frame_info_bases");
+  return next != nullptr ? next(begin) : nullptr;
+}
+
+// ---- dlclose: an unloaded module keeps its names, and a later one in its place is another module.
+// dlopen is not hooked, because it looks at its caller.
 
 MTRACE_EXPORT int dlclose(void* handle) noexcept {
   const bool started = start();

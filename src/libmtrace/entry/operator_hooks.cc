@@ -14,8 +14,8 @@
 #include "next/export.h"
 #include "next/next_functions.h"
 #include "record/call_form.h"
-#include "record/usable_size.h"
 #include "record/recorder.h"
+#include "record/usable_size.h"
 
 #define MTRACE_OPERATOR_EXPORT [[gnu::visibility("default")]]
 // For a function that does more than jump on. The hooks themselves keep the caller's stack, which

@@ -1,17 +1,24 @@
-// Hooks of exec, posix_spawn, _Fork and daemon.
+// Hooks of the functions that start, replace and end a process, and that change its user or the
+// actions of its signals.
+
 #include <alloca.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <unistd.h>
 
 #include <cstdarg>
 #include <cstddef>
 
+#include "base/process.h"
+#include "base/table_file.h"
+#include "life/exit_hold.h"
 #include "life/fork.h"
 #include "life/image.h"
 #include "life/lifecycle.h"
 #include "life/reporting.h"
+#include "life/triggers.h"
 #include "next/export.h"
 #include "next/next_functions.h"
 #include "record/thread_state.h"
@@ -156,4 +163,144 @@ MTRACE_EXPORT int daemon(int keep_directory, int keep_files) noexcept {
   const int result = g_next.become_daemon(keep_directory, keep_files);
   t_thread.becomes_daemon = false;
   return result;
+}
+
+// ---- Hooks of the start of main and of the functions that end a process. In a vfork child the
+// latter end the child only, and nothing is reported.
+//
+// exit, quick_exit and __libc_start_main go on by a jump, so that call stacks are as without the
+// library. Under other names here: libc's headers declare the first two noreturn, and compilers
+// make no jump to such a function.
+
+namespace {
+
+[[noreturn]] void leave_by(void (*real)(int), int status) {
+  if (start()) report_exit();
+  if (real != nullptr) real(status);
+  mtrace::sys::exit_group(status);
+}
+
+// The program's stack may be unaligned here.
+[[gnu::noinline]] MTRACE_REALIGN void begin_exit() {
+  if (start()) hold_exit();
+}
+
+// An attached library registers no handler: another thread may have been stopped with libc's lock
+// of them held. What the program's own handlers of quick_exit free is live in its report.
+[[gnu::noinline]] MTRACE_REALIGN void begin_quick_exit() {
+  if (!start()) return;
+  hold_exit();
+  if (is_late()) report_exit();
+}
+
+[[gnu::noinline]] MTRACE_REALIGN MainFunction* begin_main(MainFunction* main) {
+  start();
+  find_next_functions();
+  return held_main(main);
+}
+
+}  // namespace
+
+MTRACE_EXPORT_AS_IT_IS void mtrace_begin_exit(int status) asm("exit");
+void mtrace_begin_exit(int status) {
+  begin_exit();
+  return g_next.exit_usual(status);
+}
+
+MTRACE_EXPORT_AS_IT_IS void mtrace_begin_quick_exit(int status) asm("quick_exit");
+void mtrace_begin_quick_exit(int status) {
+  begin_quick_exit();
+  return g_next.exit_quick(status);
+}
+
+MTRACE_EXPORT_AS_IT_IS int mtrace_begin_main(MainFunction* main, int count, char** arguments,
+                                             void (*init)(), void (*fini)(), void (*loader_fini)(),
+                                             void* stack_end) asm("__libc_start_main");
+int mtrace_begin_main(MainFunction* main, int count, char** arguments, void (*init)(),
+                      void (*fini)(), void (*loader_fini)(), void* stack_end) {
+  main = begin_main(main);
+  return g_next.start_main(main, count, arguments, init, fini, loader_fini, stack_end);
+}
+
+MTRACE_EXPORT [[gnu::noreturn]] void _exit(int status) { leave_by(g_next.exit_now, status); }
+MTRACE_EXPORT [[gnu::noreturn]] void _Exit(int status) noexcept {
+  leave_by(g_next.exit_now_c, status);
+}
+
+// ---- Changes of the user. A process that gives up root for good gives its ledger to the new user,
+// who could neither grow the file nor remove it from a directory like /dev/shm. One that can become
+// root again keeps it: another process of that user must not write to tables that root follows.
+
+namespace mtrace::hook {
+namespace {
+
+constexpr uid_t kUnchanged = static_cast<uid_t>(-1);
+
+// Calls call(), by which this process becomes `user` for good.
+template <typename Call>
+int become_user(uid_t user, const Call& call) {
+  const bool gives = user != 0 && user != kUnchanged && is_own_process();
+  const long owner = gives ? sys::give_table_file(user) : -1;
+  const int result = call();
+  if (result != 0 && owner >= 0) sys::give_table_file(static_cast<uid_t>(owner));
+  return result;
+}
+
+}  // namespace
+}  // namespace mtrace::hook
+
+MTRACE_EXPORT int setuid(uid_t user) noexcept {
+  start();
+  if (g_next.setuid == nullptr) return absent();
+  return become_user(user, [=] { return g_next.setuid(user); });
+}
+MTRACE_EXPORT int setreuid(uid_t real, uid_t effective) noexcept {
+  start();
+  if (g_next.setreuid == nullptr) return absent();
+  return become_user(real == effective ? real : kUnchanged,
+                     [=] { return g_next.setreuid(real, effective); });
+}
+MTRACE_EXPORT int setresuid(uid_t real, uid_t effective, uid_t saved) noexcept {
+  start();
+  if (g_next.setresuid == nullptr) return absent();
+  return become_user(real == effective && real == saved ? real : kUnchanged,
+                     [=] { return g_next.setresuid(real, effective, saved); });
+}
+
+// ---- Hooks of the functions that set the action of a signal.
+
+namespace {
+
+constexpr int kSystemV = static_cast<int>(SA_RESETHAND | SA_NODEFER | SA_INTERRUPT);
+
+// Reads `real` after start(), which may have set it.
+SetHandler known(const SetHandler& real) {
+  start();
+  return real;
+}
+
+}  // namespace
+
+MTRACE_EXPORT int sigaction(int number, const struct sigaction* action,
+                            struct sigaction* old) noexcept {
+  start();
+  return change_action(number, action, old);
+}
+
+MTRACE_EXPORT SignalHandler signal(int number, SignalHandler handler) noexcept {
+  return change_handler(known(g_next.signal), number, handler, SA_RESTART);
+}
+MTRACE_EXPORT SignalHandler bsd_signal(int number, SignalHandler handler) noexcept {
+  start();
+  return change_handler(g_next.bsd_signal != nullptr ? g_next.bsd_signal : g_next.signal, number,
+                        handler, SA_RESTART);
+}
+MTRACE_EXPORT SignalHandler sysv_signal(int number, SignalHandler handler) noexcept {
+  return change_handler(known(g_next.sysv_signal), number, handler, kSystemV);
+}
+MTRACE_EXPORT SignalHandler __sysv_signal(int number, SignalHandler handler) noexcept {
+  return change_handler(known(g_next.sysv_signal_reserved), number, handler, kSystemV);
+}
+MTRACE_EXPORT SignalHandler sigset(int number, SignalHandler handler) noexcept {
+  return change_handler(known(g_next.sigset), number, handler, 0);
 }

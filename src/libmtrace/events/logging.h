@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "events/ring.h"
-#include "ledger/calls.h"
+#include "ledger/thread_slots.h"
 
 namespace mtrace::events {
 

@@ -22,7 +22,6 @@
 #include "base/growing_array.h"
 #include "format/ledger.h"
 #include "ledger/block.h"
-#include "ledger/ticks.h"
 
 namespace mtrace::ledger {
 

@@ -7,7 +7,7 @@
 
 #include "base/atomic.h"
 #include "format/ledger.h"
-#include "ledger/ticks.h"
+#include "ledger/block.h"
 
 namespace mtrace::ledger {
 

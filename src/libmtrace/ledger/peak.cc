@@ -1,6 +1,6 @@
 #include "ledger/peak.h"
 
-#include "ledger/ticks.h"
+#include "ledger/block.h"
 
 namespace mtrace::ledger {
 

@@ -10,9 +10,29 @@
 #include <cstdint>
 
 #include "base/atomic.h"
-#include "ledger/calls.h"
+#include "format/calls.h"
 
 namespace mtrace::ledger {
+
+// The allocation functions whose calls are counted. Their names: format/calls.h.
+enum class Call : uint8_t {
+  kMalloc,
+  kCalloc,
+  kRealloc,
+  kReallocarray,
+  kMemalign,
+  kPosixMemalign,
+  kAlignedAlloc,
+  kValloc,
+  kPvalloc,
+  kNew,
+  kNewArray,
+  kFree,  // and cfree, free_sized, free_aligned_sized
+  kDelete,
+  kDeleteArray,
+};
+inline constexpr unsigned kCalls = 14;
+static_assert(kCalls == format::kAlignedNew);
 
 struct alignas(64) ThreadSlot {
   uint32_t tid;   // 0: free

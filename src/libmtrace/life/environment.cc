@@ -1,17 +1,26 @@
 #include "life/environment.h"
 
+#include <link.h>
 #include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "base/file.h"
 #include "base/process.h"
+#include "base/valgrind.h"
 #include "base/writer.h"
 #include "format/attach_protocol.h"
+#include "life/options.h"
 #include "modules/c_library.h"
+#include "modules/object.h"
+#include "report/host.h"
+#include "report/output.h"
+#include "unwind/slow_walk.h"
 
 namespace mtrace::hook {
+
 namespace {
 
 constexpr char kPreload[] = "LD_PRELOAD=";
@@ -79,7 +88,8 @@ Arguments initial_arguments() {
 
 Arguments late_arguments(const char* options) {
   Strings& arguments = g_late_arguments;
-  arguments.number(sys::read_file("/proc/thread-self/cmdline", arguments.text, sizeof arguments.text));
+  arguments.number(
+      sys::read_file("/proc/thread-self/cmdline", arguments.text, sizeof arguments.text));
   size_t size = 0;
   while (options[size] != '\0') {
     const size_t length = strlen(options + size) + 1;
@@ -111,6 +121,47 @@ bool is_follow_root(const char* follow, uint32_t pid) {
   uint32_t root = 0;
   for (const char* p = follow + 2; *p >= '0' && *p <= '9'; ++p) root = root * 10 + (*p - '0');
   return root == pid;
+}
+
+namespace {
+
+char g_own_path[report::kPathCapacity];
+char g_tool_path[report::kPathCapacity];
+
+}  // namespace
+
+const char* own_path() { return g_own_path; }
+
+void learn_own_path() {
+  unwind::FoundObject found;
+  // By its code: where segments leave holes, what is found is one segment.
+  if (!unwind::find_object(reinterpret_cast<uintptr_t>(&learn_own_path), &found)) return;
+  unwind::g_own_code = {found.start, found.end - found.start};
+  const char* name = found.map->l_name;
+  Writer out(g_own_path, sizeof g_own_path);
+  if (name[0] != '/') out.text(report::g_host.directory).put('/');
+  out.text(name).finish();
+}
+
+const char* find_tool() {
+  // valgrind ends a program that starts a process by clone(2) as the resolver is started.
+  if (strcmp(g_options.resolver, "none") == 0 || sys::on_valgrind()) return nullptr;
+  const char* slash = strrchr(g_own_path, '/');
+  const size_t directory = slash != nullptr ? slash - g_own_path : 0;
+  const char* const beside[] = {"/memlog", "/../bin/memlog", "/../../bin/memlog"};
+  if (g_options.resolver[0] != '\0') {
+    Writer out(g_tool_path, sizeof g_tool_path);
+    if (g_options.resolver[0] != '/') out.text(report::g_host.directory).put('/');
+    out.text(g_options.resolver).finish();
+    return g_tool_path;
+  }
+  for (const char* name : beside) {
+    const bool fits =
+        Writer(g_tool_path, sizeof g_tool_path).bytes(g_own_path, directory).text(name).finish() ==
+        0;
+    if (fits && sys::is_executable(g_tool_path)) return g_tool_path;
+  }
+  return sys::is_executable(MTRACE_INSTALLED_MEMLOG) ? MTRACE_INSTALLED_MEMLOG : nullptr;
 }
 
 }  // namespace mtrace::hook

@@ -30,4 +30,16 @@ bool is_own_token(const char* token, size_t length, const char* own_path);
 // Whether `follow` (0 or 0:PID) names the process `pid`.
 bool is_follow_root(const char* follow, uint32_t pid);
 
+// ---- Where this library lies, and the memlog tool that belongs to it.
+
+// Finds the library's path and code. After report::learn_host().
+void learn_own_path();
+// The library's path, absolute; "" when unknown.
+const char* own_path();
+
+// Path of memlog, which fills in names; nullptr: none. MTRACE_RESOLVER, or else the first
+// executable of: beside the library, ../bin and ../../bin from there, the place of the
+// installation. Never looked up in PATH or in the working directory.
+const char* find_tool();
+
 }  // namespace mtrace::hook

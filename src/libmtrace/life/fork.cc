@@ -14,26 +14,34 @@
 #include "events/logging.h"
 #include "ledger/region_table.h"
 #include "ledger/resource_table.h"
-#include "ledger/ticks.h"
+#include "ledger/block.h"
 #include "life/events.h"
 #include "life/lifecycle.h"
 #include "life/options.h"
 #include "life/reporting.h"
-#include "life/reset.h"
 #include "modules/c_library.h"
+#include "modules/modules.h"
 #include "next/export.h"
 #include "next/interfaces.h"
 #include "next/next_functions.h"
-#include "record/sampler.h"
+#include "python/code.h"
+#include "record/call_stack.h"
 #include "record/recorder.h"
+#include "record/sampler.h"
 #include "record/unloading.h"
 #include "report/host.h"
 #include "report/mapped_ledger.h"
+#include "report/misuse.h"
 #include "report/notes.h"
+#include "report/output.h"
 #include "report/own_cost.h"
+#include "report/report.h"
+#include "report/resolver_process.h"
+#include "report/savepoints.h"
 #include "report/status.h"
 
 namespace mtrace::hook {
+
 namespace {
 
 using ledger::g_ledger;
@@ -294,6 +302,44 @@ void show_ledger() {
   report::describe_ledger(settled_to_record());
   describe_threads();
   report::status_ledger(report::ledger_path());
+}
+
+namespace {
+
+constexpr unsigned kFork = static_cast<unsigned>(Reset::kFork);
+constexpr unsigned kSession = static_cast<unsigned>(Reset::kSession);
+constexpr unsigned kTables = static_cast<unsigned>(Reset::kTables);
+
+struct Row {
+  void (*forget)();
+  unsigned when;
+};
+
+constexpr Row kRows[] = {
+    {report::reset_reports, kFork | kSession},
+    {report::reset_notes, kFork | kSession},
+    {report::reset_misuse, kFork | kSession},
+    {report::reset_output, kFork | kSession},
+    {report::reset_status, kFork | kSession},
+    {report::reset_cost, kFork | kSession},
+    {report::reset_resolver, kFork},
+    {report::repair_savepoints, kFork},
+    {report::empty_savepoints, kTables},
+    {report::forget_savepoints, kSession},
+    {forget_samples, kSession},
+    // They lead to stacks of tables that are gone.
+    {forget_walks, kSession | kTables},
+    // What readers of the file behind the tables were told, they are told in the next one.
+    {unwind::log_modules_again, kTables},
+    {unwind::log_python_again, kTables},
+};
+
+}  // namespace
+
+void reset(Reset why) {
+  for (const Row& row : kRows) {
+    if ((row.when & static_cast<unsigned>(why)) != 0) row.forget();
+  }
 }
 
 }  // namespace mtrace::hook

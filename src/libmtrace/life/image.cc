@@ -15,7 +15,6 @@
 #include "base/writer.h"
 #include "format/loader_name.h"
 #include "life/environment.h"
-#include "life/installation.h"
 #include "life/options.h"
 #include "modules/linkage.h"
 

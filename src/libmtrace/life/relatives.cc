@@ -7,7 +7,7 @@
 #include "base/process.h"
 #include "base/syscall.h"
 #include "base/writer.h"
-#include "life/installation.h"
+#include "life/environment.h"
 
 namespace mtrace::hook {
 namespace {

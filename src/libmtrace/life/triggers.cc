@@ -11,7 +11,6 @@
 #include "base/machine.h"
 #include "base/probe.h"
 #include "base/process.h"
-#include "life/fatal_signals.h"
 #include "life/lifecycle.h"
 #include "life/reporting.h"
 #include "next/export.h"
@@ -19,6 +18,7 @@
 #include "report/status.h"
 
 namespace mtrace::hook {
+
 namespace {
 
 using format::Handler;
@@ -254,6 +254,21 @@ void take_off_trigger() {
   // A trigger that the program itself blocks stays pending over exec, as without the library.
   if ((mask >> (signal - 1) & 1) == 0) sys::discard_signal(signal);
   sys::restore_signals(mask);
+}
+
+MTRACE_REALIGN void end_on_signal(int number, siginfo_t* information, void*) {
+  if (is_own_process()) {
+    for (const FatalSignal& signal : kFatalSignals) {
+      if (signal.number == number) report_fatal(signal.name);
+    }
+    // Fatal signals that came during the report: without the report the program would have been
+    // gone.
+    for (const FatalSignal& signal : kFatalSignals) sys::discard_signal(signal.number);
+  }
+  struct sigaction standard = {};
+  standard.sa_handler = SIG_DFL;
+  g_next.sigaction(number, &standard, nullptr);
+  sys::send_again(number, information);
 }
 
 }  // namespace mtrace::hook

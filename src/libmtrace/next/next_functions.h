@@ -11,6 +11,8 @@
 
 #include <cstddef>
 
+#include "next/next_functions.h"
+
 // Not from <malloc.h>: its attributes would apply to the hooks.
 struct mallinfo;
 struct mallinfo2;
@@ -63,5 +65,11 @@ namespace internal {
 // True: the object that defines malloc also defines operator new, which therefore does not call
 // malloc by symbol and must be hooked itself.
 inline bool operators_apart() { return internal::operators_apart; }
+
+// ---- Functions in place of those of musl that allocate by another one's symbol: that call would
+// come back to a hook, which would find libc in place of the program's code as its caller.
+
+// Puts them into `found` where that has musl's calloc, memalign, posix_memalign and valloc.
+void lead_past_hooks(NextFunctions& found);
 
 }  // namespace mtrace::hook

@@ -15,14 +15,14 @@
 #include <cstdint>
 
 #include "format/calls.h"
-#include "ledger/calls.h"
+#include "ledger/thread_slots.h"
 #include "record/sampler.h"
 #include "record/thread_state.h"
 #include "unwind/walk_memory.h"
 
 namespace mtrace::hook {
 
-// The counted function (ledger/calls.h) of each form; of forms that are not a function's own:
+// The counted function (ledger/thread_slots.h) of each form; of forms that are not a function's own:
 // malloc.
 struct CountedCalls {
   ledger::Call of[256] = {};

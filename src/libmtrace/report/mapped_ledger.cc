@@ -16,7 +16,7 @@
 #include "ledger/layout.h"
 #include "ledger/region_table.h"
 #include "ledger/resource_table.h"
-#include "ledger/ticks.h"
+#include "ledger/block.h"
 #include "modules/modules.h"
 #include "python/runtime.h"
 #include "report/host.h"

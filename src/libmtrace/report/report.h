@@ -49,7 +49,7 @@ void release_reports();
 // Waits until no report is being written, at most 10 seconds.
 void wait_for_reports();
 
-// For life/reset.h, like all reset_*(): reports start at 1 again, and a report that another thread
+// For life/fork.h, like all reset_*(): reports start at 1 again, and a report that another thread
 // of the parent was writing is forgotten.
 void reset_reports();
 

@@ -1,4 +1,4 @@
-#include "ledger/ticks.h"
+#include "ledger/block.h"
 
 #include <gtest/gtest.h>
 #include <time.h>

@@ -90,7 +90,7 @@ struct LedgerBlock {
 // Returns false when a part of the table is not in the file.
 bool each_block(const LedgerFile& file, const std::function<void(const LedgerBlock&)>& visit);
 
-// Returns the ticks of a packed time (ledger/ticks.h).
+// Returns the ticks of a packed time (ledger/block.h).
 uint64_t unpack_ticks(uint32_t packed);
 inline uint64_t tick_nanoseconds(uint64_t ticks) { return ticks << 20; }
 // Returns the whole ticks in a time.

@@ -15,4 +15,19 @@ const char* sanitizer();
 // Writes a line to stderr if sanitizer() has found one.
 void say_when_aside();
 
+// ---- Whether the program's calls reach this library's malloc.
+
+// Finds out whose malloc the program and its libraries call, for report/coverage.h. After
+// find_next_functions(). `late`: memlog attach will patch the calls to lead here.
+void find_entry_points(bool late);
+
+// Writes a line to stderr if the program defines malloc, or a tool of valgrind replaces it.
+void say_when_hidden();
+
+// ---- The message at start when reports cannot go where they should.
+
+// Writes a line to stderr when reports cannot be written where they should be: why, and where they
+// go; not if the parent has (life/relatives.h). `envp`: this process's environment.
+void say_when_elsewhere(char* const* envp);
+
 }  // namespace mtrace::hook

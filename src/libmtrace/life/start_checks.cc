@@ -1,0 +1,184 @@
+#include "life/start_checks.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "base/writer.h"
+#include "format/escape.h"
+#include "format/sanitizers.h"
+#include "life/environment.h"
+#include "life/options.h"
+#include "life/relatives.h"
+#include "modules/c_library.h"
+#include "modules/libc.h"
+#include "modules/linkage.h"
+#include "next/export.h"
+#include "next/interfaces.h"
+#include "next/next_functions.h"
+#include "report/coverage.h"
+#include "report/host.h"
+#include "report/output.h"
+
+// libasan.so ends the program where it is not the first library, unless this option turns the check
+// off. The order does not matter, because this library then stands aside. A program's own
+// definition of this function comes first.
+MTRACE_EXPORT_AS_IT_IS const char* __asan_default_options() { return "verify_asan_link_order=0"; }
+
+extern "C" {
+// Defined by memlog, so that it never traces itself.
+extern const char mtrace_host_opt_out __attribute__((weak));
+}
+
+namespace mtrace::hook {
+
+namespace {
+
+// The program's sanitizer; nullptr: none. Found by the objects that define malloc, before this
+// library or after it.
+const format::Sanitizer* g_sanitizer = nullptr;
+char g_reason[128];
+
+}  // namespace
+
+bool is_memlog() { return &mtrace_host_opt_out != nullptr; }
+
+const char* sanitizer() {
+  const Allocators found = allocators();
+  const link_map* const objects[] = {found.first, found.next};
+  for (const link_map* object : objects) {
+    for (const format::Sanitizer& one : format::kSanitizers) {
+      if (object == nullptr || unwind::find_function(*object, one.start) == nullptr) continue;
+      g_sanitizer = &one;
+      Writer out(g_reason, sizeof g_reason);
+      out.text("is built with ").text(one.name).text(": what it allocates is not covered").finish();
+      return g_reason;
+    }
+  }
+  return nullptr;
+}
+
+void say_when_aside() {
+  if (g_sanitizer == nullptr) return;
+  char line[1024];
+  Writer out(line, sizeof line);
+  const char* program = report::g_host.program;
+  out.text("mtrace: not covered: ");
+  out.escaped(program, strnlen(program, 200), format::kReservedNone).text(" is built with ");
+  out.text(g_sanitizer->name).text("; nothing that it allocates is counted\n").finish();
+  sys::write_all(STDERR_FILENO, line, out.size());
+}
+
+const char* why_dormant() {
+  if (is_memlog()) return "this is memlog itself";
+  if (getauxval(AT_SECURE) != 0) return "the program runs with raised privileges";
+  const char* follow = g_options.follow;
+  if (strcmp(follow, "1") == 0) return sanitizer();
+  if (follow[0] == '0' && (follow[1] == '\0' || follow[1] == ':')) {
+    return is_follow_root(follow, report::g_host.pid) ? sanitizer()
+                                                      : "MTRACE_FOLLOW=0: only the first program";
+  }
+  const report::Host& host = report::g_host;
+  return matches_any(follow, host.name) || matches_any(follow, report::last_component(host.program))
+             ? sanitizer()
+             : "its name matches no pattern of MTRACE_FOLLOW";
+}
+
+}  // namespace mtrace::hook
+
+// Names in malloc_hooks.cc for this library's own functions: by the common names another object's
+// may be found.
+extern "C" {
+[[gnu::visibility("hidden")]] extern const void* const mtrace_own_entrances[4];
+}
+
+namespace mtrace::hook {
+namespace {
+
+// In a position-dependent program that takes a function's address, that address is a PLT entry of
+// the program, which jumps to the definition.
+bool is_defined_there(const void* function) {
+  Dl_info info;
+  void* symbol = nullptr;
+  const auto look_up = unwind::libc().address;
+  return look_up == nullptr || look_up(function, &info, &symbol, RTLD_DL_SYMENT) == 0 ||
+         symbol == nullptr || static_cast<const Elf64_Sym*>(symbol)->st_shndx != SHN_UNDEF;
+}
+
+}  // namespace
+
+void find_entry_points(bool late) {
+  constexpr const char* kNames[] = {"malloc", "calloc", "realloc", "free"};
+  constexpr unsigned kOwn = sizeof kNames / sizeof kNames[0];
+  report::Entrances entrances = {};
+  entrances.late = late;
+  entrances.replaced = malloc_is_replaced();
+  entrances.glibc = allocator_is_libc() && unwind::is_glibc();
+  for (unsigned i = 0; i < kOwn; ++i) {
+    entrances.names[i] = kNames[i];
+    entrances.own[i] = mtrace_own_entrances[i];
+    entrances.first[i] = unwind::global_definition(kNames[i]);
+    if (late || entrances.first[i] == nullptr || !is_defined_there(entrances.first[i])) {
+      entrances.first[i] = entrances.own[i];
+    }
+  }
+  constexpr unsigned kInterfacesWatched[] = {kInterface_mallocx,      kInterface_je_malloc,
+                                             kInterface__rjem_malloc, kInterface_tc_malloc,
+                                             kInterface_mi_malloc,    kInterface_mi_heap_malloc};
+  static_assert(kOwn + sizeof kInterfacesWatched / sizeof *kInterfacesWatched ==
+                report::kWatchedFunctions);
+  unsigned next = kOwn;
+  for (const unsigned number : kInterfacesWatched) {
+    entrances.names[next] = g_interfaces[number].symbol;
+    entrances.own[next] = entrances.first[next] = g_interfaces[number].hook;
+    ++next;
+  }
+  report::set_entrances(entrances);
+}
+
+void say_when_hidden() {
+  bool is_program;
+  const char* path = report::hiding_object(&is_program);
+  const bool replaced = report::is_replaced();
+  if (replaced) path = report::g_host.program;
+  if (!replaced && (path == nullptr || !is_program)) return;
+  char line[1024];
+  Writer out(line, sizeof line);
+  out.text("mtrace: not covered: ").escaped(path, strnlen(path, 200), format::kReservedNone);
+  out.text(replaced ? " runs under a tool of valgrind that replaces malloc"
+                    : " has a malloc of its own");
+  out.text("; nothing that it allocates is counted\n").finish();
+  sys::write_all(STDERR_FILENO, line, out.size());
+}
+
+void say_when_elsewhere(char* const* envp) {
+  if (g_options.signal == 0 && !g_options.exit_report) return;
+  const report::OutputCheck check = report::check_output(sys::real_time());
+  // EPERM: a filter of system calls forbids the check.
+  if (check.error == 0 || check.error == -EPERM) return;
+  constexpr char kVariable[] = "MTRACE_OUTPUT";
+  const char* given = find_variable(envp, kVariable);
+  if (parent_has_told(given != nullptr ? given - sizeof kVariable : nullptr)) return;
+  char line[2 * report::kPathCapacity];
+  Writer out(line, sizeof line);
+  const char* const directory = report::output_directory();
+  out.text("mtrace: cannot write reports to ");
+  out.escaped(directory, strlen(directory), format::kReservedNone).text(": ");
+  out.reason(static_cast<int>(-check.error));
+  if (check.instead == nullptr) {
+    out.text(", nor to $TMPDIR or /tmp");
+  } else {
+    out.text("; using ").escaped(check.instead, strlen(check.instead), format::kReservedNone);
+  }
+  out.put('\n').finish();
+  sys::write_all(STDERR_FILENO, line, out.size());
+}
+
+}  // namespace mtrace::hook
