@@ -116,18 +116,27 @@ inline constexpr char kNotCoveredProgram[] = "not covered: the program ";
 inline constexpr char kNotCoveredPython[] = "not covered: Python frames";
 inline constexpr char kPythonOnTrial[] = "on trial: Python frames";
 
-// Beginning of the note that names resident memory which is not malloc's.
+// Beginning of the note that names resident memory which is not malloc's. memlog makes it of the
+// lines `region`; older libraries wrote it.
 inline constexpr char kResident[] = "resident, not malloc's: ";
-// What it calls memory of no owner.
-inline constexpr char kUnnamed[] = "mapped without a name";
 
 // Whether so much of a process's resident memory is worth a line.
 constexpr bool is_much(uint64_t bytes, uint64_t resident) {
   return bytes >= uint64_t{8} << 20 && bytes >= resident / 5;
 }
 
-// Name of the `region` of malloc's heaps and large blocks.
-inline constexpr char kRegionMalloc[] = "malloc";
+// Names of a `region` that is not a file or named by the kernel.
+inline constexpr char kRegionMalloc[] = "malloc";  // heaps and large blocks
+inline constexpr char kRegionOwn[] = "mtrace's tables";
+inline constexpr char kRegionTaken[] = "taken by sbrk";
+inline constexpr char kRegionOthers[] = "other mappings";  // files beyond the first 500 or so
+// Any other memory: then the access as in /proc/PID/smaps, and words after spaces.
+inline constexpr char kRegionAnonymous[] = "anonymous ";
+inline constexpr char kRegionSupplied[] = "um";  // userfaultfd: VmFlags has um or ui
+inline constexpr char kRegionChunk[] = "chunk";  // begins as a chunk of V8's heap does
+inline constexpr char kRegionStack[] = "stack";  // glibc's descriptor of a thread is at its end
+inline constexpr char kRegionLow[] = "low";      // below kRegionLowEnd
+inline constexpr uint64_t kRegionLowEnd = uint64_t{32} << 30;
 
 // Kinds of entries that the library makes itself. Their bytes and blocks only grow.
 inline constexpr char kKindFailed[] = "failed";  // allocations that failed: requested bytes, ...

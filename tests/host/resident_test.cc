@@ -28,17 +28,19 @@ class ResidentTest : public HostTest {
   static constexpr uint64_t kChunk = 112;           // ... and what each takes
   static constexpr uint64_t kPage = 4096;
 
-  // MiB by name, of the note of a report.
-  static std::map<std::string, int> named(const Memlog& log) {
-    const std::string begin = "resident, not malloc's: ";
+  // MiB by name, of the note that memlog makes of a report.
+  std::map<std::string, int> named(const Memlog& log) {
+    const std::string begin = "note: resident, not malloc's: ";
     std::map<std::string, int> kinds;
-    for (const auto& [key, value] : log.meta) {
-      if (key != "note" || !value.starts_with(begin)) continue;
-      std::string rest = value.substr(begin.size(), value.rfind(" (of ") - begin.size());
-      const std::regex item("(?:^|, )(.+?) ([0-9]+) MiB(?=,|$)");
-      for (std::sregex_iterator i(rest.begin(), rest.end(), item), end; i != end; ++i) {
-        kinds[(*i)[1]] = std::stoi((*i)[2]);
-      }
+    const std::string text = run(plain({memlog_tool(), "show", "--number", "1", log.path})).out;
+    const size_t at = text.find(begin);
+    if (at == std::string::npos) return kinds;
+    EXPECT_EQ(at, text.rfind(begin)) << text;
+    const size_t names = at + begin.size();
+    const std::string rest = text.substr(names, text.find(" (of ", names) - names);
+    const std::regex item("(?:^|, )(.+?) ([0-9]+) MiB(?=,|$)");
+    for (std::sregex_iterator i(rest.begin(), rest.end(), item), end; i != end; ++i) {
+      kinds[(*i)[1]] = std::stoi((*i)[2]);
     }
     return kinds;
   }
@@ -101,16 +103,16 @@ TEST_F(ResidentTest, StacksOfThreads) {
   unsigned long stacks = 0;
   unsigned long lent = 0;
   ASSERT_EQ(sscanf(result.out.c_str(), "stacks %lu lent %lu", &stacks, &lent), 2) << result.out;
-  std::map<std::string, unsigned long> regions;
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_FALSE(logs.empty());
-  for (const auto& [key, value] : logs[0].meta) {
-    const size_t name = value.find(' ', value.find(' ') + 1) + 1;
-    if (key == "region")
-      regions[value.substr(name)] = std::stoul(value.substr(strlen("resident=")));
+  const Result shown = run(plain({memlog_tool(), "map", logs[0].path, "--json"}));
+  std::map<std::string, unsigned long> regions;
+  const std::regex region("\"name\": \"([^\"]*)\",\\s*\"resident_bytes\": \\[\\s*([0-9]+)");
+  for (std::sregex_iterator i(shown.out.begin(), shown.out.end(), region), end; i != end; ++i) {
+    regions[(*i)[1]] = std::stoul((*i)[2]);
   }
-  EXPECT_EQ(regions["stacks of threads"], stacks);
-  EXPECT_GE(regions["mapped without a name"], lent);
+  EXPECT_EQ(regions["stacks of threads"], stacks) << shown.out << shown.err;
+  EXPECT_GE(regions["mapped without a name"], lent) << shown.out;
 }
 
 // What is named stands in the summary of a run and in every view, once, instead of a guess.

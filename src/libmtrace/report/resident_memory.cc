@@ -20,17 +20,6 @@
 namespace mtrace::report {
 namespace {
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
-
-constexpr char kMadeCode[] = "code made at run time";
-constexpr char kV8Heap[] = "V8 heap";
-constexpr char kJavaHeap[] = "Java heap";
-constexpr char kOwn[] = "mtrace's tables";
-constexpr char kStacks[] = "stacks of threads";
-constexpr char kSupplied[] = "supplied by the program (userfaultfd)";
-constexpr char kTaken[] = "taken by sbrk";
-constexpr char kOthers[] = "other mappings";  // files for which there is no room
-
 // A mapping with resident memory. A mapping that may hold blocks has no name until all blocks have
 // been seen.
 struct Mapping {
@@ -41,6 +30,7 @@ struct Mapping {
   uint64_t live;         // bytes requested, of the blocks that begin in it
   uint64_t needed;       // what malloc takes for them
   uint32_t name;         // index of a Kind
+  char access[5];        // as in smaps, such as "rw-p"
   bool blocks;           // small blocks lie in it: it is malloc's
   bool arena;            // a heap that glibc's malloc has made for threads
   bool taken;            // by the program, with sbrk
@@ -147,7 +137,7 @@ enum PageState : unsigned char { kAbsent, kResident, kKept };
 class Regions {
  public:
   explicit Regions(Scratch& scratch) : scratch_(scratch) {
-    kind(kOthers);
+    kind(format::kRegionOthers);
     kind(format::kRegionMalloc);
   }
 
@@ -275,11 +265,9 @@ class Regions {
     now_.start = read_hex(line);
     if (*line == '-') ++line;
     now_.end = read_hex(line);
-    const bool has_access = strlen(line) > 4;
-    executable_ = has_access && line[3] == 'x';
-    writable_ = has_access && line[2] == 'w' && line[4] == 'p';
     for (unsigned field = 0; field < 4 && *line != '\0'; ++field) {
       while (*line == ' ') ++line;
+      if (field == 0) memcpy(now_.access, line, strnlen(line, sizeof now_.access - 1));
       while (*line != ' ' && *line != '\0') ++line;
     }
     while (*line == ' ') ++line;
@@ -290,17 +278,15 @@ class Regions {
 
   void close_mapping() {
     now_.resident *= 1024;
-    if (strstr(path_, "/libjvm.so") != nullptr) java_ = true;
     if (now_.resident == 0 || count_ == kMostMappings) return;
     now_.name = kNoKind;
     if (path_[0] != '\0' && strcmp(path_, "[heap]") != 0) {
-      now_.name = sys::is_table_file(now_.start) ? kind(kOwn) : kind(path_);
-    } else if (executable_) {
-      now_.name = kind(kMadeCode);
+      now_.name = kind(sys::is_table_file(now_.start) ? format::kRegionOwn : path_);
     }
     now_.blocks = strcmp(path_, "[heap]") == 0;
     if (now_.blocks) split_heap();
-    if (now_.name == kNoKind && writable_ && !now_.blocks && !now_.supplied) split_arenas();
+    const bool writable = now_.access[1] == 'w' && now_.access[3] == 'p';
+    if (now_.name == kNoKind && writable && !now_.blocks && !now_.supplied) split_arenas();
     if (count_ < kMostMappings && now_.start != now_.end) scratch_.mappings[count_++] = now_;
     now_ = {};
     path_[0] = '\0';
@@ -362,19 +348,25 @@ class Regions {
     scratch_.kinds[kind].size += size;
   }
 
-  // Kind of a mapping without a name.
+  // Kind of a mapping without a name, by what is known of it (doc/memlog-format.md).
   uint32_t kind_of(const Mapping& mapping) {
-    constexpr uintptr_t kCompressed = uintptr_t{32} << 30;
-    // HotSpot puts a heap that compressed references reach into the lowest 32 GiB.
-    if (java_ && mapping.end <= kCompressed) return kind(kJavaHeap);
-    if (mapping.supplied && !mapping.blocks) return kind(kSupplied);
-    if (is_v8_chunk(mapping)) return kind(kV8Heap);
     if (mapping.blocks) return kMalloc;
-    if (mapping.taken) return kind(kTaken);
-    const bool own =
-        sys::own_bytes_in(mapping.start, mapping.end) * 2 > mapping.end - mapping.start;
-    if (own) return kind(kOwn);
-    return kind(is_thread_stack(mapping, scratch_) ? kStacks : format::kUnnamed);
+    if (mapping.taken) return kind(format::kRegionTaken);
+    const uint64_t size = mapping.end - mapping.start;
+    if (sys::own_bytes_in(mapping.start, mapping.end) * 2 > size) return kind(format::kRegionOwn);
+    char name[sizeof Kind::name] = {};
+    Writer text(name, sizeof name);
+    text.text(format::kRegionAnonymous).text(mapping.access);
+    if (mapping.supplied) {
+      text.put(' ').text(format::kRegionSupplied);
+    } else if (is_v8_chunk(mapping)) {
+      text.put(' ').text(format::kRegionChunk);
+    } else if (is_thread_stack(mapping, scratch_)) {
+      text.put(' ').text(format::kRegionStack);
+    }
+    if (mapping.end <= format::kRegionLowEnd) text.put(' ').text(format::kRegionLow);
+    text.finish();
+    return kind(name);
   }
 
   uint32_t kind(const char* name) {
@@ -402,27 +394,11 @@ class Regions {
   uint32_t count_ = 0;
   uint32_t kinds_ = 0;
   uint64_t unplaced_ = 0;
-  bool java_ = false;
   Mapping now_ = {};
-  bool executable_ = false;
-  bool writable_ = false;  // private, too
   uint32_t arenas_ = 0;
   char path_[sizeof Kind::name] = {};
   Mapping* last_ = nullptr;
 };
-
-void write_note(Writer& out, const Regions& regions, uint64_t resident) {
-  const char* between = "";
-  for (const Kind& kind : regions) {
-    if (!format::is_much(kind.resident, resident)) break;
-    if (strcmp(kind.name, format::kRegionMalloc) == 0) continue;
-    if (*between == '\0') out.text("# ").text(format::kKeyNote).text(": ").text(format::kResident);
-    out.text(between).escaped(kind.name, strlen(kind.name), format::kReservedNone);
-    out.put(' ').number(kind.resident / kMiB).text(" MiB");
-    between = ", ";
-  }
-  if (*between == ',') out.text(" (of ").number(resident / kMiB).text(" MiB)\n");
-}
 
 void write_regions(Writer& out, const Regions& regions) {
   for (const Kind& kind : regions) {
@@ -540,8 +516,8 @@ void write_heaps(Writer& out, Regions& regions, uint64_t resident, const ledger:
 
 void write_resident(Writer& out, uint64_t resident, uint64_t live, bool regions, bool heaps,
                     const ledger::Ledger& ledger) {
-  const bool note = format::is_much(resident - std::min(resident, live), resident);
-  if (!note && !regions) return;
+  const bool much = format::is_much(resident - std::min(resident, live), resident);
+  if (!much && !regions) return;
   auto* const scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
   if (scratch == nullptr) return;
   Regions found(*scratch);
@@ -550,9 +526,8 @@ void write_resident(Writer& out, uint64_t resident, uint64_t live, bool regions,
       found.see_block(address, block.size);
     });
     found.add_up();
-    if (note) write_note(out, found, resident);
-    if (note && heaps) write_heaps(out, found, resident, ledger);
-    if (regions) write_regions(out, found);
+    if (much && heaps) write_heaps(out, found, resident, ledger);
+    write_regions(out, found);
     if (found.unplaced() != 0) {
       out.text("# ").text(format::kKeyNote).text(": up to ").number(found.unplaced());
       out.text(" bytes taken by sbrk count as malloc's\n");

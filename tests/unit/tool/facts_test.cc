@@ -77,6 +77,41 @@ TEST(Facts, EachIsRead) {
   EXPECT_EQ(entry.peak, 25u);
 }
 
+// What smaps says of mappings without a name is added up by what they are.
+TEST(Facts, RegionsAreNamed) {
+  const auto read_with = [](const std::vector<std::string>& regions) {
+    auto lines = test::kLines;
+    for (const std::string& region : regions) {
+      lines.insert(lines.end() - 4, "# region: resident=" + region);
+    }
+    for (std::string& line : lines) {
+      if (line.starts_with("# rss: ")) line = "# rss: 100000000 bytes";
+    }
+    return profile::read("f", test::join(lines)).header;
+  };
+  const std::vector<std::string> some = {
+      "30000000 size=40000000 malloc",       "20000000 size=20000000 anonymous rw-p low",
+      "9000000 size=9000001 anonymous rw-p", "9000000 size=9000002 anonymous rw-s",
+      "7000 size=8000 anonymous r-xp low",   "6000 size=6000 anonymous rw-p stack",
+      "5000 size=5000 anonymous rw-p chunk", "4000 size=4000 anonymous rw-p um"};
+  profile::Header header = read_with(some);
+  using Regions = std::vector<profile::RegionUse>;
+  EXPECT_EQ(header.regions, (Regions{{"mapped without a name", 38000000, 38000003},
+                                     {"malloc", 30000000, 40000000},
+                                     {"code made at run time", 7000, 8000},
+                                     {"stacks of threads", 6000, 6000},
+                                     {"V8 heap", 5000, 5000},
+                                     {"supplied by the program (userfaultfd)", 4000, 4000}}));
+  const std::string note = "resident, not malloc's: mapped without a name 36 MiB (of 95 MiB)";
+  EXPECT_EQ(header.notes.back(), note);
+
+  auto with_java = some;
+  with_java.push_back("10 size=20 /usr/lib/jvm/libjvm.so");
+  header = read_with(with_java);
+  EXPECT_EQ(header.regions[1], (profile::RegionUse{"Java heap", 20000000, 20000000}));
+  EXPECT_EQ(header.notes.back(), "resident, not malloc's: Java heap 19 MiB (of 95 MiB)");
+}
+
 // One changed byte is noticed or leaves a memlog that can be written and read again.
 TEST(Facts, SurviveEachChangedByte) {
   const std::string text = test::join(full_lines());

@@ -150,6 +150,8 @@ class AnonymousMemlog {
     std::vector<Field> out;
     for (const Field& line : lines) {
       if (line.key == format::kKeyModule) {
+      } else if (line.key == format::kKeyRegion) {
+        put_regions(out);
         put_modules(out);
       } else if (is_plain(kPlainLines, line.key)) {
         out.push_back(line);
@@ -166,6 +168,16 @@ class AnonymousMemlog {
       if (module.described) out.push_back({format::kKeyModule, module_text(module)});
     }
   }
+  // By what they are: that is known from names of files which now change.
+  void put_regions(std::vector<Field>& out) {
+    if (std::exchange(regions_put_, true)) return;
+    for (const RegionUse& region : memlog_.header.regions) {
+      out.push_back(
+          {format::kKeyRegion, fmt::format("resident={} size={} {}", region.resident, region.size,
+                                           util::escaped(names_.region(region.name), ""))});
+    }
+  }
+
 
   std::string new_holders(std::string_view value) const {
     std::string out;
@@ -198,12 +210,6 @@ class AnonymousMemlog {
       const size_t path = at + 7;
       return fmt::format("{}{}", value.substr(0, path),
                          names_.path(util::unescaped(value.substr(path)).value_or("")));
-    }
-    if (key == format::kKeyRegion) {
-      const size_t name = value.find(' ', blank + 1);
-      if (name == value.npos) return std::nullopt;
-      return fmt::format("{} {}", value.substr(0, name),
-                         names_.region(util::unescaped(value.substr(name + 1)).value_or("")));
     }
     return std::nullopt;
   }
@@ -239,6 +245,7 @@ class AnonymousMemlog {
   std::vector<uint64_t> before_;  // identities in stack ids
   std::vector<uint64_t> after_;
   absl::flat_hash_map<uint64_t, uint64_t> ids_;  // new ones of stacks
+  bool regions_put_ = false;
   bool modules_put_ = false;
 };
 

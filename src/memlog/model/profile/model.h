@@ -327,7 +327,7 @@ struct Header {
   std::optional<uint64_t> unknown_frees;
   std::vector<Field> misuse;       // by cause
   std::vector<Field> reports;      // written, failed
-  std::vector<RegionUse> regions;  // with MTRACE_MMAP
+  std::vector<RegionUse> regions;  // what is resident; empty: not known
   std::vector<Field> heap;         // bytes of malloc's heaps, where much of them is free
   std::vector<Field> heap_stacks;  // bytes that stacks keep resident of them, by id
   std::optional<uint64_t> rss;     // bytes; so are the next two

@@ -10,6 +10,7 @@
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "format/option_kind.h"
+#include "model/profile/regions.h"
 #include "util/text.h"
 
 namespace mtrace::profile {
@@ -150,18 +151,6 @@ constexpr std::array<std::string_view, 42> kWords = {
     "nullptr",   "operator", "lambda",   "clone",  "isra",      "part",     "cold",
     "constprop", "lto_priv", "abi",      "cxx11",  "abi:cxx11", "new",      "delete",
     "default",   "arg",      "typeinfo", "for",    "noexcept",  "restrict", "_GLOBAL__sub_I"};
-
-// Of mappings (doc/jit.md).
-constexpr std::string_view kSystemRegions[] = {format::kRegionMalloc,
-                                               format::kUnnamed,
-                                               "[stack]",
-                                               "V8 heap",
-                                               "Java heap",
-                                               "code made at run time",
-                                               "mtrace's tables",
-                                               "stacks of threads",
-                                               "taken by sbrk",
-                                               "supplied by the program (userfaultfd)"};
 
 template <typename List>
 bool is_in(const List& list, std::string_view word) {
@@ -386,7 +375,7 @@ std::string Pseudonyms::trigger(std::string_view trigger) {
 }
 
 std::string Pseudonyms::region(std::string_view name) {
-  return is_in(kSystemRegions, name) ? std::string(name) : path(name);
+  return is_known_region(name) ? std::string(name) : path(name);
 }
 
 std::string Pseudonyms::boot_id(std::string_view id) {

@@ -15,6 +15,7 @@
 #include "model/profile/known_stacks.h"
 #include "model/profile/line.h"
 #include "model/profile/model.h"
+#include "model/profile/regions.h"
 #include "util/error.h"
 #include "util/input.h"
 #include "util/text.h"
@@ -331,6 +332,7 @@ class Reader {
       cut.sum.blocks += entry.blocks;
     }
     *cut_ = cut;
+    name_regions(memlog_.header);
     memlog_.modules = modules_.take();
     return std::move(memlog_);
   }
@@ -356,6 +358,7 @@ class Reader {
       number_ = freed_line_;
       throw LineError{"allocated: less freed: is not live:"};
     }
+    name_regions(memlog_.header);
     if (action_ != nullptr) {
       (*action_)(memlog_);
       memlog_.entries.clear();

@@ -115,7 +115,9 @@ Memlog merged(std::vector<Memlog> reports, int64_t first) {
                                 [](const Field& line) { return line.key == format::kKeySeq; });
   out.before.insert(seq + 1, {format::kKeyMerged, fmt::format("{} to {}", first, out.header.seq)});
   for (const Memlog& report : reports) {
-    for (const std::string& note : report.header.notes) add_note(out, note);
+    for (const std::string& note : report.header.notes) {
+      if (!note.starts_with(format::kResident)) add_note(out, note);  // that of the last holds
+    }
   }
   return out;
 }

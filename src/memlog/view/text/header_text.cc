@@ -8,6 +8,7 @@
 #include <set>
 
 #include "format/memlog.h"
+#include "model/profile/regions.h"
 #include "util/text.h"
 #include "view/text/frame_text.h"
 
@@ -223,7 +224,7 @@ std::string named_remark(const profile::Header& header, const Style& style) {
   std::string out;
   for (const std::string& note : header.notes) {
     if (!note.starts_with(format::kResident)) continue;
-    const bool is_hint = note.find(format::kUnnamed) != std::string::npos &&
+    const bool is_hint = note.find(profile::kUnnamedRegion) != std::string::npos &&
                          std::none_of(header.kinds.begin(), header.kinds.end(),
                                       [](const auto& total) { return total.kind == "mmap"; });
     out +=
