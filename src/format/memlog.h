@@ -63,11 +63,9 @@ inline constexpr char kKeyTaken[] = "taken";
 inline constexpr char kKeyInherited[] = "inherited";  // N bytes M blocks; only after fork
 inline constexpr char kKeySampled[] = "sampled";      // N bytes: from sample to sample, on average
 inline constexpr char kKeyDelta[] = "delta";          // +N bytes +M blocks: the sum of all changes
-inline constexpr char kKeyDeltaError[] = "delta-error";  // N bytes: its standard error
-inline constexpr char kKeyLive[] = "live";               // N bytes M blocks
-inline constexpr char kKeyLiveError[] = "live-error";    // N bytes: its standard error
-inline constexpr char kKeyUsable[] = "usable";  // N bytes: what the allocator gave for `live`
-inline constexpr char kKeyPeak[] = "peak";      // N bytes TIME: the most that was live, and when
+inline constexpr char kKeyLive[] = "live";            // N bytes M blocks
+inline constexpr char kKeyUsable[] = "usable";        // N bytes: what the allocator gave for `live`
+inline constexpr char kKeyPeak[] = "peak";  // N bytes TIME: the most that was live, and when
 inline constexpr char kKeyPeakError[] = "peak-error";  // N bytes: by how much it may be off
 inline constexpr char kKeyAllocated[] = "allocated";   // N bytes M blocks since the start, ...
 inline constexpr char kKeyFreed[] = "freed";           // ... of which these were freed
@@ -149,10 +147,8 @@ inline constexpr char kKindControl[] = "control";
 inline constexpr char kKindUnknownFree[] = "unknown-free";
 
 // Entry fields.
-inline constexpr char kFieldError[] = "error";             // bytes: the change's standard error
 inline constexpr char kFieldBlocks[] = "blocks";           // signed
 inline constexpr char kFieldLive[] = "live";               // bytes the stack holds now
-inline constexpr char kFieldLiveError[] = "live-error";    // bytes: its standard error
 inline constexpr char kFieldAllocations[] = "allocs";      // since the previous report: calls,
 inline constexpr char kFieldAllocated[] = "allocated";     // their bytes,
 inline constexpr char kFieldFrees[] = "frees";             // frees of this stack's blocks,

@@ -325,9 +325,9 @@ std::string module_key(const Frame& frame) {
 void check_meta(const Memlog& log, std::vector<std::string>* wrong) {
   // The order in which the library writes them; those up to `lost` come before the entries.
   static const std::vector<std::string> kOrder = {
-      "program",    "command", "pid",        "parent",    "seq",   "trigger",     "label",
-      "started",    "taken",   "inherited",  "sampled",   "delta", "delta-error", "live",
-      "live-error", "peak",    "peak-error", "allocated", "freed", "lost",        "recording"};
+      "program",    "command",   "pid",       "parent",  "seq",      "trigger", "label",
+      "started",    "taken",     "inherited", "sampled", "delta",    "live",    "peak",
+      "peak-error", "allocated", "freed",     "lost",    "recording"};
   std::set<std::string> seen;
   size_t last = 0;
   for (size_t i = 0; i < log.meta.size(); ++i) {
@@ -385,8 +385,7 @@ void check_facts(const Memlog& log, std::vector<std::string>* wrong) {
     if (key == "peak") {
       good = words.size() == 3 && words[1] == "bytes" && parse_count(words[0], &number) &&
              is_time(words[2]);
-    } else if (key.ends_with("-error") || key == "sampled" || key == "rss-max" ||
-               key == "virtual") {
+    } else if (key == "peak-error" || key == "sampled" || key == "rss-max" || key == "virtual") {
       good = parse_bytes(value, &number);
     } else if (key == "recording") {
       good = value == "stopped";

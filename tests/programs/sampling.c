@@ -1,6 +1,6 @@
-// sampling STACKS BLOCKS: what MTRACE_SAMPLE has to estimate. STACKS call stacks (at most 4,096) do
-// the same: BLOCKS blocks of each of four sizes, a report; then every second block is freed and
-// another BLOCKS / 2 of each size are made, a report; then all are freed.
+// sampling STACKS BLOCKS [SIZE]: what MTRACE_SAMPLE has to estimate. STACKS call stacks (at most
+// 4,096) do the same: BLOCKS blocks of each of four sizes, a report; then every second block is
+// freed and another BLOCKS / 2 of each size are made, a report; then all are freed.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 #include "mtrace.h"
 
 enum { kSizes = 4 };
-static const size_t sizes[kSizes] = {0, 40, 700, 3000};
+static size_t sizes[kSizes] = {0, 40, 700, 3000};
 
 static void** g_next;
 
@@ -18,7 +18,8 @@ static inline __attribute__((always_inline)) void at_the_end(int count) {
 #include "call_paths.h"
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc < 3) return 2;
+  for (int i = 0; argc > 3 && i < kSizes; ++i) sizes[i] = (size_t)atoi(argv[3]);
   const int stacks = atoi(argv[1]);
   const int count = atoi(argv[2]);
   const size_t most = (size_t)stacks * (size_t)count * 2 * kSizes;

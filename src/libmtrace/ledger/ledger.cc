@@ -72,23 +72,6 @@ void Ledger::count_anew() {
   });
 }
 
-// Records the variance of what is live at the fork, the base of the child's first report.
-void Ledger::remember_variance() {
-  reported_variance.ticks = ticks_now();
-  reported_variance.total = 0;
-  stacks.for_each([&](uint32_t, StackRecord& stack) {
-    Variance* of_stack = reported_variance.of_stacks.find(stack.ordinal);
-    if (of_stack != nullptr) *of_stack = 0;
-  });
-  blocks.for_each([&](uintptr_t, const Block& block) {
-    const Variance variance = sampling.variance(block);
-    reported_variance.total += variance;
-    Variance* of_stack =
-        reported_variance.of_stacks.find_or_create(stacks.record(block.stack).ordinal);
-    if (of_stack != nullptr) *of_stack += variance;
-  });
-}
-
 Totals Ledger::live_heap() const {
   Totals live = {};
   stacks.for_each([&](uint32_t, StackRecord& stack) {
@@ -129,7 +112,6 @@ void Ledger::rebase_after_fork(uint32_t survivor, uint32_t tid) {
     }
     if (base != nullptr && *base != now) *base = now;
   });
-  if (sampling.mean != 0) remember_variance();
 }
 
 void Ledger::forget_all(uint32_t child) {
@@ -139,12 +121,9 @@ void Ledger::forget_all(uint32_t child) {
     stacks.each_set(stack, [](CounterSet& set) { clear(set); });
     Counters* base = reported.find(stack.ordinal);
     if (base != nullptr) *base = {};
-    Variance* variance = reported_variance.of_stacks.find(stack.ordinal);
-    if (variance != nullptr) *variance = 0;
   });
   threads.forget_counts(child);
   peak.restart(0, ticks_now());
-  reported_variance.total = 0;
   inherited = {};
   reported_peak = lost_inflight = lost_frees = 0;
 }

@@ -21,13 +21,6 @@ struct Totals {
   uint64_t blocks;
 };
 
-// Variance at the previous report of a sampled process. Only the thread that reports writes it.
-struct ReportedVariance {
-  GrowingArray<Variance> of_stacks;  // by ordinal
-  Variance total;
-  uint64_t ticks;  // of that report
-};
-
 struct alignas(machine::kMostPage) Ledger {
   StackTable stacks;
   BlockTable blocks;
@@ -37,7 +30,6 @@ struct alignas(machine::kMostPage) Ledger {
   // Counters of each stack, by ordinal, at the last report: the base of the next differences. Only
   // the thread that reports writes them.
   GrowingArray<Counters, format::kReportedChunk> reported;
-  ReportedVariance reported_variance;
   Totals inherited;        // live at the fork; zero in a process that exec'ed
   uint64_t reported_peak;  // bytes: the peak in the last report
   // Operations that threads which vanished in a fork had begun, and blocks they had in a realloc.
@@ -64,7 +56,6 @@ struct alignas(machine::kMostPage) Ledger {
  private:
   Totals live_heap() const;  // by the counters
   void count_anew();
-  void remember_variance();
 };
 
 [[gnu::visibility("hidden")]] extern Ledger g_ledger;

@@ -48,20 +48,4 @@ Weight Sampling::weigh_sample(uintptr_t address, const Block& block) const {
           (each + low) >> kPoint};
 }
 
-// s^2 (1 - p) / p^2.
-Variance Sampling::variance(const Block& block) const {
-  const uint64_t each = inverse_chance(block.size, mean);
-  const auto bytes = static_cast<uint64_t>(Wide{each} * block.size >> kPoint);
-  return Variance{bytes} * (bytes - block.size);
-}
-
-uint64_t square_root(Variance square) {
-  uint64_t root = 0;
-  for (unsigned bit = 64; bit-- > 0;) {
-    const uint64_t larger = root | uint64_t{1} << bit;
-    if (Variance{larger} * larger <= square) root = larger;
-  }
-  return root;
-}
-
 }  // namespace mtrace::ledger

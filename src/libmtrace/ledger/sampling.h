@@ -18,8 +18,6 @@ struct Weight {
   uint64_t blocks;
 };
 
-using Variance = unsigned __int128;  // bytes squared
-
 // p * 2^64; UINT64_MAX where p is closer to 1. The relative error is below 2^-32.
 uint64_t chance(uint64_t size, uint64_t mean);
 
@@ -32,14 +30,9 @@ class Sampling {
   Weight weigh(uintptr_t address, const Block& block) const {
     return mean != 0 ? weigh_sample(address, block) : Weight{block.size, 1};
   }
-  // What the block adds to the estimated variance of a sum of bytes.
-  Variance variance(const Block& block) const;
 
  private:
   Weight weigh_sample(uintptr_t address, const Block& block) const;
 };
-
-// The square root, rounded down.
-uint64_t square_root(Variance square);
 
 }  // namespace mtrace::ledger

@@ -127,15 +127,12 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   if (host.parent != 0 && !host.began_anew) {
     amount_line(out, format::kKeyInherited, ledger.inherited.bytes, ledger.inherited.blocks);
   }
-  const bool sampled = ledger.sampling.mean != 0;
-  if (sampled) bytes_line(out, format::kKeySampled, ledger.sampling.mean);
+  if (ledger.sampling.mean != 0) bytes_line(out, format::kKeySampled, ledger.sampling.mean);
   const ledger::Counters& change = snapshot.change();
   meta(out, format::kKeyDelta).signed_number(change.live_bytes());
   out.text(" bytes ").signed_number(change.live_blocks()).text(" blocks\n");
-  if (sampled) bytes_line(out, format::kKeyDeltaError, snapshot.error().change);
   const ledger::Counters& total = snapshot.total();
   amount_line(out, format::kKeyLive, ledger::live_bytes(total), ledger::live_blocks(total));
-  if (sampled) bytes_line(out, format::kKeyLiveError, snapshot.error().live);
   bytes_line(out, format::kKeyUsable, ledger::live_bytes(total) + snapshot.slack());
   write_peak(out, occasion, snapshot);
   amount_line(out, format::kKeyAllocated, total.allocated_bytes, total.allocated_blocks);

@@ -59,14 +59,12 @@ bool is_saturated(const Entry& entry) {
          strcmp(ledger::kind_name(entry.kind), format::kKindFailed) == 0;
 }
 
-void write_entry(Writer& out, Snapshot& snapshot, const Entry& entry, const Error& error,
+void write_entry(Writer& out, Snapshot& snapshot, const Entry& entry,
                  const ledger::StackRecord& stack, ModuleSet& modules, FrameLines& lines) {
   if (entry.kind != 0) out.put('@').text(ledger::kind_name(entry.kind)).put('\t');
   out.signed_number(entry.bytes()).put('\t');
-  optional_field(out, format::kFieldError, error.change);
   out.text(format::kFieldBlocks).put('=').signed_number(entry.blocks()).put('\t');
   out.text(format::kFieldLive).put('=').number(entry.live).put('\t');
-  optional_field(out, format::kFieldLiveError, error.live);
   optional_field(out, format::kFieldAllocations, entry.change.allocated_blocks);
   optional_field(out, format::kFieldAllocated, entry.change.allocated_bytes);
   optional_field(out, format::kFieldFrees, entry.change.freed_blocks);
@@ -107,8 +105,7 @@ void write_memlog(Writer& out, const Occasion& occasion, Snapshot& snapshot,
       snapshot.prefetch_oldest(i + 2 * kAhead);
     }
     if (count - i > kAhead) prefetch_frames(stack(i + kAhead));
-    const Entry entry = snapshot.entry(i);
-    write_entry(out, snapshot, entry, snapshot.error_of(ledger, entry), stack(i), modules, lines);
+    write_entry(out, snapshot, snapshot.entry(i), stack(i), modules, lines);
   }
   write_tails(out, modules, lines, snapshot.tails());
   write_end(out, occasion, snapshot, ledger, modules);

@@ -244,7 +244,7 @@ bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
   drop_unlisted();
   sort_listed();
   find_oldest(ledger);
-  return errors_.find(ledger, last_stack_) && complete;
+  return complete;
 }
 
 Snapshot::~Snapshot() {
@@ -261,11 +261,8 @@ Snapshot::~Snapshot() {
 
 void Snapshot::remember(ledger::Ledger& ledger) {
   drop_order();  // before more memory is used
-  entries_.for_each([&](uint32_t, const Entry& entry) {
-    *ledger.reported.find(entry.ordinal) += entry.change;
-    errors_.remember(ledger, entry.stack, entry.ordinal);
-  });
-  errors_.remember_total(ledger, ticks_);
+  entries_.for_each(
+      [&](uint32_t, const Entry& entry) { *ledger.reported.find(entry.ordinal) += entry.change; });
   ledger.reported_peak = peak_.bytes;
   owed_ = nullptr;
 }

@@ -7,7 +7,6 @@
 
 #include "ledger/ledger.h"
 #include "report/entry_list.h"
-#include "report/errors.h"
 #include "report/tails.h"
 
 namespace mtrace::report {
@@ -61,11 +60,6 @@ class Snapshot {
   // Live bytes and blocks of a kind of resources.
   const ledger::Totals& live_of_kind(unsigned kind) const { return kinds_[kind]; }
   const PeakSeen& peak() const { return peak_; }
-  // Standard errors of change() and total(), and of an entry. 0: exact.
-  const Error& error() const { return errors_.total(); }
-  Error error_of(const ledger::Ledger& ledger, const Entry& entry) const {
-    return entry.kind == 0 ? errors_.of_stack(ledger, entry.stack, entry.ordinal) : Error{};
-  }
   uint64_t ticks() const { return ticks_; }  // when it was taken
   Tails& tails() { return tails_; }
 
@@ -114,7 +108,6 @@ class Snapshot {
   uint64_t slack_ = 0;
   ledger::Totals kinds_[kKinds] = {};
   PeakSeen peak_ = {};
-  Errors errors_;
   Tails tails_;
   uint64_t height_ = 0;  // of the peak to which the shares belong
   bool peak_is_now_ = false;

@@ -65,39 +65,14 @@ TEST(Sampling, EveryBlockForItselfWithoutIt) {
   const Sampling every;
   EXPECT_EQ(every.weigh(0x1230, {99, 1, 5}).bytes, 99u);
   EXPECT_EQ(every.weigh(0x1230, {99, 1, 5}).blocks, 1u);
-  EXPECT_EQ(every.variance({99, 1, 5}), 0u);
 }
 
-// What is surely recorded adds no error.
+// What is surely recorded counts as itself.
 TEST(Sampling, LargeBlocksAreExact) {
   const Sampling sampling = {4096};
   const Block block = {1 << 20, 1, 5};
   EXPECT_EQ(sampling.weigh(0x7000'0010, block).bytes, block.size);
   EXPECT_EQ(sampling.weigh(0x7000'0010, block).blocks, 1u);
-  EXPECT_EQ(sampling.variance(block), 0u);
-}
-
-TEST(Sampling, Variance) {
-  for (uint64_t size : {1u, 100u, 5000u, 100'000u}) {
-    const Sampling sampling = {5000};
-    const long double p = true_chance(size, 5000);
-    const auto s = static_cast<long double>(size);
-    const long double expected = s * s * (1 - p) / (p * p);
-    EXPECT_NEAR(static_cast<double>(sampling.variance({size, 1, 0})), static_cast<double>(expected),
-                static_cast<double>(expected) * 1e-3 + static_cast<double>(s));
-  }
-}
-
-TEST(Sampling, SquareRoot) {
-  for (uint64_t root :
-       {uint64_t{0}, uint64_t{1}, uint64_t{2}, uint64_t{999}, uint64_t{1} << 33, UINT64_MAX}) {
-    const Variance square = Variance{root} * root;
-    EXPECT_EQ(square_root(square), root);
-    EXPECT_EQ(square_root(square + root), root);
-    if (root > 1) {
-      EXPECT_EQ(square_root(square - 1), root - 1);
-    }
-  }
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "model/profile/reader.h"
 #include "model/profile/writer.h"
 #include "sample.h"
@@ -35,14 +37,12 @@ std::vector<std::string> full_lines() {
   insert(24, "# kind: mmap 4096 bytes 1 blocks\n# kind: huge-2M 0 bytes 0 blocks");
   lines[20] = "-40\tblocks=-1\tlive=0\tfrees=1\tfreed=40\tpeak=7\tstack=0000000000000001\tfuture=x";
   lines[13] =
-      "+100\terror=9\tblocks=+3\tlive=126720\tlive-error=10\tallocs=8\tallocated=150\tfrees="
+      "+100\tblocks=+3\tlive=126720\tallocs=8\tallocated=150\tfrees="
       "5\tfreed=50\ttemporary=4"
       "\tshort-lived=2\tlifetime-min=20\tlifetime-mean=21\tlifetime-max=22\tage=23\tslack=24"
       "\tpeak=25\tstack=5f3e1a90c2d4b718";
   insert(14, "# recording: stopped");
   insert(13, "# peak-error: 18 bytes");
-  insert(12, "# live-error: 27 bytes");
-  insert(11, "# delta-error: 26 bytes");
   insert(10, "# sampled: 524288 bytes");
   return lines;
 }
@@ -55,8 +55,6 @@ TEST(Facts, EachIsRead) {
   EXPECT_EQ(header.peak, (profile::Peak{2441128, kPeakTime}));
   EXPECT_EQ(header.peak_error, 18u);
   EXPECT_EQ(header.sampled, 524288u);
-  EXPECT_EQ(header.delta_error, 26u);
-  EXPECT_EQ(header.live_error, 27u);
   EXPECT_TRUE(header.stopped);
   EXPECT_EQ(header.kinds,
             (std::vector<profile::KindTotal>{{"mmap", {4096, 1}}, {"huge-2M", {0, 0}}}));
@@ -70,11 +68,32 @@ TEST(Facts, EachIsRead) {
   EXPECT_EQ(header.resolution, "4.096");
   const profile::Entry& entry = memlog.entries[0];
   EXPECT_EQ(entry.activity, (profile::Activity{8, 150, 5, 50, 4, 2, {20, 21, 22}}));
-  EXPECT_EQ(entry.error, 9u);
-  EXPECT_EQ(entry.live_error, 10u);
   EXPECT_EQ(entry.age, 23u);
   EXPECT_EQ(entry.slack, 24u);
   EXPECT_EQ(entry.peak, 25u);
+}
+
+// By the sizes that an entry tells: one that is new, one of which some is new and some is gone, and
+// one of which nothing is known but what it holds.
+TEST(Facts, ErrorsOfSamplesAreWorkedOut) {
+  auto lines = test::kLines;
+  lines[13] =
+      "+300000\tblocks=+3000\tlive=300000\tallocs=3000\tallocated=300000\tstack=5f3e1a90c2d4b718";
+  lines[20] =
+      "-1000\tblocks=-10\tlive=90000\tallocs=500\tallocated=50000\tfrees=510\tfreed=51000\tstack="
+      "0000000000000001";
+  lines[9] = "# delta: +299000 bytes +2990 blocks";
+  lines.insert(lines.begin() + 9, "# sampled: 1000 bytes");
+  const profile::Memlog memlog = profile::read("f", test::join(lines));
+  const auto variance = [](double blocks) { return blocks * 10000 / std::expm1(0.101); };
+  const auto near = [](uint64_t found, double square) {
+    return std::abs(static_cast<double>(found) - std::sqrt(square)) < 1;
+  };
+  EXPECT_PRED2(near, memlog.entries[0].error, variance(3000));
+  EXPECT_PRED2(near, memlog.entries[0].live_error, variance(3000));
+  EXPECT_PRED2(near, memlog.entries[1].error, variance(1010));
+  EXPECT_PRED2(near, memlog.entries[1].live_error, 90000.0 * 1000);
+  EXPECT_PRED2(near, memlog.header.delta_error.value_or(0), variance(4010));
 }
 
 // What smaps says of mappings without a name is added up by what they are.

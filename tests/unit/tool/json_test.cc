@@ -32,8 +32,6 @@ class Json : public testing::Test {
 const std::map<std::string, std::string> kKeys = {
     {"blocks", "blocks"},
     {"live", "live_bytes"},
-    {"error", "error_bytes"},
-    {"live-error", "live_error_bytes"},
     {"allocs", "allocated_blocks"},
     {"allocated", "allocated_bytes"},
     {"frees", "freed_blocks"},

@@ -92,7 +92,6 @@ class Text : private profile::MemlogText {
          sum_.change.live_blocks());
     line("# {}: {} bytes {} blocks", format::kKeyLive, sum_.total.live_bytes(),
          sum_.total.live_blocks());
-    if (header_.sampled != 0) line("# {}: {} bytes", format::kKeyLiveError, sum_.live_error);
     line("# {}: {} bytes", format::kKeyUsable,
          static_cast<uint64_t>(sum_.total.live_bytes()) + sum_.slack);
     line("# {}: {} bytes {}", format::kKeyPeak, sum_.peak, util::time_text(sum_.peak_when));
@@ -163,12 +162,11 @@ class Text : private profile::MemlogText {
     const LedgerRow& row = *entry.row;
     const LedgerStackState& stack = *row.stack;
     const LedgerCounts& change = row.change;
-    const auto held = sum_.held.find(stack.index);
+    const auto oldest = sum_.oldest.find(stack.index);
     if (stack.kind != 0) out_ += '@' + ledger_kind(header_, stack.kind) + '\t';
     fmt::format_to(std::back_inserter(out_), "{:+}\t{}={:+}\t{}={}", change.live_bytes(),
                    format::kFieldBlocks, change.live_blocks(), format::kFieldLive,
                    stack.now.live_bytes());
-    if (held != sum_.held.end()) field(format::kFieldLiveError, held->second.error);
     field(format::kFieldAllocations, change.allocated_blocks);
     field(format::kFieldAllocated, change.allocated_bytes);
     field(format::kFieldFrees, change.freed_blocks);
@@ -176,8 +174,8 @@ class Text : private profile::MemlogText {
     field(format::kFieldTemporary, std::min(change.temporary, change.freed_blocks));
     field(format::kFieldShortLived, std::min(change.short_lived, change.freed_blocks));
     write_lifetimes(stack, change);
-    if (held != sum_.held.end() && held->second.oldest < now_ && stack.kind == 0) {
-      field(format::kFieldAge, tick_milliseconds(now_ - held->second.oldest));
+    if (oldest != sum_.oldest.end() && oldest->second < now_ && stack.kind == 0) {
+      field(format::kFieldAge, tick_milliseconds(now_ - oldest->second));
     }
     field(format::kFieldSlack, stack.slack);
     if (stack.kind == 0) field(format::kFieldPeak, row.share);

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <iterator>
 #include <numeric>
@@ -14,33 +13,11 @@
 namespace mtrace::ledger {
 namespace {
 
-// Returns s^2 (1 - p) / p^2: the variance of a block recorded with probability p
-// (ledger/sampling.h).
-double variance(uint64_t size, uint64_t mean) {
-  const double p = -std::expm1(-(static_cast<double>(size) + 1) / static_cast<double>(mean));
-  return static_cast<double>(size) * static_cast<double>(size) * (1 - p) / (p * p);
-}
-
-uint64_t root(double square) {
-  const double result = std::sqrt(square);
-  constexpr double kMost = 9e18;
-  return result < kMost ? static_cast<uint64_t>(result) : 0;
-}
-
 void look_at_blocks(const LedgerFile& file, LedgerSummary& sum) {
-  const uint64_t sampled = file.header().sampled;
-  absl::flat_hash_map<uint32_t, double> variances;
-  double all = 0;
   sum.whole = each_block(file, [&](const LedgerBlock& block) {
-    LedgerHeld& held = sum.held[block.stack];
-    held.oldest = std::min(held.oldest, block.birth);
-    if (sampled == 0) return;
-    const double more = variance(block.size, sampled);
-    variances[block.stack] += more;
-    all += more;
+    uint64_t& oldest = sum.oldest.try_emplace(block.stack, UINT64_MAX).first->second;
+    oldest = std::min(oldest, block.birth);
   });
-  for (const auto& [stack, square] : variances) sum.held[stack].error = root(square);
-  sum.live_error = root(all);
 }
 
 // Computes the peak as report/snapshot.cc does.

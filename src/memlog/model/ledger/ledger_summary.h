@@ -14,12 +14,6 @@
 
 namespace mtrace::ledger {
 
-// Facts about the live blocks of a stack.
-struct LedgerHeld {
-  uint64_t oldest = UINT64_MAX;  // birth of the oldest block, ticks
-  uint64_t error = 0;            // bytes: standard error of what the stack holds, when sampling
-};
-
 struct LedgerRow {
   const LedgerStackState* stack;
   LedgerCounts change = {};  // since the last report
@@ -35,8 +29,7 @@ struct LedgerSummary {
   uint64_t peak = 0;                               // bytes
   uint64_t peak_when = 0;                          // nanoseconds since 1970
   uint64_t peak_error = 0;                         // bytes
-  absl::flat_hash_map<uint32_t, LedgerHeld> held;  // by stack index
-  uint64_t live_error = 0;                         // bytes
+  absl::flat_hash_map<uint32_t, uint64_t> oldest;  // birth of the oldest block, ticks, by stack
   bool based = true;  // false: the process was killed while publishing a report; changes are since
                       // the start
   bool whole = true;  // false: not all live blocks could be read

@@ -19,22 +19,21 @@ namespace mtrace::profile {
 namespace {
 
 // Lines and fields that have numbers, times and words of the format only.
-constexpr std::array<std::string_view, 35> kPlainLines = {
-    format::kKeyPid,      format::kKeyParent,     format::kKeySeq,        format::kKeyMerged,
-    format::kKeyStarted,  format::kKeyTaken,      format::kKeyInherited,  format::kKeySampled,
-    format::kKeyDelta,    format::kKeyDeltaError, format::kKeyLive,       format::kKeyLiveError,
-    format::kKeyUsable,   format::kKeyPeak,       format::kKeyPeakError,  format::kKeyAllocated,
-    format::kKeyFreed,    format::kKeyRecording,  format::kKeyFailed,     format::kKeyUnknownFrees,
-    format::kKeyReports,  format::kKeyRss,        format::kKeyRssMax,     format::kKeyVirtual,
-    format::kKeyCost,     format::kKeyPerfMap,    format::kKeyResolution, format::kKeyUptime,
-    format::kKeyResolved, format::kKeyLost,       format::kKeyMisuse,     format::kKeyHeap};
-constexpr std::array<std::string_view, 17> kPlainFields = {
-    format::kFieldError,       format::kFieldBlocks,      format::kFieldLive,
-    format::kFieldLiveError,   format::kFieldAllocations, format::kFieldAllocated,
-    format::kFieldFrees,       format::kFieldFreed,       format::kFieldTemporary,
-    format::kFieldShortLived,  format::kFieldLifetimeMin, format::kFieldLifetimeMean,
-    format::kFieldLifetimeMax, format::kFieldAge,         format::kFieldSlack,
-    format::kFieldPeak,        format::kFieldSaturated};
+constexpr std::array<std::string_view, 30> kPlainLines = {
+    format::kKeyPid,        format::kKeyParent,       format::kKeySeq,       format::kKeyMerged,
+    format::kKeyStarted,    format::kKeyTaken,        format::kKeyInherited, format::kKeySampled,
+    format::kKeyDelta,      format::kKeyLive,         format::kKeyUsable,    format::kKeyPeak,
+    format::kKeyPeakError,  format::kKeyAllocated,    format::kKeyFreed,     format::kKeyRecording,
+    format::kKeyFailed,     format::kKeyUnknownFrees, format::kKeyReports,   format::kKeyRss,
+    format::kKeyRssMax,     format::kKeyVirtual,      format::kKeyCost,      format::kKeyPerfMap,
+    format::kKeyResolution, format::kKeyUptime,       format::kKeyResolved,  format::kKeyLost,
+    format::kKeyMisuse,     format::kKeyHeap};
+constexpr std::array<std::string_view, 15> kPlainFields = {
+    format::kFieldBlocks,       format::kFieldLive,        format::kFieldAllocations,
+    format::kFieldAllocated,    format::kFieldFrees,       format::kFieldFreed,
+    format::kFieldTemporary,    format::kFieldShortLived,  format::kFieldLifetimeMin,
+    format::kFieldLifetimeMean, format::kFieldLifetimeMax, format::kFieldAge,
+    format::kFieldSlack,        format::kFieldPeak,        format::kFieldSaturated};
 
 bool is_plain(const auto& list, std::string_view key) {
   return std::find(std::begin(list), std::end(list), key) != std::end(list);
@@ -150,9 +149,9 @@ class AnonymousMemlog {
     std::vector<Field> out;
     for (const Field& line : lines) {
       if (line.key == format::kKeyModule) {
+        put_modules(out);
       } else if (line.key == format::kKeyRegion) {
         put_regions(out);
-        put_modules(out);
       } else if (is_plain(kPlainLines, line.key)) {
         out.push_back(line);
       } else if (auto value = new_line(line.key, line.value)) {
@@ -168,6 +167,7 @@ class AnonymousMemlog {
       if (module.described) out.push_back({format::kKeyModule, module_text(module)});
     }
   }
+
   // By what they are: that is known from names of files which now change.
   void put_regions(std::vector<Field>& out) {
     if (std::exchange(regions_put_, true)) return;
@@ -177,7 +177,6 @@ class AnonymousMemlog {
                                            util::escaped(names_.region(region.name), ""))});
     }
   }
-
 
   std::string new_holders(std::string_view value) const {
     std::string out;
@@ -245,8 +244,8 @@ class AnonymousMemlog {
   std::vector<uint64_t> before_;  // identities in stack ids
   std::vector<uint64_t> after_;
   absl::flat_hash_map<uint64_t, uint64_t> ids_;  // new ones of stacks
-  bool regions_put_ = false;
   bool modules_put_ = false;
+  bool regions_put_ = false;
 };
 
 }  // namespace

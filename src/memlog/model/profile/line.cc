@@ -22,8 +22,8 @@ constexpr std::string_view kKnownFields[] = {
     format::kFieldCall,        format::kFieldAllocations, format::kFieldAllocated,
     format::kFieldFrees,       format::kFieldFreed,       format::kFieldTemporary,
     format::kFieldShortLived,  format::kFieldLifetimeMin, format::kFieldLifetimeMean,
-    format::kFieldLifetimeMax, format::kFieldError,       format::kFieldLiveError,
-    format::kFieldAge,         format::kFieldSlack,       format::kFieldPeak};
+    format::kFieldLifetimeMax, format::kFieldAge,         format::kFieldSlack,
+    format::kFieldPeak};
 
 size_t known_field(std::string_view key) {
   return static_cast<size_t>(std::find(std::begin(kKnownFields), std::end(kKnownFields), key) -
@@ -41,8 +41,6 @@ uint64_t& number_field(Entry& entry, size_t field) {
                                &activity.lifetime.least,
                                &activity.lifetime.mean,
                                &activity.lifetime.most,
-                               &entry.error,
-                               &entry.live_error,
                                &entry.age,
                                &entry.slack,
                                &entry.peak};

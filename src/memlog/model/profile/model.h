@@ -310,7 +310,7 @@ struct Header {
   std::optional<Total> inherited;
   std::optional<uint64_t> sampled;  // bytes between samples, on average; absent: exact
   Total delta;
-  std::optional<uint64_t> delta_error;  // bytes: standard error; so is live_error
+  std::optional<uint64_t> delta_error;  // bytes: standard error, where `sampled`; so is live_error
   Total live;
   std::optional<uint64_t> live_error;
   std::optional<uint64_t> usable;  // bytes

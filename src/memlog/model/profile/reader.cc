@@ -16,6 +16,7 @@
 #include "model/profile/line.h"
 #include "model/profile/model.h"
 #include "model/profile/regions.h"
+#include "model/profile/sampling_error.h"
 #include "util/error.h"
 #include "util/input.h"
 #include "util/text.h"
@@ -210,6 +211,9 @@ class Reader {
     }
     Entry entry = read_entry(line_);
     checks_.add(entry, memlog_.header);
+    if (memlog_.header.sampled && entry.heap()) {
+      variance_ += set_errors(entry, *memlog_.header.sampled);
+    }
     std::vector<Entry>& entries = memlog_.entries;
     if (action_ != nullptr && entries.size() == kPiece) {
       (*action_)(memlog_);
@@ -308,6 +312,17 @@ class Reader {
     }
   }
 
+  // What follows from all of the report.
+  void conclude() {
+    Header& header = memlog_.header;
+    name_regions(header);
+    if (!header.sampled) return;
+    header.delta_error = standard_error(variance_);
+    header.live_error =
+        standard_error(variance_of(static_cast<uint64_t>(header.live.bytes),
+                                   static_cast<uint64_t>(header.live.blocks), *header.sampled));
+  }
+
   Memlog finish_early(const std::string& why) {
     CutShort cut;
     cut.line = number_;
@@ -332,7 +347,7 @@ class Reader {
       cut.sum.blocks += entry.blocks;
     }
     *cut_ = cut;
-    name_regions(memlog_.header);
+    conclude();
     memlog_.modules = modules_.take();
     return std::move(memlog_);
   }
@@ -358,7 +373,7 @@ class Reader {
       number_ = freed_line_;
       throw LineError{"allocated: less freed: is not live:"};
     }
-    name_regions(memlog_.header);
+    conclude();
     if (action_ != nullptr) {
       (*action_)(memlog_);
       memlog_.entries.clear();
@@ -389,6 +404,7 @@ class Reader {
   absl::flat_hash_set<const Frames*> missing_;  // tails that a file which ends early lacks
   size_t frames_at_ = 0;
   EntryChecks checks_;
+  double variance_ = 0;  // of the entries' sum
   std::vector<std::string> seen_;
   ModuleTable modules_;
   Memlog memlog_;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <stdexcept>
 #include <tuple>
@@ -33,9 +32,7 @@ void add_field(std::string& fields, const char* key, uint64_t value) {
 // A row is one entry of each report.
 std::string fields_of(const analyze::Row& row) {
   std::string out = fmt::format("{}={:+}", format::kFieldBlocks, row.blocks);
-  add_field(out, format::kFieldError, analyze::error_of(row));
   if (row.live) out += fmt::format("\t{}={}", format::kFieldLive, *row.live);
-  add_field(out, format::kFieldLiveError, analyze::live_error_of(row));
   add_field(out, format::kFieldAllocations, row.allocations);
   add_field(out, format::kFieldAllocated, row.allocated_bytes);
   add_field(out, format::kFieldFrees, row.frees);
@@ -90,11 +87,8 @@ void set_line(Memlog& memlog, const char* key, const std::string& value) {
 // Returns the sum of `reports`, which are in order, as one report in the place of the last.
 Memlog merged(std::vector<Memlog> reports, int64_t first) {
   analyze::Summing summing(false, analyze::Rows::kEntries);
-  double variance = 0;
   profile::Resolved resolved = profile::Resolved::kYes;
   for (const Memlog& report : reports) {
-    const double error = static_cast<double>(report.header.delta_error.value_or(0));
-    variance += error * error;
     resolved = std::min(resolved, report.header.resolved);
     summing.add(report);
   }
@@ -106,8 +100,6 @@ Memlog merged(std::vector<Memlog> reports, int64_t first) {
   for (analyze::Row& row : sum.table.rows()) out.entries.push_back(entry_of(row));
   set_line(out, format::kKeyDelta,
            fmt::format("{:+} bytes {:+} blocks", sum.total.bytes, sum.total.blocks));
-  set_line(out, format::kKeyDeltaError,
-           fmt::format("{} bytes", static_cast<uint64_t>(std::llround(std::sqrt(variance)))));
   put_modules(out);
   set_resolved(out, resolved);
   std::erase_if(out.before, [](const Field& line) { return line.key == format::kKeyMerged; });
