@@ -93,13 +93,12 @@ void write_memlog(Writer& out, const Occasion& occasion, Snapshot& snapshot,
   ModuleSet modules;
   FrameLines lines;
   write_head(out, occasion, snapshot, ledger);
-  // Entries and records are in memory in other orders, so they are prefetched.
+  // Records are in memory in another order, so they are prefetched.
   const uint32_t count = snapshot.size();
   for (uint32_t i = 0; i < count; ++i) {
     const auto stack = [&](uint32_t at) -> const ledger::StackRecord& {
       return ledger.stacks.record(snapshot.stack(at));
     };
-    if (count - i > 3 * kAhead) snapshot.prefetch(i + 3 * kAhead);
     if (count - i > 2 * kAhead) {
       __builtin_prefetch(&stack(i + 2 * kAhead).hash);
       snapshot.prefetch_oldest(i + 2 * kAhead);

@@ -40,12 +40,11 @@ uint64_t slack_of(const ledger::StackTable& stacks, const StackRecord& stack) {
   return static_cast<int64_t>(slack) < 0 ? 0 : slack;
 }
 
-// The heap, then kind by kind; largest growth first. No stack grows by more than the address space.
-uint64_t rank_of(const Entry& entry) {
-  constexpr int kBits = 58;
-  constexpr int64_t kMost = (int64_t{1} << (kBits - 1)) - 1;
-  const int64_t rank = kMost - std::clamp(entry.bytes(), -kMost, kMost);
-  return uint64_t{entry.kind} << kBits | static_cast<uint64_t>(rank);
+// What is listed first: the heap, then kind by kind; largest growth first.
+bool is_before(const Entry& a, const Entry& b) {
+  if (a.listed != b.listed) return a.listed;
+  if (a.kind != b.kind) return a.kind < b.kind;
+  return a.bytes() != b.bytes() ? a.bytes() > b.bytes() : a.id < b.id;
 }
 
 void drop_replaced_blocks(ledger::Ledger& ledger) {
@@ -97,15 +96,17 @@ bool Snapshot::read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index)
   entry.stack = index;
   entry.ordinal = stack.ordinal;
   entry.id = is_listed || in_peak ? tails_.id_of(stack) : 0;
-  last_stack_ = std::max(last_stack_, index);
-  const uint32_t place = entries_.append(entry);
-  if (is_listed) list(entry, place);
+  entry.listed = is_listed;
+  const uint32_t place = append(entry);
   if (in_peak) unlisted_[unlisted_count_++] = {entry.share, index, place};
   return complete;
 }
 
-void Snapshot::list(const Entry& entry, uint32_t place) {
-  order_[listed_++] = {rank_of(entry), static_cast<uint32_t>(entry.id >> 32), place};
+uint32_t Snapshot::append(const Entry& entry) {
+  last_stack_ = std::max<uint32_t>(last_stack_, entry.stack);
+  listed_ += entry.listed;
+  entries_[count_] = entry;
+  return count_++;
 }
 
 // One pass over all stacks. False: no memory to remember one of them.
@@ -134,26 +135,16 @@ bool Snapshot::read_stacks(ledger::Ledger& ledger, Listed listed) {
   return complete;
 }
 
-void Snapshot::sort_listed() {
-  std::sort(order_, order_ + listed_, [this](const Key& a, const Key& b) {
-    if (a.rank != b.rank) return a.rank < b.rank;
-    return a.tie != b.tie ? a.tie < b.tie : entries_.id_at(a.place) < entries_.id_at(b.place);
-  });
-}
-
 void Snapshot::drop_unlisted() {
   if (unlisted_ != nullptr) sys::unmap_memory(unlisted_, size_t{capacity_} * sizeof(Unlisted));
   unlisted_ = nullptr;
 }
 
-void Snapshot::drop_order() {
+void Snapshot::drop_scratch() {
   drop_unlisted();
   tails_.drop();
-  if (order_ != nullptr) sys::unmap_memory(order_, size_t{capacity_} * sizeof(Key));
   if (births_ != nullptr) sys::unmap_memory(births_, (size_t{last_stack_} + 1) * sizeof(uint32_t));
-  order_ = nullptr;
   births_ = nullptr;
-  listed_ = 0;
 }
 
 // An entry after settle_peak(): if the peak is now, a stack's share is what it has live.
@@ -185,8 +176,9 @@ void Snapshot::list_for_peak(ledger::Ledger& ledger) {
   for (uint32_t i = 0; i < unlisted_count_; ++i) {
     const Unlisted& one = unlisted_[i];
     if (one.place != kNoEntry) {
-      const Entry entry = settled(entries_.at(one.place));
-      if (entry.share != 0) list(entry, one.place);
+      Entry& entry = entries_[one.place];
+      entry.listed = settled(entry).share != 0;
+      listed_ += entry.listed;
       continue;
     }
     StackRecord& stack = ledger.stacks.record(one.stack);
@@ -200,8 +192,8 @@ void Snapshot::list_for_peak(ledger::Ledger& ledger) {
     entry.stack = one.stack;
     entry.ordinal = stack.ordinal;
     entry.id = tails_.id_of(stack);
-    last_stack_ = std::max(last_stack_, one.stack);
-    list(entry, entries_.append(entry));
+    entry.listed = true;
+    append(entry);
   }
 }
 
@@ -225,12 +217,9 @@ uint64_t Snapshot::oldest(uint32_t stack) const {
 
 bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
   capacity_ = ledger.stacks.limit() + 1;  // never 0
-  static_assert(uint64_t{Arena::kMaxChunks} * Arena::kChunkUnits * Arena::kUnit /
-                    sizeof(StackRecord) * EntryList::kMostBytes <
-                UINT32_MAX);
-  order_ = static_cast<Key*>(sys::map_memory(size_t{capacity_} * sizeof(Key)));
+  entries_ = static_cast<Entry*>(sys::map_memory(size_t{capacity_} * sizeof(Entry)));
   unlisted_ = static_cast<Unlisted*>(sys::map_memory(size_t{capacity_} * sizeof(Unlisted)));
-  if (!entries_.reserve(capacity_) || order_ == nullptr || unlisted_ == nullptr) return false;
+  if (entries_ == nullptr || unlisted_ == nullptr) return false;
   tails_.reserve(ledger.stacks);
   drop_replaced_blocks(ledger);
   height_ = ledger.peak.height();
@@ -242,7 +231,7 @@ bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
   settle_peak(ledger);
   list_for_peak(ledger);
   drop_unlisted();
-  sort_listed();
+  std::sort(entries_, entries_ + count_, is_before);
   find_oldest(ledger);
   return complete;
 }
@@ -250,19 +239,22 @@ bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
 Snapshot::~Snapshot() {
   if (owed_ != nullptr) {
     ledger_renews_extremes();
-    entries_.for_each([this](uint32_t, const Entry& entry) {
-      if (entry.lifetimes.longest == 0) return;
-      raise_extremes(owed_->stacks.record(entry.stack).own, entry.lifetimes);
-    });
+    for (uint32_t i = 0; i < count_; ++i) {
+      const Extremes& lifetimes = entries_[i].lifetimes;
+      if (lifetimes.longest == 0) continue;
+      raise_extremes(owed_->stacks.record(entries_[i].stack).own, lifetimes);
+    }
     ledger_renews_extremes();
   }
-  drop_order();
+  drop_scratch();
+  if (entries_ != nullptr) sys::unmap_memory(entries_, size_t{capacity_} * sizeof(Entry));
 }
 
 void Snapshot::remember(ledger::Ledger& ledger) {
-  drop_order();  // before more memory is used
-  entries_.for_each(
-      [&](uint32_t, const Entry& entry) { *ledger.reported.find(entry.ordinal) += entry.change; });
+  drop_scratch();  // before more memory is used
+  for (uint32_t i = 0; i < count_; ++i) {
+    *ledger.reported.find(entries_[i].ordinal) += entries_[i].change;
+  }
   ledger.reported_peak = peak_.bytes;
   owed_ = nullptr;
 }

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "ledger/ledger.h"
-#include "report/entry_list.h"
 #include "report/tails.h"
 
 namespace mtrace::report {
@@ -18,6 +17,25 @@ enum class Listed : uint8_t {
   kActive,  // those, and stacks that allocated or freed since; the default
   kAll,     // those, and stacks that ever allocated
 };
+
+// What a report says of a stack. A process with 100,000 stacks has one for each while it reports.
+struct Entry {
+  ledger::Counters change;  // since the last report
+  uint64_t live;            // bytes
+  uint64_t slack;           // usable less requested bytes of the live blocks
+  uint64_t share;           // bytes held at the process's peak
+  uint64_t id;              // format::StackId
+  ledger::Extremes lifetimes;
+  uint32_t ordinal;     // of the stack
+  uint32_t stack : 26;  // index in the stack table
+  uint32_t kind : 5;    // 0: heap
+  uint32_t listed : 1;
+
+  int64_t bytes() const { return change.live_bytes(); }
+  int64_t blocks() const { return change.live_blocks(); }
+};
+static_assert(sizeof(Entry) == 104);
+static_assert(uint64_t{Arena::kMaxChunks} * Arena::kChunkUnits <= 1u << 26);
 
 // The process's peak: the sum of the shares of all stacks.
 struct PeakSeen {
@@ -41,9 +59,8 @@ class Snapshot {
 
   // The listed entries, by their place in the order.
   uint32_t size() const { return listed_; }
-  Entry entry(uint32_t i) const { return settled(entries_.at(order_[i].place)); }
-  uint32_t stack(uint32_t i) const { return entries_.stack_at(order_[i].place); }
-  void prefetch(uint32_t i) const { entries_.prefetch(order_[i].place); }
+  Entry entry(uint32_t i) const { return settled(entries_[i]); }
+  uint32_t stack(uint32_t i) const { return entries_[i].stack; }
   // Prefetches the answer of oldest(), once the entry is in the cache.
   void prefetch_oldest(uint32_t i) const {
     if (births_ != nullptr) __builtin_prefetch(births_ + stack(i));
@@ -63,17 +80,11 @@ class Snapshot {
   uint64_t ticks() const { return ticks_; }  // when it was taken
   Tails& tails() { return tails_; }
 
-  // Makes this snapshot the base of the next one. Drops the order, so that no entry can be read any
-  // more. Needs no memory: take() has reserved it.
+  // Makes this snapshot the base of the next one. No entry can be read any more. Needs no memory:
+  // take() has reserved it.
   void remember(ledger::Ledger& ledger);
 
  private:
-  struct Key {       // small: sorting moves it about
-    uint64_t rank;   // the kind, and among its stacks the largest growth first
-    uint32_t tie;    // upper half of the id
-    uint32_t place;  // in entries_
-  };
-
   // A stack that is listed only if the peak has moved, which the sum of all shares tells.
   struct Unlisted {
     uint64_t share;  // bytes
@@ -85,21 +96,20 @@ class Snapshot {
   Entry settled(Entry entry) const;
   bool read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index);
   bool read_stacks(ledger::Ledger& ledger, Listed listed);
-  void sort_listed();
   void drop_unlisted();
-  void drop_order();
+  void drop_scratch();
   void settle_peak(const ledger::Ledger& ledger);
-  void list(const Entry& entry, uint32_t place);
+  uint32_t append(const Entry& entry);
   void list_for_peak(ledger::Ledger& ledger);
   void find_oldest(const ledger::Ledger& ledger);
 
-  EntryList entries_;
-  Key* order_ = nullptr;          // of the listed ones
+  Entry* entries_ = nullptr;      // the listed ones come first once they are sorted
   Unlisted* unlisted_ = nullptr;  // while it is taken
   uint32_t* births_ =
       nullptr;               // by stack: kMostPackedTicks + 1 - birth of its oldest block; 0: none
   uint32_t capacity_ = 0;    // the highest ordinal that is read
   uint32_t last_stack_ = 0;  // the highest index
+  uint32_t count_ = 0;       // of entries_
   uint32_t listed_ = 0;
   uint32_t unlisted_count_ = 0;
   ledger::Ledger* owed_ = nullptr;  // its extremes of lifetimes are put back by the destructor
