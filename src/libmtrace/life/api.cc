@@ -10,9 +10,8 @@
 #include "record/resources.h"
 #include "record/recorder.h"
 #include "record/unloading.h"
-#include "report/backtrace.h"
+#include "report/frame_writer.h"
 #include "report/growth_message.h"
-#include "report/misuse.h"
 #include "report/notes.h"
 #include "report/savepoints.h"
 

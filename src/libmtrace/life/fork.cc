@@ -31,7 +31,6 @@
 #include "record/unloading.h"
 #include "report/host.h"
 #include "report/mapped_ledger.h"
-#include "report/misuse.h"
 #include "report/notes.h"
 #include "report/output.h"
 #include "report/own_cost.h"

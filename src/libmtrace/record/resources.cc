@@ -7,7 +7,7 @@
 #include "record/call_stack.h"
 #include "record/recorder.h"
 #include "report/host.h"
-#include "report/misuse.h"
+#include "report/notes.h"
 
 namespace mtrace::hook {
 namespace {

@@ -10,7 +10,7 @@
 namespace mtrace::hook {
 
 // Both return 0, or -1 when there is no room or the call is invalid, which is counted
-// (report/misuse.h). The process must be counting.
+// (report/notes.h). The process must be counting.
 int record_resource(const char* kind, uint64_t id, int64_t size, const unwind::Registers& caller);
 int release_resource(const char* kind, uint64_t id);
 

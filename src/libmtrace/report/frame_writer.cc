@@ -39,7 +39,7 @@ void file_name(Writer& out, const unwind::PythonFile& file) {
   if (file.generation > 1) out.put('#').number(file.generation);
 }
 
-// "\tfunction\tapp.py:12\t(/home/ann/app.py+0x1234)"; without the line where there is none.
+// "\tfunction\tapp.py:12\t(/home/ann/app.py+0x1234)"; without the line if it is unknown.
 void put_python_frame(Writer& out, const unwind::PythonCode& code, uintptr_t frame) {
   const unwind::PythonFile& file = *code.file;
   out.put('\t');
@@ -261,6 +261,23 @@ void write_modules(Writer& out, const ModuleSet& modules) {
     file_name(out, file);
     out.text(" base=0x0 ").text(format::kModulePython).put('\n');
   }
+}
+
+int write_backtrace(const unwind::Registers& caller, int fd) {
+  if (fd < 0) return -1;
+  uintptr_t frames[format::kMaxDepth];
+  const unwind::Walk walk = unwind::walk(caller, frames, format::kMaxDepth);
+  char buffer[1024];  // in a signal handler there may be no room for more
+  Writer out(buffer, sizeof buffer, fd);
+  ModuleSet modules;
+  unwind::StackEpoch now;
+  for (unsigned i = 0; i < walk.count; ++i) {
+    const bool guessed = walk.guessed != 0 && walk.guessed == i;
+    write_frame(out, frames[i], now, modules, guessed);
+  }
+  if (walk.end == unwind::End::kDepth) out.put('\t').text(format::kCutLine).put('\n');
+  write_modules(out, modules);
+  return out.finish() == 0 ? static_cast<int>(walk.count) : -1;
 }
 
 }  // namespace mtrace::report

@@ -9,6 +9,7 @@
 #include "modules/modules.h"
 #include "python/code.h"
 #include "report/tails.h"
+#include "unwind/walker.h"
 
 namespace mtrace::report {
 
@@ -99,5 +100,10 @@ void write_tails(Writer& out, ModuleSet& modules, FrameLines& lines, Tails& tail
 // Writes "# module: PATH build-id=HEX base=0xHEX" for each loaded object, and "# module: PATH
 // base=0x0 language=python" for each source file.
 void write_modules(Writer& out, const ModuleSet& modules);
+
+// Writes the current call stack from `caller` on, at most format::kMaxDepth frames, for the
+// program's own diagnostics: the frames, then the modules that they name. Returns the number of
+// frames, or -1 when a write fails.
+int write_backtrace(const unwind::Registers& caller, int fd);
 
 }  // namespace mtrace::report

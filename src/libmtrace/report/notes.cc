@@ -23,6 +23,12 @@ constexpr auto& g_slots = ledger::g_ledger.notes;
 uint32_t g_next = 0;
 uint64_t g_dropped = 0;
 
+constexpr const char* kMisuseNames[] = {"kind", "kinds", "size",      "release",   "duplicate",
+                                        "note", "name",  "savepoint", "savepoints"};
+static_assert(sizeof kMisuseNames / sizeof *kMisuseNames == kMisuses);
+
+uint64_t g_misuses[kMisuses];
+
 }  // namespace
 
 bool add_note(const char* text, bool cut) {
@@ -90,6 +96,24 @@ uint64_t dropped_notes() { return load(g_dropped); }
 void reset_notes() {
   for (Slot& slot : g_slots) slot.state = kNoteFree;
   g_dropped = 0;
+}
+
+void count_misuse(Misuse cause) { fetch_add<uint64_t>(g_misuses[static_cast<uint32_t>(cause)], 1); }
+
+void write_misuse(Writer& out) {
+  bool any = false;
+  for (unsigned i = 0; i < kMisuses; ++i) {
+    const uint64_t count = load(g_misuses[i]);
+    if (count == 0) continue;
+    if (!any) out.text("# ").text(format::kKeyMisuse).put(':');
+    out.put(' ').text(kMisuseNames[i]).put('=').number(count);
+    any = true;
+  }
+  if (any) out.put('\n');
+}
+
+void reset_misuse() {
+  for (uint64_t& count : g_misuses) count = 0;
 }
 
 }  // namespace mtrace::report

@@ -1,10 +1,12 @@
-// Notes of the program for its next report: at most 64, of at most 255 bytes, each with the time at
-// which it was made. Further notes are dropped and counted.
+// What the program's calls of mtrace.h leave for its next report: notes, and counts of invalid
+// uses. All of it is async-signal-safe; to add a note or count a use is thread-safe, too.
 //
-// Notes wait among the tables, so that a ledger file has them when the process is killed.
+// There are at most 64 notes, of at most 255 bytes, each with the time at which it was made.
+// Further notes are dropped and counted. Notes wait among the tables, so that a ledger file has
+// them when the process is killed.
 //
 // Lock-free: a note has a slot that its writer owns until the note is complete. A report leaves an
-// incomplete note to the next report. add_note is thread-safe and async-signal-safe.
+// incomplete note to the next report.
 #pragma once
 
 #include <cstddef>
@@ -43,5 +45,25 @@ uint64_t dropped_notes();
 
 // Drops all notes and sets dropped_notes() to 0.
 void reset_notes();
+
+// Invalid uses of mtrace.h. Nothing is printed at the time: the next report has the counts.
+enum class Misuse : uint32_t {
+  kKind,        // a kind that is not 1 to 31 letters, digits and "-"
+  kKinds,       // more kinds than there can be
+  kSize,        // a size below 0 or above that of an address space
+  kRelease,     // of an id that is not recorded
+  kDuplicate,   // record of an id that is recorded already
+  kNote,        // a note without text, or one that was cut
+  kName,        // a savepoint's name that is null, empty or too long; a label that is null
+  kSavepoint,   // a name or handle that is no savepoint (any more)
+  kSavepoints,  // more savepoints than there can be
+};
+inline constexpr unsigned kMisuses = 9;
+
+void count_misuse(Misuse cause);
+// Writes "# misuse: kind=1 size=2", the causes that occurred; nothing when none did.
+void write_misuse(Writer& out);
+// Sets all counts to 0.
+void reset_misuse();
 
 }  // namespace mtrace::report

@@ -7,7 +7,7 @@
 #include "base/syscall.h"
 #include "base/writer.h"
 #include "ledger/stack_counters.h"
-#include "report/misuse.h"
+#include "report/notes.h"
 
 namespace mtrace::report {
 namespace {

@@ -5,7 +5,6 @@
 #include "base/syscall.h"
 #include "format/memlog.h"
 #include "report/mapped_ledger.h"
-#include "report/prefetch.h"
 
 namespace mtrace::report {
 namespace {
@@ -147,14 +146,14 @@ void Snapshot::drop_scratch() {
   births_ = nullptr;
 }
 
-// An entry after settle_peak(): if the peak is now, a stack's share is what it has live.
-Entry Snapshot::settled(Entry entry) const {
+// An entry after find_peak(): if the peak is now, a stack's share is what it has live.
+Entry Snapshot::with_share(Entry entry) const {
   if (peak_is_now_ && entry.kind == 0) entry.share = entry.live;
   return entry;
 }
 
 // The sum of the shares is the peak. How far it can be from the truth: see ledger/peak.h.
-void Snapshot::settle_peak(const ledger::Ledger& ledger) {
+void Snapshot::find_peak(const ledger::Ledger& ledger) {
   peak_.when = ledger.peak.when();
   // More is live if a signal handler reports between an allocation and the raising of the peak, or
   // if threads have not published all: then the peak is now.
@@ -177,7 +176,7 @@ void Snapshot::list_for_peak(ledger::Ledger& ledger) {
     const Unlisted& one = unlisted_[i];
     if (one.place != kNoEntry) {
       Entry& entry = entries_[one.place];
-      entry.listed = settled(entry).share != 0;
+      entry.listed = with_share(entry).share != 0;
       listed_ += entry.listed;
       continue;
     }
@@ -187,7 +186,7 @@ void Snapshot::list_for_peak(ledger::Ledger& ledger) {
     Entry entry = {};
     entry.live = ledger::live_bytes(*last);  // it was unchanged
     entry.share = one.share;
-    if (settled(entry).share == 0) continue;
+    if (with_share(entry).share == 0) continue;
     entry.slack = slack_of(ledger.stacks, stack);
     entry.stack = one.stack;
     entry.ordinal = stack.ordinal;
@@ -228,7 +227,7 @@ bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
   ledger_renews_extremes();
   const bool complete = read_stacks(ledger, listed);
   ledger_renews_extremes();
-  settle_peak(ledger);
+  find_peak(ledger);
   list_for_peak(ledger);
   drop_unlisted();
   std::sort(entries_, entries_ + count_, is_before);

@@ -18,6 +18,19 @@ enum class Listed : uint8_t {
   kAll,     // those, and stacks that ever allocated
 };
 
+// Prefetch a stack record: the stacks of a report are scattered over the stack table's memory.
+// First the record without its frames, and these once the rest is in the cache.
+inline void prefetch_head(const ledger::StackRecord& stack) {
+  __builtin_prefetch(&stack.own);
+  __builtin_prefetch(&stack.hash);
+}
+
+inline void prefetch_frames(const ledger::StackRecord& stack) {
+  constexpr unsigned kLine = 64;
+  const unsigned bytes = stack.own_frames * ledger::kFrameBytes;
+  for (unsigned i = 0; i < bytes; i += kLine) __builtin_prefetch(stack.frames + i);
+}
+
 // What a report says of a stack. A process with 100,000 stacks has one for each while it reports.
 struct Entry {
   ledger::Counters change;  // since the last report
@@ -59,7 +72,7 @@ class Snapshot {
 
   // The listed entries, by their place in the order.
   uint32_t size() const { return listed_; }
-  Entry entry(uint32_t i) const { return settled(entries_[i]); }
+  Entry entry(uint32_t i) const { return with_share(entries_[i]); }
   uint32_t stack(uint32_t i) const { return entries_[i].stack; }
   // Prefetches the answer of oldest(), once the entry is in the cache.
   void prefetch_oldest(uint32_t i) const {
@@ -85,7 +98,7 @@ class Snapshot {
   void remember(ledger::Ledger& ledger);
 
  private:
-  // A stack that is listed only if the peak has moved, which the sum of all shares tells.
+  // A stack that is listed only if the peak has moved: known when all shares are summed.
   struct Unlisted {
     uint64_t share;  // bytes
     uint32_t stack;
@@ -93,12 +106,12 @@ class Snapshot {
   };
   static constexpr uint32_t kNoEntry = UINT32_MAX;
 
-  Entry settled(Entry entry) const;
+  Entry with_share(Entry entry) const;
   bool read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index);
   bool read_stacks(ledger::Ledger& ledger, Listed listed);
   void drop_unlisted();
   void drop_scratch();
-  void settle_peak(const ledger::Ledger& ledger);
+  void find_peak(const ledger::Ledger& ledger);
   uint32_t append(const Entry& entry);
   void list_for_peak(ledger::Ledger& ledger);
   void find_oldest(const ledger::Ledger& ledger);
