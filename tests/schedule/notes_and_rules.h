@@ -25,7 +25,6 @@ PythonFrames python_frames = PythonFrames::kOff;
 uint32_t jit_descriptors = 0;
 void look_for_jit_code(uintptr_t) {}
 }  // namespace internal
-void note_made_code() {}
 bool use_python(const PythonRuntime&) { return false; }
 const Object* loaded_object(uintptr_t, Object* scratch) {
   scratch->base = load(g_object_there);

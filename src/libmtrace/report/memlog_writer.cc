@@ -18,7 +18,7 @@
 #include "ledger/region_table.h"
 #include "ledger/resource_table.h"
 #include "ledger/stack_counters.h"
-#include "modules/executable.h"
+#include "unwind/registered_frames.h"
 #include "modules/modules.h"
 #include "python/code.h"
 #include "report/coverage.h"

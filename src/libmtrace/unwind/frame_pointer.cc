@@ -5,7 +5,6 @@
 #include "base/probe.h"
 #include "cfi/registers.h"
 #include "modules/c_library.h"
-#include "modules/executable.h"
 #include "modules/object.h"
 #include "unwind/bare_frame.h"
 #include "unwind/call_instruction.h"
@@ -15,47 +14,65 @@ namespace mtrace::unwind {
 namespace {
 
 constexpr uintptr_t kMostFrame = uintptr_t{1} << 20;  // bytes
-constexpr uintptr_t kKnownCalls = 256;                // a power of two
+// Of code outside of loaded objects: as far as a direct call reaches.
+constexpr uintptr_t kMostDistance = uintptr_t{1} << 31;
+constexpr uintptr_t kKnownReturns = 2048;  // a power of two
 
-// Return addresses in objects that follow a call, by their low bits. After dlclose one may be
-// wrong: then a wrong guess passes for plausible.
-std::atomic<uintptr_t> known_calls[kKnownCalls];
+// Return addresses found plausible, by their low bits, so that most guesses make no system call.
+// Code that has gone since leaves wrong ones: a wrong guess may then pass for plausible.
+std::atomic<uintptr_t> known_returns[kKnownReturns];
 
-bool is_plausible_return(uintptr_t address) {
-  if (address < kLongestCall || address >= kKeyEnd) return false;
+bool is_known(uintptr_t address) {
+  return known_returns[address % kKnownReturns].load(std::memory_order_relaxed) == address;
+}
+
+void learn(uintptr_t address) {
+  known_returns[address % kKnownReturns].store(address, std::memory_order_relaxed);
+}
+
+bool is_frame_above(uintptr_t fp, uintptr_t below) {
+  return fp % sizeof fp == 0 && fp >= below && fp - below <= kMostFrame;
+}
+
+// Java's interpreter pushes addresses that no call precedes. Without a call, code of no loaded
+// object counts if it is near the code that runs and if the frame pointer leads on.
+bool is_made_return(StackMemory* memory, const Registers& from, const Registers& caller) {
+  const uintptr_t distance = caller.pc > from.pc ? caller.pc - from.pc : from.pc - caller.pc;
+  uintptr_t word;
   Object object;
-  if (!locate_object(address - 1, &object)) return is_executable(address - 1);
-  if (!follows_call(address)) return false;
-  // Code with call-frame information is executable. For other code the maps are always read: data
-  // that looks like a call is too rare to ration that.
-  return rule_for(address).kind() != RuleKind::kLost || is_executable(address - 1, true);
+  return distance < kMostDistance && is_frame_above(caller.fp, caller.sp) &&
+         memory->read_above(caller.sp, caller.fp, &word) && !memory->holds(caller.pc) &&
+         !locate_object(from.pc - 1, &object) && !locate_object(caller.pc - 1, &object) &&
+         sys::read_resident(caller.pc, &word, 1);
 }
 
 }  // namespace
 
 bool follows_call(uintptr_t address) {
-  std::atomic<uintptr_t>& place = known_calls[address % kKnownCalls];
-  if (place.load(std::memory_order_relaxed) == address) return true;
+  if (is_known(address)) return true;
   unsigned char code[kLongestCall];
-  if (!sys::read_memory(address - sizeof code, code, sizeof code) || !ends_with_call(code)) {
+  // Code that called is resident. What is not may be memory that only this thread could supply.
+  if (!sys::read_resident(address - sizeof code, code, sizeof code) || !ends_with_call(code)) {
     return false;
   }
-  place.store(address, std::memory_order_relaxed);
+  learn(address);
   return true;
 }
 
 bool guess_caller(StackMemory* memory, const Registers& from, Registers* caller) {
   if (is_in_bare_libc(from.pc - 1)) return find_caller_of_bare(memory, from, caller);
   const uintptr_t fp = from.fp;
-  if (fp % sizeof fp != 0 || fp < from.sp || fp - from.sp > kMostFrame) return false;
-  if (!memory->read_above(from.sp, fp, &caller->fp) ||
+  if (!is_frame_above(fp, from.sp) || !memory->read_above(from.sp, fp, &caller->fp) ||
       !memory->read_above(from.sp, fp + sizeof fp, &caller->pc)) {
     return false;
   }
   caller->pc = code_address(caller->pc);
   caller->sp = fp + 2 * sizeof fp;
-  note_executable(from.pc - 1);
-  return is_plausible_return(caller->pc);
+  if (caller->pc < kLongestCall || caller->pc >= kKeyEnd) return false;
+  if (follows_call(caller->pc)) return true;
+  if (!is_made_return(memory, from, *caller)) return false;
+  learn(caller->pc);
+  return true;
 }
 
 }  // namespace mtrace::unwind

@@ -16,14 +16,14 @@ namespace mtrace::unwind {
 // Finds the caller of the frame `from`, whose pc lies in code that runs. False unless
 // - from.fp is a multiple of 8, and lies at or above from.sp in the same stack, not more than 1 MiB
 //   away;
-// - the word above is an address in executable memory;
-// - a call stands in front of it, if a loaded object holds it. (Java's interpreter pushes return
-//   addresses of its own making; so this is not tested where no object holds the code.)
+// - the word above is an address behind a call instruction; or both it and from.pc are in no loaded
+//   object, less than 2 GiB apart, and the caller's frame pointer is as plausible as from.fp.
+//   (Java's interpreter pushes return addresses that no call precedes.)
 // Async-signal-safe; never faults. `memory`: has moved to from.sp.
 // Code of a libc without call-frame information keeps no frame pointer: see bare_frame.h.
 bool guess_caller(StackMemory* memory, const Registers& from, Registers* caller);
 
-// Whether a call stands in front of the address. Never faults.
+// Whether a call stands in front of the address, from kLongestCall on. Never faults.
 bool follows_call(uintptr_t address);
 
 }  // namespace mtrace::unwind

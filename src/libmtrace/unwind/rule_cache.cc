@@ -7,7 +7,6 @@
 #include "cfi/kernel_frame.h"
 #include "cfi/row.h"
 #include "modules/c_library.h"
-#include "modules/executable.h"
 #include "modules/modules.h"
 #include "modules/object.h"
 #include "python/runtime.h"
@@ -38,7 +37,6 @@ void forget_at(uintptr_t place, uintptr_t start, uintptr_t end) {
 // Not cached: an object may be loaded there later, or the section deregistered.
 Rule rule_without_object(uintptr_t pc, Object* scratch) {
   Row row;
-  note_made_code();
   if (find_registered_row(pc, scratch, &row)) return pack_rule(*scratch, row);
   return Rule(is_signal_return(pc + 1, sys::read_memory) ? RuleKind::kSignal : RuleKind::kLost);
 }

@@ -4,7 +4,6 @@
 #include "cfi/frame_registers.h"
 #include "cfi/kernel_frame.h"
 #include "modules/c_library.h"
-#include "modules/executable.h"
 #include "python/frames.h"
 #include "unwind/capture.h"
 #include "unwind/frame_pointer.h"
@@ -107,7 +106,6 @@ Step step_by_interpreter(FrameRegisters* machine, bool* exact, StackMemory* memo
   Row row;
   Step step;
   StackReader reader(memory);
-  if (object == nullptr) note_made_code();
   const bool described = object == nullptr
                              ? find_registered_row(pc, &scratch, &row)
                              : find_fde(object->bounds, object->eh_frame_hdr, pc, &fde) &&

@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "modules/executable.h"
 #include "modules/object.h"
 #include "pages.h"
 #include "unwind/call_instruction.h"
@@ -57,31 +56,32 @@ TEST(FramePointer, KnowsWhatIsNoCall) {
   EXPECT_FALSE(is_call({0xe8, 1, 2, 3, 4, 0x90}));  // the same
 }
 
-void* map(int protection) {
-  void* memory = mmap(nullptr, kPage, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  EXPECT_NE(memory, MAP_FAILED);
-  return memory;
-}
-
-TEST(FramePointer, KnowsExecutableMemory) {
+// Java's interpreter pushes return addresses that no call precedes.
+TEST(FramePointer, ReturnAddressesWithoutCall) {
   static int data;
-  const auto executable = [](const void* place) {
-    return is_executable(reinterpret_cast<uintptr_t>(place));
+  void* const memory =
+      mmap(nullptr, kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const auto code = reinterpret_cast<uintptr_t>(memory);
+  uintptr_t stack[8] = {};
+  const auto sp = reinterpret_cast<uintptr_t>(stack);
+  const auto is_guessed = [&](uintptr_t pc, uintptr_t fp, uintptr_t returns) {
+    stack[2] = fp;
+    stack[3] = returns;
+    StackMemory reader(trusted_stack(), sp);
+    Registers caller;
+    return guess_caller(&reader, {pc, sp, sp + 16}, &caller);
   };
-  EXPECT_TRUE(executable(reinterpret_cast<const void*>(&is_call)));
-  void* const code = map(PROT_READ | PROT_EXEC);
-  EXPECT_TRUE(executable(code));
-  EXPECT_TRUE(executable(static_cast<char*>(code) + kPage - 1));
-  munmap(code, kPage);
-  EXPECT_FALSE(executable(&data));
-  EXPECT_FALSE(executable(nullptr));
-  // After so many questions in vain it is found all the same, if later.
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(executable(&data));
-  void* const late = map(PROT_READ | PROT_EXEC);
-  bool found = false;
-  for (int i = 0; i < 5000 && !found; ++i) found = executable(late);
-  EXPECT_TRUE(found);
-  munmap(late, kPage);
+  const uintptr_t next = sp + 48;
+  EXPECT_FALSE(is_guessed(code + 64, next + 4, code + 128)) << "no frame pointer";
+  EXPECT_FALSE(is_guessed(code + 64, sp, code + 128)) << "below";
+  EXPECT_FALSE(is_guessed(code + 64, next, code + (uintptr_t{1} << 40))) << "far away";
+  EXPECT_FALSE(is_guessed(code + 64, next, sp + 8)) << "in the stack";
+  EXPECT_FALSE(is_guessed(code + 64, next, reinterpret_cast<uintptr_t>(&data))) << "in an object";
+  EXPECT_FALSE(is_guessed(reinterpret_cast<uintptr_t>(&is_call), next, code + 128));
+  EXPECT_TRUE(is_guessed(code + 64, next, code + 128));
+  munmap(memory, kPage);
+  EXPECT_FALSE(is_guessed(code + 64, next, code + 192)) << "unmapped";
 }
 
 // A section of one CIE and FDEs for [start, start + size) each. The CFA is rsp + `offset`;
