@@ -28,7 +28,7 @@ FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc file.c
 FUZZ_SRC_archive := $(addprefix src/memlog/util/,tar.cc text.cc)
 FUZZ_LIBS_archive := -lfmt
 FUZZ_SRC_cfi     := $(CFI_SRC) $(addprefix src/libmtrace/unwind/,$(ARCH)/compile.cc stack_memory.cc) \
-                    $(addprefix src/libmtrace/modules/,c_library.cc libc.cc linkage.cc object.cc) \
+                    $(addprefix src/libmtrace/modules/,c_library.cc linkage.cc object.cc) \
                     $(FUZZ_KERNEL)
 FUZZ_ALL_memlog  := util model/profile model/ledger model/events view/analyze view/heap view/json view/export
 FUZZ_SRC_elf     := $(addprefix src/memlog/model/symbols/,demangle.cc dwarf_index.cc dwarf_scopes.cc elf_file.cc \
@@ -37,7 +37,7 @@ FUZZ_SRC_elf     := $(addprefix src/memlog/model/symbols/,demangle.cc dwarf_inde
 FUZZ_SRC_options := $(addprefix src/libmtrace/life/,environment.cc \
                       option_names.cc options.cc \
                       relatives.cc) \
-                    $(addprefix src/libmtrace/modules/,c_library.cc libc.cc linkage.cc object.cc) src/libmtrace/report/host.cc $(FUZZ_KERNEL)
+                    $(addprefix src/libmtrace/modules/,c_library.cc linkage.cc object.cc) src/libmtrace/report/host.cc $(FUZZ_KERNEL)
 FUZZ_ALL_decode  := util model/symbols model/profile
 FUZZ_ALL_ledger  := util model/profile model/ledger
 FUZZ_ALL_events  := util model/profile model/events model/recording

@@ -72,7 +72,7 @@ inline void compiler_barrier() { asm volatile("" ::: "memory"); }
 inline void store_barrier() { __atomic_thread_fence(__ATOMIC_RELEASE); }
 
 // glibc's __libc_single_threaded, which pthread_create clears before the second thread begins.
-// Before glibc 2.32, and before modules/libc.h has found it, a byte that is 0.
+// Before glibc 2.32, and before modules/c_library.h has found it, a byte that is 0.
 extern const char* g_single_threaded;
 inline bool single_threaded() { return *g_single_threaded != 0; }
 

@@ -2,7 +2,7 @@
 // directly, because clock_gettime of libc may be replaced by the program or by another preloaded
 // library.
 //
-// Thread-safe; async-signal-safe, except find_clock().
+// Thread-safe; async-signal-safe, except use_vdso_clock().
 #pragma once
 
 #include <time.h>
@@ -19,9 +19,10 @@ inline uint64_t nanoseconds(const timespec& time) {
 }
 }  // namespace internal
 
-// Finds the vDSO's function. Call once, before the first coarse_time(); without the function each
-// reading is a system call.
-void find_clock();
+// The vDSO's clock_gettime, by which coarse_time() reads from here on; nullptr: it has none. Call
+// once, before the first coarse_time(); without the function each reading is a system call.
+inline constexpr char kVdsoClock[] = "__vdso_clock_gettime";
+void use_vdso_clock(void* function);
 
 // Nanoseconds since an arbitrary moment, never less than before; moves in steps.
 inline uint64_t coarse_time() {

@@ -16,7 +16,7 @@ uint64_t unique_time();
 }  // namespace internal
 
 // Decides whether stamps use the time stamp counter, which must agree on all processors. Call once,
-// after find_clock().
+// after use_vdso_clock().
 void find_stamps();
 // True: stamps are counter values. False: nanoseconds.
 inline bool stamps_are_counted() { return internal::counts_stamps; }

@@ -1,7 +1,7 @@
 // Hooks of what makes code come and go: dlclose, and libgcc's registration of call-frame
 // information for code made at run time.
 #include "life/lifecycle.h"
-#include "modules/libc.h"
+#include "modules/c_library.h"
 #include "next/export.h"
 #include "next/next_functions.h"
 #include "record/recorder.h"

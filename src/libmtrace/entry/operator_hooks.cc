@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "life/lifecycle.h"
-#include "modules/libc.h"
+#include "modules/c_library.h"
 #include "next/bootstrap.h"
 #include "next/export.h"
 #include "next/next_functions.h"

@@ -80,7 +80,7 @@ void learn(const Arguments& arguments) {
   const bool reports = g_options.signal != 0 || g_options.exit_report;
   // memlog attach has already examined the filters of a process that it attaches to.
   if (g_started != 2) sys::find_inherited_filters(reports && !is_late());
-  sys::find_clock();
+  sys::use_vdso_clock(unwind::vdso_function(sys::kVdsoClock));
   report::learn_host(arguments.argv, g_options.command);
   learn_own_path();
 }

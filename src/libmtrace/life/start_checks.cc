@@ -18,7 +18,6 @@
 #include "life/options.h"
 #include "life/relatives.h"
 #include "modules/c_library.h"
-#include "modules/libc.h"
 #include "modules/linkage.h"
 #include "next/export.h"
 #include "next/interfaces.h"

@@ -5,8 +5,8 @@
 
 #include "base/atomic.h"
 #include "base/machine.h"
-#include "modules/libc.h"
 #include "modules/linkage.h"
+#include "modules/object.h"
 
 // Of glibc. (GLIBC_2.2.5 to 2.10)
 #pragma weak _r_debug
@@ -22,6 +22,8 @@ int __cxa_atexit(void (*)(void*), void*, void*);
 
 namespace mtrace::unwind {
 
+constinit LibcFunctions g_libc = {};
+
 namespace {
 
 char** g_words = nullptr;  // found below the environment
@@ -34,23 +36,36 @@ void (*g_last_quick_exit)() = nullptr;
 void end_by_handler(void*) { g_last_exit(); }
 void end_quickly(void*) { g_last_quick_exit(); }
 
+uint32_t g_known = 0;
+
+// Two threads may come here in a program that only uses parts of the library; both find the same.
 template <typename Function>
-Function* find(const char* name, Function*) {
-  return reinterpret_cast<Function*>(first_definition(name));
+void find(Function& function, const char* name) {
+  store(function, reinterpret_cast<Function>(first_definition(name)));
 }
 
-}  // namespace
-
-bool is_glibc() { return gnu_get_libc_version != nullptr; }
-
-bool is_in_glibc(const void* address) {
-  return is_glibc() &&
-         object_of(address) == object_of(reinterpret_cast<const void*>(gnu_get_libc_version));
+[[gnu::noinline]] void find_all() {
+  find(g_libc.find_object, "_dl_find_object");
+  find(g_libc.open, "dlopen");
+  find(g_libc.symbol, "dlsym");
+  find(g_libc.error, "dlerror");
+  find(g_libc.address, "dladdr1");
+  find(g_libc.thread_value, "pthread_getspecific");
+  if (!is_glibc()) {
+    find(g_libc.stack_of, "pthread_attr_getstack");
+    find(g_libc.this_thread, "pthread_self");
+    find(g_libc.thread_attributes, "pthread_getattr_np");
+    find(g_libc.at_fork, "pthread_atfork");
+    find(g_libc.at_quick_exit, "at_quick_exit");
+    FoundObject libc;
+    if (find_object_in_list(reinterpret_cast<uintptr_t>(g_libc.this_thread), &libc)) {
+      g_bare_libc = {libc.start, libc.end - libc.start};
+    }
+  }
+  const void* const single = first_definition("__libc_single_threaded");
+  if (single != nullptr) store(g_single_threaded, static_cast<const char*>(single));
+  store_release(g_known, 1u);
 }
-
-const r_debug& loader_state() { return &_r_debug != nullptr ? _r_debug : *_dl_debug_addr; }
-
-namespace {
 
 // argc stands as many words below the null in front of the environment as it says.
 char** words_below(char** environment) {
@@ -63,6 +78,24 @@ char** words_below(char** environment) {
 }
 
 }  // namespace
+
+const LibcFunctions& libc() {
+  if (load_acquire(g_known) == 0) find_all();
+  return g_libc;
+}
+
+void* global_definition(const char* name) {
+  return libc().symbol != nullptr ? libc().symbol(RTLD_DEFAULT, name) : first_definition(name);
+}
+
+bool is_glibc() { return gnu_get_libc_version != nullptr; }
+
+bool is_in_glibc(const void* address) {
+  return is_glibc() &&
+         object_of(address) == object_of(reinterpret_cast<const void*>(gnu_get_libc_version));
+}
+
+const r_debug& loader_state() { return &_r_debug != nullptr ? _r_debug : *_dl_debug_addr; }
 
 char** initial_words() {
   if (&__libc_stack_end != nullptr) {
@@ -100,8 +133,8 @@ bool at_fork_allocates() { return __register_atfork == nullptr; }
 void at_fork(void (*prepare)(), void (*parent)(), void (*child)()) {
   if (__register_atfork != nullptr) {
     __register_atfork(prepare, parent, child, nullptr);
-  } else if (auto* const enter = find("pthread_atfork", &::pthread_atfork); enter != nullptr) {
-    enter(prepare, parent, child);
+  } else if (libc().at_fork != nullptr) {
+    libc().at_fork(prepare, parent, child);
   }
 }
 
@@ -121,8 +154,8 @@ void at_last_quick_exit(void (*handler)()) {
   g_last_quick_exit = handler;
   if (__cxa_at_quick_exit != nullptr) {
     __cxa_at_quick_exit(end_quickly, nullptr);
-  } else if (auto* const enter = find("at_quick_exit", static_cast<int (*)(void (*)())>(nullptr))) {
-    enter(handler);
+  } else if (libc().at_quick_exit != nullptr) {
+    libc().at_quick_exit(handler);
   }
 }
 

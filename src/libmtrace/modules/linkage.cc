@@ -1,62 +1,96 @@
 #include "modules/linkage.h"
 
 #include <elf.h>
+#include <sys/auxv.h>
 
+#include <algorithm>
 #include <cstring>
 
+#include "base/atomic.h"
 #include "base/machine.h"
+#include "base/probe.h"
+#include "base/syscall.h"
 #include "modules/c_library.h"
 #include "modules/object.h"
 
 namespace mtrace::unwind {
 namespace {
 
-// Fields of an object's dynamic section.
-struct Tables {
-  const Elf64_Sym* symbols;
-  const char* names;
-  const uint32_t* gnu_hash;
-  const uint16_t* versions;  // of each symbol; nullptr: the object has none
-  const Elf64_Rela* relocations;
-  const Elf64_Rela* plt_relocations;
-  size_t count;
-  size_t relative_count;
-  size_t plt_count;
+// Ways to read an object's tables; ProbedMemory is a third one.
+struct DirectMemory {
+  static bool read(uintptr_t from, void* to, size_t bytes) {
+    memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    return true;
+  }
+  static bool equals(uintptr_t text, const char* name) {
+    return strcmp(reinterpret_cast<const char*>(text), name) == 0;
+  }
+};
+struct BoundedMemory {
+  const Bounds& bounds;
+
+  bool read(uintptr_t from, void* to, size_t bytes) const {
+    return bounds.contains(from, bytes) && DirectMemory::read(from, to, bytes);
+  }
+  bool equals(uintptr_t text, const char* name) const {
+    const size_t size = strlen(name) + 1;
+    return bounds.contains(text, size) &&
+           memcmp(reinterpret_cast<const void*>(text), name, size) == 0;
+  }
 };
 
-Tables tables_of(const link_map& object) {
+// Addresses and sizes from an object's dynamic section; 0: it has none.
+struct Tables {
+  uintptr_t symbols, names, hash, gnu_hash, relocations, plt_relocations;
+  uintptr_t versions;  // of each symbol
+  size_t names_size, relocations_size, plt_size;
+  size_t relative_count;
+};
+
+template <typename Memory>
+Tables tables_of(Memory&& memory, const void* dynamic, uintptr_t base) {
+  constexpr unsigned kMost = 4096;  // entries
   Tables tables = {};
-  for (const Elf64_Dyn* entry = object.l_ld; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
-    const uint64_t value = entry->d_un.d_val;
+  Elf64_Dyn entry;
+  auto at = reinterpret_cast<uintptr_t>(dynamic);
+  for (unsigned i = 0; at != 0 && i < kMost; ++i, at += sizeof entry) {
+    if (!memory.read(at, &entry, sizeof entry) || entry.d_tag == DT_NULL) break;
     // The loader has relocated most of these values, but not all in every object.
-    const uintptr_t address = value < object.l_addr ? object.l_addr + value : value;
-    switch (entry->d_tag) {
+    const uint64_t value = entry.d_un.d_val;
+    const uintptr_t address = value < base ? base + value : value;
+    switch (entry.d_tag) {
       case DT_SYMTAB:
-        tables.symbols = reinterpret_cast<const Elf64_Sym*>(address);
+        tables.symbols = address;
         break;
       case DT_STRTAB:
-        tables.names = reinterpret_cast<const char*>(address);
+        tables.names = address;
+        break;
+      case DT_STRSZ:
+        tables.names_size = value;
+        break;
+      case DT_HASH:
+        tables.hash = address;
         break;
       case DT_GNU_HASH:
-        tables.gnu_hash = reinterpret_cast<const uint32_t*>(address);
+        tables.gnu_hash = address;
         break;
       case DT_VERSYM:
-        tables.versions = reinterpret_cast<const uint16_t*>(address);
+        tables.versions = address;
         break;
       case DT_RELA:
-        tables.relocations = reinterpret_cast<const Elf64_Rela*>(address);
+        tables.relocations = address;
         break;
       case DT_RELASZ:
-        tables.count = value / sizeof(Elf64_Rela);
+        tables.relocations_size = value;
         break;
       case DT_RELACOUNT:
         tables.relative_count = value;
         break;
       case DT_JMPREL:
-        tables.plt_relocations = reinterpret_cast<const Elf64_Rela*>(address);
+        tables.plt_relocations = address;
         break;
       case DT_PLTRELSZ:
-        tables.plt_count = value / sizeof(Elf64_Rela);
+        tables.plt_size = value;
         break;
       default:
         break;
@@ -65,43 +99,65 @@ Tables tables_of(const link_map& object) {
   return tables;
 }
 
-uint32_t gnu_hash(const char* name) {
+Tables tables_of(const link_map& object) {
+  return tables_of(DirectMemory(), object.l_ld, object.l_addr);
+}
+
+uint32_t hash_of(const char* name) {
   uint32_t hash = 5381;
   for (; *name != '\0'; ++name) hash = hash * 33 + static_cast<unsigned char>(*name);
   return hash;
 }
 
-constexpr uint16_t kOldVersion = 0x8000;  // hidden: only for programs linked with this version
-
-bool is_for_new_programs(const Tables& tables, uint32_t number) {
-  return tables.versions == nullptr || (tables.versions[number] & kOldVersion) == 0;
+// Address of the first symbol that the object defines by this name and for which
+// fits(symbol, number) is true; 0: none. DT_GNU_HASH: count of buckets, first symbol in them, words
+// of the Bloom filter, its shift; the filter; the buckets; a hash for each symbol, whose lowest bit
+// ends a bucket.
+template <typename Memory, typename Fits>
+uintptr_t find_symbol(Memory memory, const Tables& tables, const char* name, Fits fits) {
+  if (tables.gnu_hash == 0 || tables.symbols == 0 || tables.names == 0) return 0;
+  uint32_t head[4];
+  if (!memory.read(tables.gnu_hash, head, sizeof head) || head[0] == 0) return 0;
+  const uint32_t first = head[1];
+  const uintptr_t buckets = tables.gnu_hash + sizeof head + head[2] * sizeof(uint64_t);
+  const uintptr_t hashes = buckets + head[0] * sizeof(uint32_t);
+  const uint32_t hash = hash_of(name);
+  uint32_t number;
+  if (!memory.read(buckets + hash % head[0] * sizeof number, &number, sizeof number)) return 0;
+  for (; number >= first; ++number) {
+    uint32_t seen;
+    if (!memory.read(hashes + (number - first) * sizeof seen, &seen, sizeof seen)) return 0;
+    if ((seen | 1) == (hash | 1)) {
+      Elf64_Sym symbol;
+      const uintptr_t at = tables.symbols + number * sizeof symbol;
+      if (!memory.read(at, &symbol, sizeof symbol)) return 0;
+      if (symbol.st_shndx != SHN_UNDEF && memory.equals(tables.names + symbol.st_name, name) &&
+          fits(symbol, number)) {
+        return at;
+      }
+    }
+    if ((seen & 1) != 0) return 0;
+  }
+  return 0;
 }
 
-// Finds the first symbol that the object defines by this name and for which fits(symbol, number) is
-// true. DT_GNU_HASH: count of buckets, first symbol in them, words of the Bloom filter, its shift;
-// the filter; the buckets; a hash for each symbol, whose lowest bit ends a bucket.
-template <typename Fits>
-const Elf64_Sym* find_symbol(const Tables& tables, const char* name, Fits fits) {
-  if (tables.gnu_hash == nullptr || tables.symbols == nullptr || tables.names == nullptr) {
-    return nullptr;
-  }
-  const uint32_t count = tables.gnu_hash[0];
-  const uint32_t first = tables.gnu_hash[1];
-  const uint32_t* buckets = tables.gnu_hash + 4 + 2 * tables.gnu_hash[2];
-  const uint32_t* hashes = buckets + count;
-  const uint32_t hash = gnu_hash(name);
-  if (count == 0) return nullptr;
-  uint32_t number = buckets[hash % count];
-  if (number < first) return nullptr;
-  for (;; ++number) {
-    const uint32_t seen = hashes[number - first];
-    const Elf64_Sym& symbol = tables.symbols[number];
-    if ((seen | 1) == (hash | 1) && symbol.st_shndx != SHN_UNDEF &&
-        strcmp(tables.names + symbol.st_name, name) == 0 && fits(symbol, number)) {
-      return &symbol;
-    }
-    if ((seen & 1) != 0) return nullptr;
-  }
+bool is_for_new_programs(const Tables& tables, uint32_t number) {
+  constexpr uint16_t kOldVersion = 0x8000;  // hidden: only for programs linked with this version
+  return tables.versions == 0 ||
+         (reinterpret_cast<const uint16_t*>(tables.versions)[number] & kOldVersion) == 0;
+}
+
+uint32_t symbol_of(const Elf64_Rela& relocation) {
+  return static_cast<uint32_t>(relocation.r_info >> 32);
+}
+bool is_by_symbol(const Elf64_Rela& relocation) {
+  const auto type = static_cast<uint32_t>(relocation.r_info);
+  return symbol_of(relocation) != 0 &&
+         (type == machine::kSlotRelocation || type == machine::kDataRelocation);
+}
+bool is_word_of_symbol(const Elf64_Rela& relocation) {
+  return symbol_of(relocation) != 0 && relocation.r_addend == 0 &&
+         static_cast<uint32_t>(relocation.r_info) == machine::kWordRelocation;
 }
 
 }  // namespace
@@ -126,17 +182,18 @@ bool is_loaded_late(const link_map& object) {
 }
 
 const Elf64_Sym* find_function(const link_map& object, const char* name) {
-  return find_symbol(tables_of(object), name, [](const Elf64_Sym& symbol, uint32_t) {
-    return ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
-  });
+  return reinterpret_cast<const Elf64_Sym*>(find_symbol(
+      DirectMemory(), tables_of(object), name,
+      [](const Elf64_Sym& symbol, uint32_t) { return ELF64_ST_TYPE(symbol.st_info) == STT_FUNC; }));
 }
 
 const Elf64_Sym* find_definition(const link_map& object, const char* name) {
   const Tables tables = tables_of(object);
-  return find_symbol(tables, name, [&](const Elf64_Sym& symbol, uint32_t number) {
-    const unsigned type = ELF64_ST_TYPE(symbol.st_info);
-    return (type == STT_FUNC || type == STT_OBJECT) && is_for_new_programs(tables, number);
-  });
+  return reinterpret_cast<const Elf64_Sym*>(
+      find_symbol(DirectMemory(), tables, name, [&](const Elf64_Sym& symbol, uint32_t number) {
+        const unsigned type = ELF64_ST_TYPE(symbol.st_info);
+        return (type == STT_FUNC || type == STT_OBJECT) && is_for_new_programs(tables, number);
+      }));
 }
 
 void* first_definition(const char* name, const link_map* but) {
@@ -147,33 +204,211 @@ void* first_definition(const char* name, const link_map* but) {
   return nullptr;
 }
 
+void* vdso_function(const char* name) {
+  const link_map* const vdso = object_of(reinterpret_cast<void*>(getauxval(AT_SYSINFO_EHDR)));
+  const Elf64_Sym* const found = vdso == nullptr ? nullptr : find_function(*vdso, name);
+  return found == nullptr ? nullptr : reinterpret_cast<void*>(address_of(*vdso, *found));
+}
+
 bool may_define(const link_map& object, const char* name) {
   const Tables tables = tables_of(object);
-  if (tables.gnu_hash == nullptr) return true;
-  return find_symbol(tables, name, [&](const Elf64_Sym&, uint32_t number) {
+  if (tables.gnu_hash == 0) return true;
+  return find_symbol(DirectMemory(), tables, name, [&](const Elf64_Sym&, uint32_t number) {
            return is_for_new_programs(tables, number);
-         }) != nullptr;
+         }) != 0;
 }
 
 void each_reference(const link_map& object,
                     void (*visit)(uintptr_t* word, const char* name, void* context),
                     void* context) {
   const Tables tables = tables_of(object);
-  if (tables.symbols == nullptr || tables.names == nullptr) return;
-  const auto look = [&](const Elf64_Rela* relocations, size_t begin, size_t end) {
-    for (size_t i = begin; relocations != nullptr && i < end; ++i) {
+  if (tables.symbols == 0 || tables.names == 0) return;
+  const auto* const symbols = reinterpret_cast<const Elf64_Sym*>(tables.symbols);
+  const auto* const names = reinterpret_cast<const char*>(tables.names);
+  const auto look = [&](uintptr_t table, size_t begin, size_t size) {
+    const auto* const relocations = reinterpret_cast<const Elf64_Rela*>(table);
+    for (size_t i = begin; table != 0 && i < size / sizeof *relocations; ++i) {
       const Elf64_Rela& relocation = relocations[i];
-      const auto type = static_cast<uint32_t>(relocation.r_info);
-      const auto number = static_cast<uint32_t>(relocation.r_info >> 32);
-      const bool whole = type == machine::kSlotRelocation || type == machine::kDataRelocation ||
-                         (type == machine::kWordRelocation && relocation.r_addend == 0);
-      if (!whole || number == 0) continue;
+      if (!is_by_symbol(relocation) && !is_word_of_symbol(relocation)) continue;
       visit(reinterpret_cast<uintptr_t*>(object.l_addr + relocation.r_offset),
-            tables.names + tables.symbols[number].st_name, context);
+            names + symbols[symbol_of(relocation)].st_name, context);
     }
   };
-  look(tables.relocations, tables.relative_count, tables.count);
-  look(tables.plt_relocations, 0, tables.plt_count);
+  look(tables.relocations, tables.relative_count, tables.relocations_size);
+  look(tables.plt_relocations, 0, tables.plt_size);
+}
+
+bool find_exported(const Object& object, const char* name, ExportedSymbol* symbol) {
+  FoundObject found;
+  // A segment's start, as the headers of an object at address 0 may not be mapped.
+  if (!find_object(object.start, &found)) return false;
+  const BoundedMemory memory = {object.bounds};
+  const Tables tables = tables_of(memory, found.map->l_ld, object.base);
+  return find_symbol(memory, tables, name, [&](const Elf64_Sym& known, uint32_t) {
+           *symbol = {object.base + known.st_value, known.st_size};
+           return true;
+         }) != 0;
+}
+
+namespace {
+
+constexpr unsigned kMostObjects = 16384;
+constexpr unsigned kMostNamespaces = 16;
+constexpr unsigned kMostSymbols = 16;  // of one search
+constexpr size_t kNames = 1 << 20;     // bytes of an object's names that are read
+constexpr size_t kUndefined = 16384;   // symbols
+constexpr size_t kRelocations = 4096;  // at a time
+
+struct Scratch {
+  Elf64_Sym undefined[kUndefined];
+  Elf64_Rela relocations[kRelocations];
+  char names[kNames];
+  Binding binding;
+};
+
+struct Search {
+  const char* const* symbols;
+  unsigned count;
+  bool (*visit)(const Binding&, void*);
+  void* context;
+  Scratch* scratch = nullptr;  // mapped for the first object that is read
+
+  ~Search() {
+    if (scratch != nullptr) sys::unmap_memory(scratch, sizeof(Scratch));
+  }
+  bool has_scratch() {
+    if (scratch == nullptr) scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
+    return scratch != nullptr;
+  }
+};
+
+// Number of symbols before those that the object defines; without DT_GNU_HASH, of all symbols.
+size_t undefined_count(const Tables& tables) {
+  uint32_t words[2] = {};
+  const bool gnu = tables.gnu_hash != 0;
+  if (!gnu && tables.hash == 0) return 0;
+  if (!sys::read_memory(gnu ? tables.gnu_hash : tables.hash, words, sizeof words)) return 0;
+  return words[1];
+}
+
+// Whether no visited place will change.
+bool visit_relocations(const Search& search, const link_map& object, uintptr_t table, size_t count,
+                       const uint32_t* numbers) {
+  bool fixed = true;
+  Scratch& scratch = *search.scratch;
+  for (size_t done = 0; done < count;) {
+    const size_t part = std::min(count - done, kRelocations);
+    if (!sys::read_memory(table + done * sizeof(Elf64_Rela), scratch.relocations,
+                          part * sizeof(Elf64_Rela))) {
+      return false;
+    }
+    for (size_t i = 0; i < part; ++i) {
+      const Elf64_Rela& relocation = scratch.relocations[i];
+      if (!is_by_symbol(relocation)) continue;
+      for (unsigned symbol = 0; symbol < search.count; ++symbol) {
+        if (numbers[symbol] != symbol_of(relocation)) continue;
+        scratch.binding.symbol = symbol;
+        fixed &= sys::read_word(object.l_addr + relocation.r_offset, &scratch.binding.target) &&
+                 search.visit(scratch.binding, search.context);
+      }
+    }
+    done += part;
+  }
+  return fixed;
+}
+
+// Whether no visited place of the object will change.
+bool visit_bindings(const Search& search, const link_map& object) {
+  Scratch& scratch = *search.scratch;
+  const Tables tables = tables_of(ProbedMemory(), object.l_ld, object.l_addr);
+  if (tables.symbols == 0 || tables.names == 0) return false;
+  const size_t symbols = std::min(undefined_count(tables), kUndefined);
+  const size_t names = std::min(tables.names_size, kNames);
+  if (symbols == 0 || names == 0 ||
+      !sys::read_memory(tables.symbols, scratch.undefined, symbols * sizeof(Elf64_Sym)) ||
+      !sys::read_memory(tables.names, scratch.names, names)) {
+    return false;
+  }
+  scratch.names[names - 1] = '\0';
+  uint32_t numbers[kMostSymbols] = {};
+  bool any = false;
+  for (uint32_t i = 1; i < symbols; ++i) {
+    if (scratch.undefined[i].st_name >= names) continue;
+    for (unsigned symbol = 0; symbol < search.count; ++symbol) {
+      if (strcmp(scratch.names + scratch.undefined[i].st_name, search.symbols[symbol]) != 0)
+        continue;
+      numbers[symbol] = i;
+      any = true;
+    }
+  }
+  if (!any) return true;
+  scratch.binding.object = object.l_addr;
+  scratch.binding.end = reinterpret_cast<uintptr_t>(object.l_ld);
+  const auto name = reinterpret_cast<uintptr_t>(object.l_name);
+  if (!sys::read_string(name, scratch.binding.name, sizeof scratch.binding.name)) {
+    memcpy(scratch.binding.name, "?", 2);
+  }
+  const size_t skipped = tables.relative_count * sizeof(Elf64_Rela);
+  bool fixed = true;
+  if (tables.relocations != 0 && tables.relocations_size > skipped) {
+    fixed &= visit_relocations(search, object, tables.relocations + skipped,
+                               (tables.relocations_size - skipped) / sizeof(Elf64_Rela), numbers);
+  }
+  if (tables.plt_relocations != 0) {
+    fixed &= visit_relocations(search, object, tables.plt_relocations,
+                               tables.plt_size / sizeof(Elf64_Rela), numbers);
+  }
+  return fixed;
+}
+
+// Objects whose bindings are fixed, each at a place chosen by a hash of its link_map. An object
+// whose place is overwritten is read again.
+constexpr unsigned kFixedLog2 = 10;
+uint64_t g_fixed[1 << kFixedLog2];
+
+void visit_object(Search& search, const link_map& object) {
+  const uint64_t key = (reinterpret_cast<uintptr_t>(object.l_ld) ^
+                        reinterpret_cast<uintptr_t>(object.l_name) << 16 ^ object.l_addr << 1) *
+                       0x9e3779b97f4a7c15u;
+  uint64_t& known = g_fixed[key >> (64 - kFixedLog2)];
+  if (load(known) == key || !search.has_scratch()) return;
+  if (visit_bindings(search, object)) store(known, key);
+}
+
+// Visits up to `most` objects of the list at `at`; returns their number.
+unsigned visit_list(Search& search, uintptr_t at, unsigned most) {
+  unsigned objects = 0;
+  for (link_map object; at != 0 && objects < most; ++objects) {
+    if (!sys::read_memory(at, &object, sizeof object)) break;
+    visit_object(search, object);
+    at = reinterpret_cast<uintptr_t>(object.l_next);
+  }
+  return objects;
+}
+
+}  // namespace
+
+void each_binding(const char* const* symbols, unsigned count,
+                  bool (*visit)(const Binding& binding, void* context), void* context) {
+  Search search = {symbols, std::min(count, kMostSymbols), visit, context};
+  auto list = reinterpret_cast<uintptr_t>(&loader_state());
+  unsigned objects = 0;
+  for (unsigned i = 0; list != 0 && i < kMostNamespaces; ++i) {
+    r_debug_extended of_namespace = {};
+    // Before glibc 2.35 there is only the base, without r_next.
+    if (!sys::read_memory(list, &of_namespace.base, sizeof of_namespace.base)) break;
+    if (of_namespace.base.r_version >= 2)
+      sys::read_memory(list, &of_namespace, sizeof of_namespace);
+    objects += visit_list(search, reinterpret_cast<uintptr_t>(of_namespace.base.r_map),
+                          kMostObjects - objects);
+    list = reinterpret_cast<uintptr_t>(of_namespace.r_next);
+  }
+}
+
+void each_binding_from(const void* first, unsigned most, const char* const* symbols, unsigned count,
+                       bool (*visit)(const Binding& binding, void* context), void* context) {
+  Search search = {symbols, std::min(count, kMostSymbols), visit, context};
+  visit_list(search, reinterpret_cast<uintptr_t>(first), most);
 }
 
 }  // namespace mtrace::unwind

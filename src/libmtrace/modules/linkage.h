@@ -1,6 +1,5 @@
-// How the loaded objects of a process are bound to each other, read where the loader keeps it.
-// For moments in which no thread loads or unloads: unlike bindings.h nothing here is probed.
-// Async-signal-safe.
+// How the loaded objects of a process are bound to each other: their symbols and relocations, read
+// from the dynamic section and what it leads to. Async-signal-safe.
 #pragma once
 
 #include <link.h>
@@ -9,6 +8,10 @@
 #include <cstdint>
 
 namespace mtrace::unwind {
+
+struct Object;
+
+// Reads directly. For moments in which no thread loads or unloads.
 
 // The objects of the program's own namespace, in the order of the loader; nullptr ends it.
 const link_map* first_object();
@@ -27,6 +30,8 @@ const Elf64_Sym* find_definition(const link_map& object, const char* name);
 // The first of an object's definitions by this name, in the order of the loader's list; nullptr:
 // none. `but`: an object that is left out.
 void* first_definition(const char* name, const link_map* but = nullptr);
+// The function of the vDSO by this name; nullptr: none.
+void* vdso_function(const char* name);
 // False: dlsym without a version finds no `name` in the object.
 bool may_define(const link_map& object, const char* name);
 inline uintptr_t address_of(const link_map& object, const Elf64_Sym& symbol) {
@@ -37,5 +42,40 @@ inline uintptr_t address_of(const link_map& object, const Elf64_Sym& symbol) {
 // filled, with the address of the symbol `name`.
 void each_reference(const link_map& object,
                     void (*visit)(uintptr_t* word, const char* name, void* context), void* context);
+
+// Reads only inside the object's bounds, whatever its tables say. Lock-free.
+
+struct ExportedSymbol {
+  uintptr_t address;
+  size_t size;  // bytes
+};
+// The function or variable that the object exports by this name; versions do not matter. False: it
+// exports none, or its tables are damaged.
+bool find_exported(const Object& object, const char* name, ExportedSymbol* symbol);
+
+// Reads with base/probe.h: where another thread loads or unloads meanwhile, places may be missed.
+// Thread-safe. Shows calls that another library does not get to see, because their object was bound
+// past it (RTLD_DEEPBIND, -Bsymbolic, another namespace of dlmopen).
+
+// A place in an object's table that holds the address which a call by `symbol` goes to.
+struct Binding {
+  uintptr_t object;  // load bias
+  uintptr_t end;     // the object's highest known address: its dynamic section
+  uintptr_t target;
+  unsigned symbol;  // index in the list of symbols
+  char name[256];   // of the object as the loader calls it; "": the main program
+};
+
+// Calls visit(binding, context) for each place of one of the `count` symbols in each object that is
+// loaded now, in all namespaces. visit returns true for a place that will not change; an object
+// with only such places is left out in later calls, which therefore must be for the same symbols.
+// Some 50 us for a new object. Does nothing without memory.
+void each_binding(const char* const* symbols, unsigned count,
+                  bool (*visit)(const Binding& binding, void* context), void* context);
+
+// each_binding() for at most `most` objects of one namespace, from the link_map `first` on. Any
+// other pointer is safe: the list is probed.
+void each_binding_from(const void* first, unsigned most, const char* const* symbols, unsigned count,
+                       bool (*visit)(const Binding& binding, void* context), void* context);
 
 }  // namespace mtrace::unwind

@@ -2,15 +2,19 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/probe.h"
 #include "base/syscall.h"
+#include "base/table_file.h"
 #include "format/memlog.h"
-#include "modules/module_memory.h"
-#include "modules/module_path.h"
 #include "python/runtime.h"
 
 namespace mtrace::unwind {
 namespace {
+
+constexpr size_t kChunk = 64 * 1024;
+
+std::atomic<uintptr_t> chunk{0};  // position of the next free byte, 0 or a multiple of kChunk: none
 
 bool same_place(const Object& then, const Object& now) {
   return now.base == then.base && now.eh_frame_hdr == then.eh_frame_hdr &&
@@ -39,6 +43,27 @@ bool is_that_file(Entry& entry, const Object& now) {
 }
 
 }  // namespace
+
+void* module_memory(size_t size) {
+  size = (size + 15) & ~size_t{15};
+  for (;;) {
+    uintptr_t at = chunk.load(std::memory_order_relaxed);
+    if (at % kChunk != 0 && kChunk - at % kChunk >= size) {
+      if (chunk.compare_exchange_weak(at, at + size, std::memory_order_relaxed)) {
+        return reinterpret_cast<void*>(at);
+      }
+      continue;
+    }
+    // Twice the size, so that a chunk on its own boundary is inside; untouched pages are free.
+    void* memory = sys::map_memory(2 * kChunk);
+    if (memory == nullptr) return nullptr;
+    const uintptr_t start = (reinterpret_cast<uintptr_t>(memory) + kChunk - 1) & ~(kChunk - 1);
+    // 16 bytes stay unused: a position on the boundary means that the chunk is full.
+    if (!chunk.compare_exchange_strong(at, start + 16, std::memory_order_relaxed)) {
+      sys::unmap_memory(memory, 2 * kChunk);
+    }
+  }
+}
 
 Entry* make_entry(const Object& object) {
   auto* scratch = static_cast<PathScratch*>(sys::map_memory(sizeof(PathScratch)));
@@ -121,6 +146,37 @@ bool seems_loaded(Entry& entry) {
   Object now;
   if (!is_in_place(entry, &now)) return false;
   return entry.name.load(std::memory_order_relaxed) == now.name || is_that_file(entry, now);
+}
+
+format::LedgerModule* log_module(const Module& module, uint32_t number) {
+  format::LedgerHeader* header = sys::g_table_header;
+  if (header == nullptr) return nullptr;
+  const size_t length = strlen(module.path);
+  sys::TableTurn turn;
+  auto* logged =
+      static_cast<format::LedgerModule*>(turn.grow_little(sizeof(format::LedgerModule) + length));
+  if (logged == nullptr) return nullptr;
+  static_assert(sizeof logged->build_id == sizeof module.build_id &&
+                format::kLedgerAlive == kAlive);
+  logged->start = module.start;
+  logged->end = module.end;
+  logged->base = module.base;
+  logged->generation = module.generation;
+  logged->build_id_size = module.build_id_size;
+  memcpy(logged->build_id, module.build_id, sizeof logged->build_id);
+  logged->born = module.born;
+  logged->died = module.died;
+  logged->number = number;
+  logged->path_length = static_cast<uint32_t>(length);
+  memcpy(logged + 1, module.path, length);
+  logged->next = load(header->first_module);
+  store_release(header->first_module, reinterpret_cast<uint64_t>(logged));
+  return logged;
+}
+
+void log_death(const std::atomic<format::LedgerModule*>& logged, const Module& module) {
+  format::LedgerModule* known = logged.load();
+  if (known != nullptr) store_release(known->died, load_acquire(module.died));
 }
 
 }  // namespace mtrace::unwind

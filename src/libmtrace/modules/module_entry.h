@@ -1,14 +1,20 @@
-// An entry of the list of modules (modules/modules.h), and its comparison with loaded objects.
+// An entry of the list of modules (modules/modules.h): its memory, its comparison with loaded
+// objects, and its copy in the file behind the tables, for readers that outlive this process.
 // Async-signal-safe.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 
-#include "modules/module_log.h"
+#include "format/ledger.h"
 #include "modules/modules.h"
 #include "modules/object.h"
 
 namespace mtrace::unwind {
+
+// Memory that is never given back: zeroed, 16-byte aligned; `size` below 64 KiB. nullptr: the
+// kernel gives no more. Lock-free.
+void* module_memory(size_t size);
 
 // Written before it is published, then constant, except for `died` and `announced`.
 struct Entry {
@@ -42,5 +48,12 @@ bool still_loaded(Entry& entry);
 // still_loaded(), but without system calls if the loader uses the same string for the name. Before
 // the loader maps an object over one that has gone, look_for_unloaded() finds the place empty.
 bool seems_loaded(Entry& entry);
+
+// Logs a module and its number in the list. nullptr: there is no file, or no room in it.
+format::LedgerModule* log_module(const Module& module, uint32_t number);
+
+// Copies the module's present `died` to the log. Called after a module is logged and after its
+// `died` changes, so that the later of the two threads writes the final value.
+void log_death(const std::atomic<format::LedgerModule*>& logged, const Module& module);
 
 }  // namespace mtrace::unwind

@@ -8,7 +8,6 @@
 #include "base/hot.h"
 #include "base/table_file.h"
 #include "modules/module_entry.h"
-#include "modules/module_log.h"
 #include "modules/object.h"
 #include "unwind/rule_cache.h"
 

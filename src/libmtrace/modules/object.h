@@ -1,10 +1,14 @@
-// One loaded object as the parser of its call-frame information needs it.
+// One loaded object: its segments, its call-frame information, its build-id and its path.
+// All functions are async-signal-safe and take no lock.
 #pragma once
 
 #include <link.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
+#include "base/probe.h"
 #include "cfi/bounds.h"
 #include "modules/modules.h"
 
@@ -31,8 +35,7 @@ struct FoundObject {
   uintptr_t eh_frame_hdr;
   const link_map* map;
 };
-// Looks up the loaded object that holds `address`. Takes no lock of the loader's;
-// async-signal-safe.
+// Looks up the loaded object that holds `address`. Takes no lock of the loader's, either.
 bool find_object(uintptr_t address, FoundObject* found);
 // The same before glibc 2.35, which has no function for it: reads the list of the program's own
 // namespace, as it is in memory. False also while another thread changes the list. Never faults.
@@ -40,7 +43,7 @@ bool find_object_in_list(uintptr_t address, FoundObject* found);
 
 // Looks up the object at `address` with the loader; false when none holds it. Cheap: only the range
 // (of an object with holes between its segments: of this segment), base, name and eh_frame_hdr are
-// filled in. Lock-free, async-signal-safe.
+// filled in.
 bool locate_object(uintptr_t address, Object* object);
 
 // Fills in the rest from the program headers, as they are mapped, and widens the range to all
@@ -54,5 +57,43 @@ bool is_loader(const Object& object);
 // The object that holds `address`, registered in the list of modules if it was not yet;
 // `*scratch`, filled in, when the list is full; nullptr when no loaded object holds it.
 const Object* loaded_object(uintptr_t address, Object* scratch);
+
+inline constexpr size_t kMaxPath = 4096;
+
+// Buffers of find_path(), too large for a small stack.
+struct PathScratch {
+  char name[kMaxPath];
+  char path[kMaxPath];
+};
+
+// Writes the absolute path of a loaded object, made from the loader's name for it, to
+// scratch->path; "?" when it is unknown. Relative names are taken from the present working
+// directory. Never faults.
+void find_path(const Object& object, PathScratch* scratch);
+
+// Whether the loader's name of an object is the one that `path` was made from.
+bool same_name(const char* name, const char* path);
+
+// Reads small tables of an object that may go away meanwhile, mostly by one system call for 512
+// bytes.
+class ProbedMemory {
+ public:
+  bool read(uintptr_t from, void* to, size_t bytes) {
+    if (!has(from, bytes)) {
+      start_ = sys::read_memory(from, held_, sizeof held_) ? from : 0;
+      // The memory behind the table may not be mapped.
+      if (!has(from, bytes)) return sys::read_memory(from, to, bytes);
+    }
+    memcpy(to, held_ + (from - start_), bytes);
+    return true;
+  }
+
+ private:
+  bool has(uintptr_t from, size_t bytes) const {
+    return start_ != 0 && bytes <= sizeof held_ && from - start_ <= sizeof held_ - bytes;
+  }
+  uintptr_t start_ = 0;  // of what held_ is a copy of; 0: nothing
+  char held_[512];
+};
 
 }  // namespace mtrace::unwind

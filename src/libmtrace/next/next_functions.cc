@@ -10,7 +10,6 @@
 #include "base/machine.h"
 #include "base/valgrind.h"
 #include "modules/c_library.h"
-#include "modules/libc.h"
 #include "modules/linkage.h"
 #include "next/bootstrap.h"
 

@@ -7,7 +7,7 @@
 #include "base/atomic.h"
 #include "base/probe.h"
 #include "base/table_file.h"
-#include "modules/module_memory.h"
+#include "modules/module_entry.h"
 #include "modules/modules.h"
 
 namespace mtrace::unwind {

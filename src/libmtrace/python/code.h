@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "format/python.h"
-#include "modules/numbered_set.h"
+#include "python/numbered_set.h"
 #include "python/runtime.h"
 #include "python/text.h"
 

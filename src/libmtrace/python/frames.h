@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "modules/libc.h"
+#include "modules/c_library.h"
 #include "python/code.h"
 #include "python/runtime.h"
 #include "python/text.h"

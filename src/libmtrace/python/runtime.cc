@@ -4,8 +4,8 @@
 
 #include "base/table_file.h"
 #include "cfi/eh_frame.h"
-#include "modules/exported_symbol.h"
-#include "modules/module_memory.h"
+#include "modules/linkage.h"
+#include "modules/module_entry.h"
 #include "unwind/rule_cache.h"
 
 namespace mtrace::unwind {

@@ -10,7 +10,6 @@
 #include "base/probe.h"
 #include "format/escape.h"
 #include "format/memlog.h"
-#include "modules/bindings.h"
 #include "modules/linkage.h"
 
 namespace mtrace::report {

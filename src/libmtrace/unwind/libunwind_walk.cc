@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <libunwind.h>
 
-#include "modules/libc.h"
+#include "modules/c_library.h"
 #include "modules/object.h"
 #include "unwind/rule.h"
 #include "unwind/slow_walk.h"
