@@ -21,11 +21,10 @@ namespace mtrace::unwind {
 uint32_t g_object_there = 0;
 namespace internal {
 uint32_t unload_epoch = 0;
-PythonFrames python_frames = PythonFrames::kOff;
 uint32_t jit_descriptors = 0;
 void look_for_jit_code(uintptr_t) {}
 }  // namespace internal
-bool use_python(const PythonRuntime&) { return false; }
+bool is_python_loop(const Object&, uintptr_t) { return false; }
 const Object* loaded_object(uintptr_t, Object* scratch) {
   scratch->base = load(g_object_there);
   return scratch;

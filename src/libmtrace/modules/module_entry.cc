@@ -7,7 +7,6 @@
 #include "base/syscall.h"
 #include "base/table_file.h"
 #include "format/memlog.h"
-#include "python/runtime.h"
 
 namespace mtrace::unwind {
 namespace {

@@ -9,7 +9,6 @@
 #include "base/table_file.h"
 #include "modules/module_entry.h"
 #include "modules/object.h"
-#include "unwind/rule_cache.h"
 
 namespace mtrace::unwind {
 namespace internal {
@@ -309,7 +308,7 @@ uint32_t forget_unloaded(void (*unloaded)(uintptr_t, uintptr_t, uint32_t, void*)
     return false;
   });
   // Objects that found no room in the list may have rules, but no entry that could be seen dying.
-  if (lost_modules() != 0) start = 0, end = kKeyEnd;
+  if (lost_modules() != 0) start = 0, end = UINTPTR_MAX;
   if (end != 0) {
     forget_rules(start, end);
     ++seen;

@@ -46,6 +46,10 @@ bool find_object_in_list(uintptr_t address, FoundObject* found);
 // filled in.
 bool locate_object(uintptr_t address, Object* object);
 
+// The Python interpreter that `object` contains; nullptr: none. `object` has been inspected. 100 ns
+// for an object without one. Defined in python/runtime.cc.
+const PythonRuntime* find_python(const Object& object);
+
 // Fills in the rest from the program headers, as they are mapped, and widens the range to all
 // segments. Makes system calls; never faults.
 void inspect_object(Object* object);

@@ -170,11 +170,12 @@ class LoopFunctions {
 
 }  // namespace
 
-[[gnu::noinline]] void add_python_frames(WalkState& state, uintptr_t cfa, PythonAccess access,
+[[gnu::noinline]] void add_python_frames(WalkState& state, uintptr_t cfa, bool interrupted,
                                          WalkDraft* draft) {
   const PythonRuntime* const python = python_runtime();
   if (python == nullptr || format::PythonFrame::is_one(state.frames[state.count - 1])) return;
-  if (python->is_ending()) access = PythonAccess::kCareful;
+  const PythonAccess access =
+      interrupted || python->is_ending() ? PythonAccess::kCareful : PythonAccess::kDirect;
   const uint64_t deaths = code_deaths();
   const uintptr_t place = place_of_innermost(*python, state, cfa);
   const bool of_thread = python->layout->state_frame != 0 && state.next_python == 0;

@@ -47,11 +47,4 @@ inline uintptr_t place_in_thread_state(const PythonRuntime& python) {
   return state == 0 ? 0 : state + python.layout->state_frame;
 }
 
-// Adds the functions, innermost first, after the loop's own frame, which is the last one of `state`
-// and ends at `cfa`; as many as there is room for. Does nothing if they are there already.
-// `access`: kCareful where a signal has interrupted code between the loop and the allocation.
-// `draft`: collects what the walk depends on, or nullptr. Lock-free, async-signal-safe, never
-// faults; some 600 bytes of stack, 1.5 KiB for a function that is new.
-void add_python_frames(WalkState& state, uintptr_t cfa, PythonAccess access, WalkDraft* draft);
-
 }  // namespace mtrace::unwind

@@ -134,6 +134,10 @@ const PythonRuntime* find_python(const Object& object) {
   return found;
 }
 
+namespace {
+
+// True: from here on `found` is python_runtime(), unless Python frames are off. False: another one
+// is, and still loaded, or `found` is not covered.
 bool use_python(const PythonRuntime& found) {
   if (found.gap != PythonGap::kNone) {
     note_python_gap(found.gap, found);
@@ -155,6 +159,14 @@ bool use_python(const PythonRuntime& found) {
   if (!tried) note_python_gap(PythonGap::kOnTrial, found);
   watch_code(found.code_free);
   return true;
+}
+
+}  // namespace
+
+bool is_python_loop(const Object& object, uintptr_t address) {
+  const PythonRuntime* const python = object.python;
+  return python != nullptr && !python_frames_are_off() && python->is_in_loop(address) &&
+         use_python(*python);
 }
 
 void read_python_frames(PythonFrames which) {

@@ -46,10 +46,6 @@ struct PythonRuntime {
   }
 };
 
-// The interpreter that `object` contains; nullptr: none. `object` has been inspected.
-// Async-signal-safe, lock-free; 100 ns for an object without one.
-const PythonRuntime* find_python(const Object& object);
-
 // Which interpreters' frames are read.
 enum class PythonFrames : uint32_t { kOff, kTried, kUntried };
 
@@ -63,10 +59,6 @@ inline const PythonRuntime* python_runtime() {
   return load(internal::python_frames) == PythonFrames::kOff ? nullptr
                                                              : load_acquire(internal::python);
 }
-
-// Call when a walk has met the loop of `found`. True: from here on `found` is python_runtime(),
-// unless Python frames are off. False: another one is, and still loaded, or `found` is not covered.
-bool use_python(const PythonRuntime& found);
 
 // Selects which interpreters' frames are read. No other thread may run.
 void read_python_frames(PythonFrames which);

@@ -9,7 +9,6 @@
 #include "modules/c_library.h"
 #include "modules/modules.h"
 #include "modules/object.h"
-#include "python/runtime.h"
 #include "unwind/compile.h"
 #include "unwind/registered_frames.h"
 #include "unwind/slow_walk.h"
@@ -41,13 +40,6 @@ Rule rule_without_object(uintptr_t pc, Object* scratch) {
   return Rule(is_signal_return(pc + 1, sys::read_memory) ? RuleKind::kSignal : RuleKind::kLost);
 }
 
-// Whether the frame is one of Python's evaluation loop.
-bool is_python(const Object& object, uintptr_t address) {
-  const PythonRuntime* const python = object.python;
-  return python != nullptr && !python_frames_are_off() && python->is_in_loop(address) &&
-         use_python(*python);
-}
-
 }  // namespace
 
 // Not inlined into the walk: the interpreter's states need 1.5 KiB of stack.
@@ -70,7 +62,7 @@ bool is_python(const Object& object, uintptr_t address) {
   } else if (find_row(object->bounds, fde, key - 1, &row)) {
     const bool by_code = row.signal_frame && is_signal_return(key, sys::read_memory);
     rule = by_code ? Rule(RuleKind::kSignal) : pack_rule(*object, row);
-    if (is_own(key - 1) || is_python(*object, key - 1)) rule = rule.marked();
+    if (is_own(key - 1) || is_python_loop(*object, key - 1)) rule = rule.marked();
   }
   uint64_t& place = internal::rule_table[Rule::place_of(key)];
   uint64_t word = rule.tagged(key).bits();
@@ -90,8 +82,7 @@ void learn_rule(uintptr_t key, Rule rule) {
 }
 
 void forget_rules(uintptr_t start, uintptr_t end) {
-  // Comes after the objects are marked dead: a thread that reads a rule from one that still seems
-  // alive has an older epoch.
+  // A thread that reads a rule from an object that still seems alive has an older epoch.
   add_fetch_ordered(internal::unload_epoch, 1u);
   const uintptr_t first = start >> Rule::kPlaceShift;
   const uintptr_t last = end >> Rule::kPlaceShift;

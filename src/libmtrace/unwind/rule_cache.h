@@ -10,6 +10,8 @@
 
 namespace mtrace::unwind {
 
+struct Object;
+
 namespace internal {
 [[gnu::visibility("hidden")]] extern uint64_t rule_table[size_t{1} << kCacheBits];
 }
@@ -35,8 +37,8 @@ inline Rule rule_for(uintptr_t key) {
 // the next walk may use.
 void learn_rule(uintptr_t key, Rule rule);
 
-// Removes the rules for addresses in [start, end) from the cache, and ends an epoch, so that no
-// rule compiled before stays.
-void forget_rules(uintptr_t start, uintptr_t end);
+// Whether the address is in the evaluation loop of an interpreter whose frames are read: its frames
+// get marked rules. Defined in python/runtime.cc.
+bool is_python_loop(const Object& object, uintptr_t address);
 
 }  // namespace mtrace::unwind

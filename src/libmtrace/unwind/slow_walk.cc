@@ -4,7 +4,6 @@
 #include "cfi/frame_registers.h"
 #include "cfi/kernel_frame.h"
 #include "modules/c_library.h"
-#include "python/frames.h"
 #include "unwind/capture.h"
 #include "unwind/frame_pointer.h"
 #include "unwind/registered_frames.h"
@@ -21,12 +20,6 @@ uintptr_t address_of(const uintptr_t* word) { return reinterpret_cast<uintptr_t>
 
 uintptr_t offset_by(uintptr_t address, int64_t offset) {
   return address + static_cast<uintptr_t>(offset);
-}
-
-// Adds the Python functions of a frame of the evaluation loop, which ends at `cfa`.
-void enter_python(WalkState* state, uintptr_t cfa, bool interrupted) {
-  add_python_frames(*state, cfa, interrupted ? PythonAccess::kCareful : PythonAccess::kDirect,
-                    nullptr);
 }
 
 // One step of a packed rule: updates sp and fp of `state`, yields the caller's key (0: the return
@@ -148,8 +141,8 @@ bool unwind_to(const Registers& from, FrameRegisters* machine, StackMemory* memo
     const bool own = state.leave_own();
     if (rule.is_marked()) {
       rule = rule.without_mark();
-      if (!own)
-        enter_python(&state, (rule.from_fp() ? state.fp : state.sp) + rule.offset(), interrupted);
+      const uintptr_t cfa = (rule.from_fp() ? state.fp : state.sp) + rule.offset();
+      if (!own) add_python_frames(state, cfa, interrupted, nullptr);
     }
     interrupted |= rule.kind() == RuleKind::kSignal;
     if (rule.kind() == RuleKind::kBottom) return state.result(End::kBottom);
@@ -184,7 +177,7 @@ bool unwind_to(const Registers& from, FrameRegisters* machine, StackMemory* memo
     const Step step = step_by_interpreter(&machine, &exact, &memory);
     const bool own = state.leave_own();
     if (step == Step::kCaller && !own && rule_for(state.key).is_marked()) {
-      enter_python(&state, machine.registers[kSp], interrupted);
+      add_python_frames(state, machine.registers[kSp], interrupted, nullptr);
     }
     interrupted |= exact;
     if (step == Step::kBottom) return state.result(End::kBottom);

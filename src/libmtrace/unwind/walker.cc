@@ -4,7 +4,6 @@
 
 #include "base/user_dispatch.h"
 #include "cfi/registers.h"
-#include "python/frames.h"
 #include "unwind/last_walk.h"
 #include "unwind/libunwind_walk.h"
 #include "unwind/rule_cache.h"
@@ -70,8 +69,8 @@ inline bool enter_marked(Notes notes, Rule& rule, WalkState& state) {
   rule = rule.without_mark();
   if (state.leave_own()) return true;
   WalkState entered = state;  // so that the loop's own stays in registers
-  add_python_frames(entered, (rule.from_fp() ? state.fp : state.sp) + rule.offset(),
-                    PythonAccess::kDirect, notes.python(rule));
+  add_python_frames(entered, (rule.from_fp() ? state.fp : state.sp) + rule.offset(), false,
+                    notes.python(rule));
   state = entered;
   return true;
 }
