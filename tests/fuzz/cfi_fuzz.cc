@@ -16,7 +16,7 @@
 #include "cfi/frame_registers.h"
 #include "cfi/row.h"
 #include "modules/object.h"
-#include "unwind/compile.h"
+#include "unwind/rule_cache.h"
 #include "unwind/stack_memory.h"
 
 namespace {

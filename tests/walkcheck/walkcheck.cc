@@ -20,10 +20,9 @@
 #include "modules/modules.h"
 #include "python/runtime.h"
 #include "unwind/last_walk.h"
-#include "unwind/libunwind_walk.h"
+#include "unwind/walker.h"
 #include "unwind/slow_walk.h"
 #include "unwind/walk_memory.h"
-#include "unwind/walker.h"
 
 extern "C" const void* _Unwind_Find_FDE(void* pc, void* bases);
 
@@ -168,7 +167,7 @@ walkcheck::Kind compare(Frames ours, const Frames& theirs) {
 }
 
 bool same(const Frames& a, const Frames& b) {
-  // Whether a guess is made may depend on what was guessed before (unwind/frame_pointer.h).
+  // Whether a guess is made may depend on what was guessed before (unwind/guess.h).
   if (a.walk.guessed != 0 || b.walk.guessed != 0) {
     const uint32_t known = known_frames(a.walk);
     return known == known_frames(b.walk) && memcmp(a.at, b.at, known * sizeof a.at[0]) == 0;

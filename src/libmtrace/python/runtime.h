@@ -7,10 +7,16 @@
 #include "base/atomic.h"
 #include "format/python.h"
 #include "modules/object.h"
-#include "python/deaths.h"
 #include "python/layout.h"
 
 namespace mtrace::unwind {
+
+// The tp_dealloc of code objects in `object`: its address and its value. `word` is nullptr: not
+// known, or the value is none of the object's own functions.
+struct CodeFree {
+  uintptr_t* word;
+  uintptr_t function;
+};
 
 struct PythonRuntime {
   uintptr_t base;              // load bias of its object
@@ -45,6 +51,18 @@ struct PythonRuntime {
            address - loop[1].begin < loop[1].end - loop[1].begin;
   }
 };
+
+// Counts the code objects that CPython frees. While none is freed, an instruction's address stands
+// for the same function: known walks (python/walks.cc) need not compare names again.
+//
+// The library puts a function of its own, which counts and goes on to the interpreter's, into the
+// tp_dealloc of PyCode_Type: the one word of the interpreter's memory that the library writes.
+namespace internal {
+[[gnu::visibility("hidden")]] extern uint64_t code_deaths;
+}
+
+// Never decreases, and grows when a code object is freed. 0: not counted.
+inline uint64_t code_deaths() { return load_acquire(internal::code_deaths); }
 
 // Which interpreters' frames are read.
 enum class PythonFrames : uint32_t { kOff, kTried, kUntried };

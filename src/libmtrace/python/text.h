@@ -62,7 +62,18 @@ inline bool find_text(const PythonLayout& layout, PythonAccess access, uintptr_t
 }
 
 // Writes a character in UTF-8, 1 to 4 bytes; returns how many.
-size_t put_utf8(uint32_t character, char* to);
+inline size_t put_utf8(uint32_t character, char* to) {
+  if (character < 0x80) {
+    to[0] = static_cast<char>(character);
+    return 1;
+  }
+  const size_t bytes = character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
+  for (size_t i = bytes - 1; i > 0; --i, character >>= 6) {
+    to[i] = static_cast<char>(0x80 | (character & 63));
+  }
+  to[0] = static_cast<char>(0xf0u << (4 - bytes) | character);
+  return bytes;
+}
 
 // Calls take(bytes, size) with pieces of the text in UTF-8, until take() returns false. Leaves out
 // the first character that goes beyond `most` bytes, and all after it. False: take() returned
@@ -112,10 +123,20 @@ inline constexpr size_t kTextBlock = 16;
   return (machine::bits_of(same) & (machine::bits_of(equal(last)) | beyond)) == 0xffff;
 }
 
+// The same by any access and in any form.
+[[gnu::noinline]] inline bool same_encoded(PythonAccess access, const PythonText& text,
+                                           const char* kept, size_t bytes, size_t most) {
+  size_t at = 0;
+  const bool same = each_piece(access, text, most, [&](const char* piece, size_t size) {
+    if (size > bytes - at || memcmp(piece, kept + at, size) != 0) return false;
+    at += size;
+    return true;
+  });
+  return same && at == bytes;
+}
+
 // Whether the text equals the kept one: `bytes` of UTF-8 (at a multiple of 8), of `length`
 // characters, of which no more than `most` bytes were kept.
-bool same_encoded(PythonAccess access, const PythonText& text, const char* kept, size_t bytes,
-                  size_t most);
 inline bool same_text(PythonAccess access, const PythonText& text, const char* kept, size_t bytes,
                       uint64_t length, size_t most) {
   if (text.length != length) return false;

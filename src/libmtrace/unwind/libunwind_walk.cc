@@ -1,5 +1,3 @@
-#include "unwind/libunwind_walk.h"
-
 #define UNW_LOCAL_ONLY
 #include <errno.h>
 #include <libunwind.h>

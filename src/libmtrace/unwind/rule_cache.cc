@@ -9,7 +9,6 @@
 #include "modules/c_library.h"
 #include "modules/modules.h"
 #include "modules/object.h"
-#include "unwind/compile.h"
 #include "unwind/registered_frames.h"
 #include "unwind/slow_walk.h"
 

@@ -6,11 +6,11 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "cfi/row.h"
+#include "modules/object.h"
 #include "unwind/rule.h"
 
 namespace mtrace::unwind {
-
-struct Object;
 
 namespace internal {
 [[gnu::visibility("hidden")]] extern uint64_t rule_table[size_t{1} << kCacheBits];
@@ -21,6 +21,10 @@ inline Rule cached_rule(uintptr_t key) {
   static_assert(kCacheBits == 16);
   return Rule(load(internal::rule_table[Rule::place_of(key)]));
 }
+
+// Packs a row of call-frame information; kSpecial when it has no packed form. Reads only inside the
+// object's bounds. Defined for each processor (unwind/*/compile.cc).
+Rule pack_rule(const Object& object, const Row& row);
 
 // Compiles the rule for `key`, and caches it if a loaded object holds the code. kLost: no usable
 // information. Async-signal-safe, thread-safe; about 1.5 KiB of stack.

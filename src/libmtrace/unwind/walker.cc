@@ -5,7 +5,6 @@
 #include "base/user_dispatch.h"
 #include "cfi/registers.h"
 #include "unwind/last_walk.h"
-#include "unwind/libunwind_walk.h"
 #include "unwind/rule_cache.h"
 #include "unwind/slow_walk.h"
 #include "unwind/stack_memory.h"

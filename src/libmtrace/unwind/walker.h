@@ -5,9 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "unwind/caller.h"
-
 namespace mtrace::unwind {
+
+// The state of the hooked function's caller just after the call returned.
+struct Registers {
+  uintptr_t pc;  // return address
+  uintptr_t sp;  // stack pointer after the return: the hook's canonical frame address
+  uintptr_t fp;  // frame pointer in the caller: rbp, x29
+};
 
 enum class End : uint8_t {
   kBottom,  // the outermost function (its return address is undefined or zero)
@@ -19,8 +24,8 @@ struct Walk {
   uint64_t hash;   // of the frames; equal frames give an equal hash within this process
   uint32_t count;  // frames written
   End end;
-  // Index of the first frame that was guessed by frame pointer (unwind/frame_pointer.h): it and all
-  // that follow may be wrong. 0: none was; the first frame never is.
+  // Index of the first frame that was guessed (unwind/guess.h): it and all that follow may
+  // be wrong. 0: none was; the first frame never is.
   uint8_t guessed;
 };
 
@@ -40,7 +45,27 @@ class LastWalk;
 // pieces unwritten, the outermost ones.
 Walk walk_to_last(const Registers& from, uintptr_t* frames, unsigned depth, LastWalk& last);
 
+// Libunwind, for MTRACE_UNWINDER=libunwind and as the reference for tests of the walker.
+
+// Loads libunwind.so.8 with local scope: in the global scope it would take over the exception
+// unwinding of the host. False: not installed, or a function is missing. May allocate.
+bool open_libunwind();
+// As walk(). May allocate and take libunwind's locks on first use of an object; a walk from inside
+// libunwind is empty and lost. Not for signal handlers.
+Walk libunwind_walk(const Registers& from, uintptr_t* frames, unsigned depth);
 // Selects libunwind for all later walks (before threads exist). False: not installed.
 bool use_libunwind();
 
 }  // namespace mtrace::unwind
+
+// Caller: Registers in so few words that they go from function to function in registers. Valid
+// while the function runs in which MTRACE_CALLER() is expanded, which must be compiled with a frame
+// pointer.
+#ifdef __x86_64__
+#include "unwind/x86_64/registers.h"
+#else
+#include "unwind/aarch64/registers.h"
+#endif
+
+// Registers of the caller of the function this is expanded in.
+#define MTRACE_CALLER_REGISTERS() (::mtrace::unwind::Registers(MTRACE_CALLER()))

@@ -1,6 +1,4 @@
-#include "unwind/compile.h"
-
-#include "unwind/rule.h"
+#include "unwind/rule_cache.h"
 
 namespace mtrace::unwind {
 namespace {

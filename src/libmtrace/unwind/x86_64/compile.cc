@@ -1,9 +1,8 @@
-#include "unwind/compile.h"
-
 #include <dwarf.h>
 
 #include "cfi/cursor.h"
 #include "cfi/kernel_frame.h"
+#include "unwind/rule_cache.h"
 
 namespace mtrace::unwind {
 namespace {

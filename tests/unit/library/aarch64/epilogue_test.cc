@@ -1,4 +1,4 @@
-#include "unwind/epilogue.h"
+#include "unwind/code.h"
 
 #include <gtest/gtest.h>
 

@@ -16,8 +16,8 @@
 #include "ledger/heap_shadow.h"
 #include "ledger/stack_table.h"
 #include "taken_walk.h"
-#include "unwind/call_instruction.h"
-#include "unwind/compile.h"
+#include "unwind/code.h"
+#include "unwind/rule_cache.h"
 #include "unwind/rule.h"
 #include "unwind/stack_memory.h"
 

@@ -14,7 +14,7 @@
 #include "cfi/row.h"
 #include "modules/object.h"
 #include "pages.h"
-#include "unwind/compile.h"
+#include "unwind/rule_cache.h"
 #include "unwind/stack_memory.h"
 
 namespace mtrace::unwind {

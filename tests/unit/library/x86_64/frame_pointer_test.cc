@@ -1,6 +1,6 @@
 // What leads on where a frame has no call-frame information of a loaded object: the frame pointer,
 // where that is plausible, and what the program has registered.
-#include "unwind/frame_pointer.h"
+#include "unwind/guess.h"
 
 #include <gtest/gtest.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #include "modules/object.h"
 #include "pages.h"
-#include "unwind/call_instruction.h"
+#include "unwind/code.h"
 #include "unwind/registered_frames.h"
 
 namespace mtrace::unwind {

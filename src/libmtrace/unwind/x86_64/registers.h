@@ -1,9 +1,10 @@
-// See unwind/caller.h.
+// See unwind/walker.h.
 #pragma once
 
 #include <cstdint>
 
-#include "unwind/caller.h"
+#include "cfi/frame_registers.h"
+#include "unwind/walker.h"
 
 namespace mtrace::unwind {
 
@@ -26,5 +27,24 @@ struct Caller {
   (::mtrace::unwind::Caller{    \
       reinterpret_cast<uintptr_t*>(*static_cast<uintptr_t*>(__builtin_frame_address(0)))})
 #endif
+
+// The registers that a function preserves, the stack pointer and the pc, here.
+[[gnu::always_inline]] inline void capture(FrameRegisters* machine) {
+  uintptr_t* const to = machine->registers;
+  asm volatile(
+      "movq %%rbx, 24(%0)\n\t"
+      "movq %%rbp, 48(%0)\n\t"
+      "movq %%rsp, 56(%0)\n\t"
+      "movq %%r12, 96(%0)\n\t"
+      "movq %%r13, 104(%0)\n\t"
+      "movq %%r14, 112(%0)\n\t"
+      "movq %%r15, 120(%0)\n\t"
+      "leaq 0f(%%rip), %%rax\n"
+      "0:\tmovq %%rax, 128(%0)"
+      :
+      : "r"(to)
+      : "rax", "memory");
+  machine->known = 1u << kRbx | 1u << kFp | 1u << kSp | 0xfu << 12 | 1u << kPc;
+}
 
 }  // namespace mtrace::unwind

@@ -1,5 +1,6 @@
-// The end of a function, read from its code.
+// What code says of frames without call-frame information.
 //
+//   ends_with_call()  whether the kLongestCall bytes at `code` end with a call instruction
 //   read_epilogue()   whether the bytes [code, end) begin with instructions that give the frame
 //                     back and leave the function
 //   frame_size()      bytes by which the function has lowered the stack pointer, from the code
@@ -26,7 +27,7 @@ struct Epilogue {
 }  // namespace mtrace::unwind
 
 #ifdef __x86_64__
-#include "unwind/x86_64/epilogue.h"
+#include "unwind/x86_64/code.h"
 #else
-#include "unwind/aarch64/epilogue.h"
+#include "unwind/aarch64/code.h"
 #endif

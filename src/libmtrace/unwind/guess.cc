@@ -1,20 +1,68 @@
-#include "unwind/bare_frame.h"
+#include "unwind/guess.h"
 
+#include <atomic>
+
+#include "base/probe.h"
 #include "cfi/registers.h"
 #include "modules/c_library.h"
 #include "modules/object.h"
-#include "unwind/epilogue.h"
-#include "unwind/frame_pointer.h"
+#include "unwind/code.h"
 #include "unwind/rule_cache.h"
 #include "unwind/slow_walk.h"
 
 namespace mtrace::unwind {
 namespace {
 
-constexpr uintptr_t kWord = sizeof(uintptr_t);
-constexpr uintptr_t kMostStack = 16 * 1024;           // bytes, of frames of libc that are searched
 constexpr uintptr_t kMostFrame = uintptr_t{1} << 20;  // bytes
-constexpr uintptr_t kMostSteps = 2048;                // instructions that are looked at
+// Of code outside of loaded objects: as far as a direct call reaches.
+constexpr uintptr_t kMostDistance = uintptr_t{1} << 31;
+constexpr uintptr_t kKnownReturns = 2048;  // a power of two
+
+// Return addresses found plausible, by their low bits, so that most guesses make no system call.
+// Code that has gone since leaves wrong ones: a wrong guess may then pass for plausible.
+std::atomic<uintptr_t> known_returns[kKnownReturns];
+
+bool is_known(uintptr_t address) {
+  return known_returns[address % kKnownReturns].load(std::memory_order_relaxed) == address;
+}
+
+void learn(uintptr_t address) {
+  known_returns[address % kKnownReturns].store(address, std::memory_order_relaxed);
+}
+
+bool is_frame_above(uintptr_t fp, uintptr_t below) {
+  return fp % sizeof fp == 0 && fp >= below && fp - below <= kMostFrame;
+}
+
+// Whether a call stands in front of the address, from kLongestCall on. Never faults.
+bool follows_call(uintptr_t address) {
+  if (is_known(address)) return true;
+  unsigned char code[kLongestCall];
+  // Code that called is resident. What is not may be memory that only this thread could supply.
+  if (!sys::read_resident(address - sizeof code, code, sizeof code) || !ends_with_call(code)) {
+    return false;
+  }
+  learn(address);
+  return true;
+}
+
+// Java's interpreter pushes addresses that no call precedes. Without a call, code of no loaded
+// object counts if it is near the code that runs and if the frame pointer leads on.
+bool is_made_return(StackMemory* memory, const Registers& from, const Registers& caller) {
+  const uintptr_t distance = caller.pc > from.pc ? caller.pc - from.pc : from.pc - caller.pc;
+  uintptr_t word;
+  Object object;
+  return distance < kMostDistance && is_frame_above(caller.fp, caller.sp) &&
+         memory->read_above(caller.sp, caller.fp, &word) && !memory->holds(caller.pc) &&
+         !locate_object(from.pc - 1, &object) && !locate_object(caller.pc - 1, &object) &&
+         sys::read_resident(caller.pc, &word, 1);
+}
+
+// The rest is for frames of musl.
+
+constexpr uintptr_t kWord = sizeof(uintptr_t);
+constexpr uintptr_t kMostStack = 16 * 1024;  // bytes, of frames of libc that are searched
+constexpr uintptr_t kMostSteps = 2048;       // instructions that are looked at
 constexpr uintptr_t kOutermost = 128;  // bytes, of libc's frames around main or a thread's function
 
 // What hooks and walks of this library have left on the stack is none.
@@ -133,8 +181,6 @@ bool search_stack(StackMemory* memory, const Registers& from, Registers* caller)
   return false;
 }
 
-}  // namespace
-
 bool find_caller_of_bare(StackMemory* memory, const Registers& from, Registers* caller) {
   if (leave_by_known_end(memory, from, caller)) return true;
   if (is_outermost(memory, from.sp)) {
@@ -143,6 +189,24 @@ bool find_caller_of_bare(StackMemory* memory, const Registers& from, Registers* 
     return true;
   }
   return leave_by_code(memory, from, caller) || search_stack(memory, from, caller);
+}
+
+}  // namespace
+
+bool guess_caller(StackMemory* memory, const Registers& from, Registers* caller) {
+  if (is_in_bare_libc(from.pc - 1)) return find_caller_of_bare(memory, from, caller);
+  const uintptr_t fp = from.fp;
+  if (!is_frame_above(fp, from.sp) || !memory->read_above(from.sp, fp, &caller->fp) ||
+      !memory->read_above(from.sp, fp + sizeof fp, &caller->pc)) {
+    return false;
+  }
+  caller->pc = code_address(caller->pc);
+  caller->sp = fp + 2 * sizeof fp;
+  if (caller->pc < kLongestCall || caller->pc >= kKeyEnd) return false;
+  if (follows_call(caller->pc)) return true;
+  if (!is_made_return(memory, from, *caller)) return false;
+  learn(caller->pc);
+  return true;
 }
 
 }  // namespace mtrace::unwind
