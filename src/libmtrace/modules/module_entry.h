@@ -40,7 +40,7 @@ bool set_died(Entry* entry, uint32_t from, uint32_t to);
 
 bool same_file(const Module& a, const Module& b);
 // Whether the object `now` is the file of `entry` at the same place: by build-id; a file without
-// one by its name. Reads `now` directly: for an object that a walk has met, which stays loaded
+// one by its name. Reads `now` directly: for an object that a walk has come to, which stays loaded
 // while one of its functions is on the stack.
 bool same_object(const Entry& entry, const Object& now);
 // same_object() for what is loaded now, which another thread may be unloading meanwhile.

@@ -176,8 +176,8 @@ Entry* living_entry(uintptr_t address, const Object& object, Entry** dead) {
   return living;
 }
 
-// Revives an entry that was found dead while another thread loaded its object again: walks met the
-// object by rules cached before, which enter nothing into the list.
+// Revives an entry that was found dead while another thread loaded its object again: walks go
+// through the object by rules cached before, which enter nothing into the list.
 Entry* back_again(uintptr_t address, uint32_t* number) {
   Entry* last = nullptr;
   for (uint32_t i = 0; Entry* entry = entry_at(i); ++i) {
@@ -264,7 +264,7 @@ const Module* find_module(uintptr_t address, uint32_t retired, uint32_t* index) 
 }
 
 const Module* find_module(uintptr_t address, StackEpoch& epoch, uint32_t* index) {
-  constexpr unsigned kTries = 8;  // each of them meets a dlclose and a dlopen of other threads
+  constexpr unsigned kTries = 8;  // each of them sees a dlclose and a dlopen of other threads
   const Module* module = nullptr;
   unsigned tries = 0;
   do {

@@ -1,5 +1,5 @@
-// The loaded objects that walks have met. An entry is made when the first return address inside
-// the object is looked up and is never removed: after dlclose it stays, dead, so that stacks
+// The loaded objects that walks have come through. An entry is made when the first return address
+// inside the object is looked up and is never removed: after dlclose it stays, dead, so that stacks
 // captured while it was loaded keep their names. Another object at the same address, or the same
 // file at another one, is a new entry with the next generation of its path.
 #pragma once
@@ -33,7 +33,7 @@ uint32_t lost_modules();
 namespace internal {
 [[gnu::visibility("hidden")]] extern uint32_t unload_epoch;
 }
-// Counts unloads. Two walks of equal addresses in the same epoch met the same code.
+// Counts unloads. Two walks of equal addresses in the same epoch are of the same code.
 inline uint32_t unload_epoch() { return load_acquire(internal::unload_epoch); }
 
 // The entry for `address` as of a stack that was retired in epoch `retired` (kAlive: it is still

@@ -1,7 +1,8 @@
 // Copies of the code objects of Python functions that stacks name: texts and lines, made when a
-// walk first meets one. The library holds no reference, so a code object may be freed and another
-// one take its address: each walk compares the object with the copy. Equal objects share one copy,
-// whatever their addresses. Copies are never removed; at most 65,535, of 8,191 files, in 16 MiB.
+// walk first comes to one. The library holds no reference, so a code object may be freed and
+// another one take its address: each walk compares the object with the copy. Equal objects share
+// one copy, whatever their addresses. Copies are never removed; at most 65,535, of 8,191 files, in
+// 16 MiB.
 //
 // All functions are lock-free, thread-safe and async-signal-safe.
 #pragma once

@@ -6,7 +6,7 @@ namespace mtrace::unwind {
 namespace {
 
 // Numbers of the words of _Py_DebugOffsets in CPython 3.13.
-enum Told : unsigned {
+enum Word : unsigned {
   kCookie = 0,
   kVersion = 1,
   kFreeThreaded = 2,
@@ -28,10 +28,10 @@ enum Told : unsigned {
   kTextLength = 69,
   kTextHead = 70,
 };
-static_assert(kTextHead < kPythonToldWords);
+static_assert(kTextHead < kPythonExportedWords);
 
 constexpr uint64_t kCookieText = 0x7970677562656478u;  // "xdebugpy"
-constexpr uint32_t kToldVersion = 0x030d;
+constexpr uint32_t kExportingVersion = 0x030d;
 constexpr uint8_t kOwnedByCStack = 3;      // FRAME_OWNED_BY_CSTACK
 constexpr unsigned kTextBeyondAscii = 16;  // PyCompactUnicodeObject has two more words
 
@@ -39,12 +39,12 @@ constexpr unsigned kTextBeyondAscii = 16;  // PyCompactUnicodeObject has two mor
 class Taker {
  public:
   explicit Taker(const uint64_t* words) : words_(words) {}
-  void take(Told which, uint64_t size, uint64_t most, uint16_t* to) {
+  void take(Word which, uint64_t size, uint64_t most, uint16_t* to) {
     const uint64_t offset = words_[which];
     fits_ = fits_ && most >= size && offset <= most - size && offset % (size < 8 ? size : 8) == 0;
     *to = static_cast<uint16_t>(offset);
   }
-  void expect(Told which, uint64_t value) { fits_ = fits_ && words_[which] == value; }
+  void expect(Word which, uint64_t value) { fits_ = fits_ && words_[which] == value; }
   bool fits() const { return fits_; }
 
  private:
@@ -54,7 +54,7 @@ class Taker {
 
 }  // namespace
 
-bool told_layout(const uint64_t* words, uint32_t version, PythonLayout* layout) {
+bool exported_layout(const uint64_t* words, uint32_t version, PythonLayout* layout) {
   constexpr uint64_t kMostState = 60'000;  // what 16 bits hold
   Taker taker(words);
   taker.expect(kCookie, kCookieText);
@@ -88,7 +88,7 @@ bool told_layout(const uint64_t* words, uint32_t version, PythonLayout* layout) 
   taker.take(kCodeLineTable, 8, layout->code_instructions, &layout->code_table);
   taker.take(kTextHead, 8, kMostState, &layout->text_ascii);
   layout->text_other = static_cast<uint16_t>(layout->text_ascii + kTextBeyondAscii);
-  return taker.fits() && layout->version == kToldVersion;
+  return taker.fits() && layout->version == kExportingVersion;
 }
 
 }  // namespace mtrace::unwind

@@ -99,9 +99,9 @@ inline constexpr unsigned kPythonMostCode = 256;      // of a code object before
 
 // CPython 3.13 exports its offsets: words of 64 bits at the start of _PyRuntime (_Py_DebugOffsets),
 // with the PY_VERSION_HEX that they belong to.
-inline constexpr unsigned kPythonToldWords = 71;
+inline constexpr unsigned kPythonExportedWords = 71;
 // Sets the layout of `version` from these words. False: they are no offsets of 3.13, belong to an
 // interpreter without a global lock (the heads of its objects differ), or name impossible places.
-bool told_layout(const uint64_t* words, uint32_t version, PythonLayout* layout);
+bool exported_layout(const uint64_t* words, uint32_t version, PythonLayout* layout);
 
 }  // namespace mtrace::unwind

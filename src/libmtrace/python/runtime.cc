@@ -37,16 +37,16 @@ bool fits_type(const Object& object, const PythonRuntime& found) {
 
 // Sets the layout, or the reason why there is none.
 void find_layout(const Object& object, PythonRuntime* found) {
-  constexpr uint32_t kFirstTold = 0x030d;
-  uint64_t words[kPythonToldWords];
+  constexpr uint32_t kExporting = 0x030d;
+  uint64_t words[kPythonExportedWords];
   for (const PythonLayout& layout : kPythonLayouts) {
     if (layout.version == found->version >> 16) found->layout = &layout;
   }
-  if (found->version >> 16 == kFirstTold) {
+  if (found->version >> 16 == kExporting) {
     found->gap = PythonGap::kOffsets;
     if (read_in(object, found->runtime, &words) &&
-        told_layout(words, found->version, &found->told)) {
-      found->layout = &found->told;
+        exported_layout(words, found->version, &found->exported)) {
+      found->layout = &found->exported;
     }
   }
   if (found->layout == nullptr) return;
@@ -149,7 +149,7 @@ namespace {
 using Free = void (*)(void*);
 uintptr_t g_free = 0;
 
-// Counts before the memory is used again. The last call is a jump, so that no walk meets it.
+// Counts before the memory is used again. The last call is a jump, so that it is in no walk.
 void free_code(void* code) {
   fetch_add<uint64_t>(internal::code_deaths, 1);
   reinterpret_cast<Free>(load_acquire(g_free))(code);

@@ -1,5 +1,5 @@
 // The CPython interpreter of the process, wherever it is: in the program or in libpython. Found
-// when a walk first meets the object. doc/python.md says how its frames are read.
+// when a walk first comes to the object. doc/python.md says how its frames are read.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct PythonRuntime {
   uint32_t version;            // PY_VERSION_HEX
   const PythonLayout* layout;  // nullptr: none is known, because of `gap`
   format::PythonGap gap;       // why its frames are not read; kNone: they are
-  PythonLayout told;           // the layout that it exports, from 3.13 on
+  PythonLayout exported;       // the layout that it exports, from 3.13 on
   uintptr_t runtime;           // _PyRuntime
   uintptr_t code_type;         // PyCode_Type
   CodeFree code_free;
@@ -82,7 +82,7 @@ inline const PythonRuntime* python_runtime() {
 void read_python_frames(PythonFrames which);
 inline bool python_frames_are_off() { return load(internal::python_frames) == PythonFrames::kOff; }
 
-// The first gap among the interpreters that walks have met. Constant once its gap is past
+// The first gap among the interpreters that walks have come to. Constant once its gap is past
 // kBeingNoted. memlog reads it in other processes.
 const format::PythonCoverage& python_coverage();
 void note_python_gap(format::PythonGap gap, const PythonRuntime& python);

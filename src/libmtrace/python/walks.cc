@@ -8,7 +8,7 @@
 namespace mtrace::unwind {
 namespace {
 
-constexpr unsigned kTellingFunctions = 3;
+constexpr unsigned kHashedFunctions = 3;
 
 // The fields of a layout that walks need. Constants where possible, because each known walk reads
 // all of them.
@@ -78,7 +78,7 @@ uint64_t WalkMemory::python_hash(const Fields& fields, uint64_t hash, const Regi
                                  uint64_t header) {
   hash = Area::start_of_hash(fields.from_state ? hash ^ from.sp : hash);
   const char* frame = frame_at(word_at(fields, from, header));
-  for (unsigned i = 0; i < kTellingFunctions && frame != nullptr; ++i) {
+  for (unsigned i = 0; i < kHashedFunctions && frame != nullptr; ++i) {
     const uint64_t function = function_of(fields, frame);
     hash = Area::add_to_hash(hash, function);
     if (is_entry(function)) break;

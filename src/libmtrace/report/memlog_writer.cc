@@ -140,7 +140,7 @@ bool find_mapped(int maps, const char* name, char* path, size_t capacity) {
 
 // perf's rule is that the runtime maps a page of the file.
 void write_jit_dump(Writer& out, uint32_t pid) {
-  if (!unwind::met_made_code()) return;
+  if (!unwind::has_seen_made_code()) return;
   char name[32];
   Writer writer(name, sizeof name);
   writer.text("/jit-").number(pid).text(".dump");

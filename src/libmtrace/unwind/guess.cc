@@ -34,7 +34,7 @@ bool is_frame_above(uintptr_t fp, uintptr_t below) {
   return fp % sizeof fp == 0 && fp >= below && fp - below <= kMostFrame;
 }
 
-// Whether a call stands in front of the address, from kLongestCall on. Never faults.
+// Whether a call ends at the address, which is at least kLongestCall. Never faults.
 bool follows_call(uintptr_t address) {
   if (is_known(address)) return true;
   unsigned char code[kLongestCall];
@@ -72,7 +72,7 @@ bool may_be_return(const StackMemory& memory, uintptr_t address) {
 }
 
 // Whether the rule leads from `at` to another return address.
-bool leads_on(StackMemory* memory, Rule rule, const Registers& at) {
+bool has_plausible_caller(StackMemory* memory, Rule rule, const Registers& at) {
   if (rule.is_marked()) rule = rule.without_mark();
   const bool by_fp = rule.kind() == RuleKind::kFp;
   if (!by_fp && rule.kind() != RuleKind::kSp) return true;
@@ -120,7 +120,7 @@ bool leave_by(const Epilogue& epilogue, StackMemory* memory, const Registers& fr
   }
   const Code code = returns_to(*memory, caller->pc);
   return code == Code::kBare ||
-         (code == Code::kDescribed && leads_on(memory, rule_for(caller->pc), *caller));
+         (code == Code::kDescribed && has_plausible_caller(memory, rule_for(caller->pc), *caller));
 }
 
 // `size`: of the frame; 0: not known.
@@ -160,9 +160,10 @@ bool leave_by_code(StackMemory* memory, const Registers& from, Registers* caller
 // The caller's frame pointer is still in its register, or libc has saved it in [low, high).
 bool find_frame_pointer(StackMemory* memory, uintptr_t low, uintptr_t high, Registers* caller) {
   const Rule rule = rule_for(caller->pc);
-  if (leads_on(memory, rule, *caller)) return true;
+  if (has_plausible_caller(memory, rule, *caller)) return true;
   for (uintptr_t at = high; at > low && rule.kind() == RuleKind::kFp; at -= kWord) {
-    if (memory->read_above(low, at - kWord, &caller->fp) && leads_on(memory, rule, *caller))
+    if (memory->read_above(low, at - kWord, &caller->fp) &&
+        has_plausible_caller(memory, rule, *caller))
       return true;
   }
   return false;

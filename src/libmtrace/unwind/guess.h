@@ -6,7 +6,7 @@
 // anything there, so a guess by rbp must be plausible.
 //
 // Code of a libc without call-frame information (musl's) keeps no frame pointer either. What the
-// function's end takes from the stack tells how large its frame is: the nearest end behind the pc,
+// function's end takes from the stack says how large its frame is: the nearest end behind the pc,
 // or else before it, by which a return address lies there. For a function without one (or whose end
 // lies elsewhere) the stack is searched upwards for the code outside of libc that called libc, and
 // frames of libc between are left out. There an address is a return address if it follows a call,

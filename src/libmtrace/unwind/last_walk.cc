@@ -17,8 +17,8 @@ constexpr auto kPowers = [] {
 
 }  // namespace
 
-// Where a word has changed, the walk goes on by rules, and may meet what lies beyond.
-bool LastWalk::stands() {
+// Where a word has changed, the walk goes on by rules, and may join the last walk further out.
+bool LastWalk::still_holds() {
   for (unsigned i = next_ - 1; i != 0; --i) {
     const Step& step = steps_[i];
     const Step& caller = steps_[i - 1];
@@ -33,7 +33,7 @@ bool LastWalk::stands() {
   return true;
 }
 
-Walk LastWalk::met(WalkState& state) {
+Walk LastWalk::joined(WalkState& state) {
   const unsigned beyond = next_;
   state.hash = state.hash * kPowers[beyond] + steps_[beyond - 1].hash;
   shared_ = std::min(known_, beyond / kPiece);

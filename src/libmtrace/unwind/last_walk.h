@@ -1,5 +1,5 @@
 // The last walk of a thread. From one allocation to the next only the innermost frames differ, so a
-// walk goes by rules only until it meets the last one: until it comes to a frame with the same
+// walk goes by rules only until it joins the last one: until it comes to a frame with the same
 // return address and stack pointer, and the same rbp (x29) if a rule beyond uses it. From there on
 // each step rests on the words of the stack that it reads: a return address, and a saved rbp if a
 // rule beyond uses that. If these still hold their values, the frames beyond are the same. Unlike
@@ -49,15 +49,15 @@ class LastWalk {
 
   // Whether the frame that the walk enters now is one of the last walk, and so are all beyond. At
   // most `most` are wanted.
-  bool meets(uintptr_t sp, uintptr_t key, uintptr_t fp, unsigned most) {
+  bool joins(uintptr_t sp, uintptr_t key, uintptr_t fp, unsigned most) {
     while (next_ != 0 && steps_[next_ - 1].sp < sp) --next_;
     if (next_ == 0) return false;
     const Step& step = steps_[next_ - 1];
     return step.sp == sp && step.key == key && (step.fp == fp || !step.uses_fp) && fits_ &&
-           next_ <= most && stands();
+           next_ <= most && still_holds();
   }
-  // The rest of a walk that meets the last one. Writes as many frames as shared() leaves.
-  Walk met(WalkState& state);
+  // The rest of a walk that joins the last one. Writes as many frames as shared() leaves.
+  Walk joined(WalkState& state);
   // The walk has come to the root by itself.
   void at_root(const WalkState& state);
 
@@ -65,7 +65,7 @@ class LastWalk {
   // `shared` are known from the last walk.
   uint32_t* tails() { return tails_; }
   unsigned shared() const { return shared_; }
-  // Whether the walk is the last one for the next. Then set_tails() tells how many are known.
+  // Whether the walk is the last one for the next. Then set_tails() says how many are known.
   bool kept() const { return kept_; }
   void set_tails(unsigned known) { known_ = known; }
 
@@ -85,13 +85,13 @@ class LastWalk {
     bool compares_fp;  // the caller's rbp is saved here, and such a rule follows
   };
 
-  bool stands();
+  bool still_holds();
   void keep(unsigned beyond);
 
   uintptr_t high_ = 0;
   uint32_t epoch_ = 0;  // of unloads
   unsigned count_ = 0;  // of steps_
-  unsigned next_ = 0;   // of these, those that the walk may still meet
+  unsigned next_ = 0;   // of these, those that the walk may still join
   unsigned left_ = 0;   // of left_steps_
   unsigned known_ = 0;  // of tails_
   unsigned shared_ = 0;

@@ -34,7 +34,7 @@ struct Section {
 Section sections[kSections];
 uint32_t used = 0;  // places up to this one have been used
 size_t memory_used = 0;
-bool made_code_met = false;
+bool made_code_seen = false;
 
 // Threads that claim the last place together may leave `used` above kSections.
 uint32_t places_used() { return std::min(load_acquire(used), uint32_t{kSections}); }
@@ -191,10 +191,10 @@ void deregister_frames(const void* where) {
   }
 }
 
-bool met_made_code() { return load(made_code_met); }
+bool has_seen_made_code() { return load(made_code_seen); }
 
 bool find_registered_row(uintptr_t pc, Object* object, Row* row) {
-  if (!met_made_code()) store(made_code_met, true);
+  if (!has_seen_made_code()) store(made_code_seen, true);
   const uint32_t known = places_used();
   for (uint32_t i = 0; i < known; ++i) {
     const Section& section = sections[i];

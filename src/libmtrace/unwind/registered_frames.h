@@ -25,6 +25,6 @@ void deregister_frames(const void* section);
 // section covers `pc`, or the section changed meanwhile.
 bool find_registered_row(uintptr_t pc, Object* object, Row* row);
 // Whether it was ever called: a walk has come to code that no loaded object holds.
-bool met_made_code();
+bool has_seen_made_code();
 
 }  // namespace mtrace::unwind

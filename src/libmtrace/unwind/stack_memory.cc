@@ -51,7 +51,7 @@ StackRange trust_stack(uintptr_t sp) {
   const uintptr_t from = trusted.low != trusted.high ? trusted.low : high;
   const uintptr_t low = sys::page_start(sp);
   if (low < from && from - low <= kMaxExtension) {
-    // Downwards: the gap above a foreign stack is met at once.
+    // Downwards: the gap above a foreign stack is found at once.
     uintptr_t page = sys::page_start(from - 1);
     while (page > low && sys::readable(page, 1)) page -= machine::page_bytes();
     if (page == low && sys::readable(page, 1)) {
@@ -61,7 +61,7 @@ StackRange trust_stack(uintptr_t sp) {
       stack.size = high - low;
       return {low, high};
     }
-    // Recorded, so that it is met once a thread and not at each switch of fibers: a guard page
+    // Recorded, so that it is found once a thread and not at each switch of fibers: a guard page
     // stays. (Below the main thread's stack are only pages that it has not grown to yet.)
     if (high != main_stack_end()) stack.gap = page + machine::page_bytes();
   }

@@ -14,10 +14,10 @@ bool WalkMemory::is_worthwhile(bool near) {
   Area* const area = area_of(word);
   if (word < 0) {
     // A handler that forgot all walks may have ended the rest.
-    if (area->unasked <= 1) {
+    if (area->rest_left <= 1) {
       store(area_, word & ~kResting);
     } else {
-      --area->unasked;
+      --area->rest_left;
     }
     return false;
   }
@@ -26,7 +26,7 @@ bool WalkMemory::is_worthwhile(bool near) {
   const bool pays = area->hits >= (near ? 7 * kPeriod : kPeriod / 4 * 3);
   area->hits = 0;
   area->rest = pays ? 0 : std::clamp(2 * area->rest, kFirstRest, kLongestRest);
-  area->unasked = area->rest;
+  area->rest_left = area->rest;
   if (!pays) store(area_, word | kResting);
   return true;
 }
@@ -91,8 +91,8 @@ bool WalkMemory::make_area(intptr_t& word, unsigned depth) {
 }
 
 // An entry that is not in its own place is put there.
-[[gnu::always_inline]] inline uintptr_t WalkMemory::Area::next_telling(uint64_t hash) {
-  uint32_t* const own = &told_by(hash);
+[[gnu::always_inline]] inline uintptr_t WalkMemory::Area::next_selector(uint64_t hash) {
+  uint32_t* const own = &selector_of(hash);
   if (load(*own) == 0) return 0;
   for (unsigned i = 0; i < kGroup; ++i) {
     uint32_t* const place = &in_group(own, i);
@@ -108,9 +108,9 @@ bool WalkMemory::make_area(intptr_t& word, unsigned depth) {
   return 0;
 }
 
-[[gnu::noinline]] uint64_t WalkMemory::Area::told_slowly(uintptr_t sp, uint64_t hash,
+[[gnu::noinline]] uint64_t WalkMemory::Area::hash_slowly(uintptr_t sp, uint64_t hash,
                                                          const uintptr_t* word, uintptr_t room) {
-  for (uintptr_t distance; (distance = next_telling(hash)) != 0;) {
+  for (uintptr_t distance; (distance = next_selector(hash)) != 0;) {
     if (distance == kBySp) {
       hash = add_to_hash(hash, sp);
       continue;
@@ -122,10 +122,10 @@ bool WalkMemory::make_area(intptr_t& word, unsigned depth) {
   return hash;
 }
 
-// Replaces what the hash tells, otherwise takes a free place of the group, its own before others,
-// or the one whose turn it is. No place is ever free again.
-void WalkMemory::tell(Area& area, uint64_t hash, uintptr_t distance) {
-  uint32_t* const own = &area.told_by(hash);
+// Replaces the selector of the hash, otherwise takes a free place of the group, its own before
+// others, or the one whose turn it is. No place is ever free again.
+void WalkMemory::set_selector(Area& area, uint64_t hash, uintptr_t distance) {
+  uint32_t* const own = &area.selector_of(hash);
   unsigned i = 0;
   while (i < kGroup && area.in_group(own, i) != 0 && !Area::is_of(area.in_group(own, i), hash)) ++i;
   if (i == kGroup) i = load(area.written) % kGroup;
@@ -135,30 +135,31 @@ void WalkMemory::tell(Area& area, uint64_t hash, uintptr_t distance) {
   store(place, tag | kept | static_cast<uint32_t>(distance));
 }
 
-// Follows the entries by the return addresses of a walk, up to the first that asks one behind
+// Follows the entries by the return addresses of a walk, up to the first that selects one behind
 // number `last`.
 [[gnu::always_inline]] inline WalkMemory::Path WalkMemory::follow(Area& area, uint64_t start,
                                                                   const StackWord* words,
                                                                   unsigned count, unsigned last) {
   Path path = {.hash = start};
-  for (;; ++path.asked) {
-    const uintptr_t next = area.next_telling(path.hash);
-    unsigned i = path.told;
+  for (;; ++path.selectors) {
+    const uintptr_t next = area.next_selector(path.hash);
+    unsigned i = path.selected;
     while (i < count && path.distance_to(words, i) < next) ++i;
     path.fits = next == 0 || (i < count && path.distance_to(words, i) == next);
     if (next == 0 || !path.fits || i > last) return path;
     path.hash = Area::add_to_hash(path.hash, words[i].value());
-    path.told = static_cast<uint16_t>(i + 1);
+    path.selected = static_cast<uint16_t>(i + 1);
   }
 }
 
-// Has the entries ask return address number `i`, too.
-[[gnu::always_inline]] inline void WalkMemory::ask(Area& area, uint64_t start,
-                                                   const StackWord* words, unsigned count,
-                                                   unsigned i) {
+// Selects return address number `i`, too.
+[[gnu::always_inline]] inline void WalkMemory::add_selector(Area& area, uint64_t start,
+                                                            const StackWord* words, unsigned count,
+                                                            unsigned i) {
   const Path path = follow(area, start, words, count, i);
-  const uintptr_t distance = path.distance_to(words, i);  // 0: a handler has had it asked
-  if (path.asked < kMostTold && distance - 1 < kBySp - 1) tell(area, path.hash, distance);
+  const uintptr_t distance = path.distance_to(words, i);  // 0: a handler has selected it
+  if (path.selectors < kMostPerWalk && distance - 1 < kBySp - 1)
+    set_selector(area, path.hash, distance);
 }
 
 // As in a record. 0 also for a distance that does not fit.
@@ -176,35 +177,36 @@ bool WalkMemory::differs_in_rbp(const Record& record, const WalkDraft& draft, un
   return false;
 }
 
-// Makes the first of `count` return addresses that differs tell the walk from another one in its
-// place. `saved`: how many saved rbp it rests on.
+// Selects the first of `count` return addresses that differs from the walk's in the same place.
+// `saved`: how many saved rbp it rests on.
 void WalkMemory::learn(Area& area, const WalkDraft& draft, unsigned count, unsigned saved,
                        uintptr_t pc, uintptr_t mark) {
   constexpr unsigned kAll = ~0u;
   const uintptr_t sp = draft.from().sp;
   const StackWord* const words = draft.words();
   uint64_t start = Area::start_of_hash(pc);
-  const bool by_sp = area.next_telling(start) == kBySp;
+  const bool by_sp = area.next_selector(start) == kBySp;
   if (by_sp) start = Area::add_to_hash(start, sp);
   Path path = follow(area, start, words, count, kAll);
   if (!path.fits) {
-    // What is asked next, by the frames of other walks, is no return address of this one. So the
-    // next one that was not asked is, or one before.
-    unsigned i = path.told == count ? 0 : path.told;
-    while (i < path.told && follow(area, start, words, count, i).told > i) ++i;
+    // What is selected next, by the frames of other walks, is no return address of this one. So the
+    // next one is selected that was not, or one before.
+    unsigned i = path.selected == count ? 0 : path.selected;
+    while (i < path.selected && follow(area, start, words, count, i).selected > i) ++i;
     if (i == count) return;
-    if (i == path.told && !by_sp && area.next_telling(path.hash) < path.distance_to(words, i)) {
+    if (i == path.selected && !by_sp &&
+        area.next_selector(path.hash) < path.distance_to(words, i)) {
       // From the same return address to the next, another walk has less of the stack: a frame of no
       // fixed size, for all of whose walks no distance would serve. Or the entry is another hash's,
       // which does not happen to it twice.
-      uint32_t& entry = area.told_by(path.hash);  // next_telling() has put it there
+      uint32_t& entry = area.selector_of(path.hash);  // next_selector() has put it there
       if ((entry & kShortened) != 0) {
-        tell(area, start, kBySp);
+        set_selector(area, start, kBySp);
         return;
       }
       store(entry, entry | kShortened);
     }
-    ask(area, start, words, count, i);
+    add_selector(area, start, words, count, i);
     path = follow(area, start, words, count, kAll);
     if (!path.fits) return;
   }
@@ -220,9 +222,9 @@ void WalkMemory::learn(Area& area, const WalkDraft& draft, unsigned count, unsig
     unsigned same = 0;
     while (same < least && other.words[same].bits() == words[same].bits()) ++same;
     if (same < least && other.words[same].distance() == words[same].distance()) {
-      ask(area, start, words, count, same);
+      add_selector(area, start, words, count, same);
     } else if (!by_sp && differs_in_rbp(other, draft, saved)) {
-      tell(area, start, kBySp);
+      set_selector(area, start, kBySp);
     }
     return;
   }
@@ -240,8 +242,8 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
                                                                 : kMostRecords);
   if (wanted > load(area.mask) + 1) {
     store(area.mask, wanted - 1);
-    constexpr uint32_t kBytes = sizeof area.telling[0];
-    store(area.telling_mask, (std::min(4 * wanted, kMostTelling) - 1) * kBytes);
+    constexpr uint32_t kBytes = sizeof area.selectors[0];
+    store(area.selector_mask, (std::min(4 * wanted, kMostSelectors) - 1) * kBytes);
   }
   const uintptr_t pc = draft.from().pc + form;
   if (draft.python_count() != 0) return remember_python(area, draft, pc, stack, to);
@@ -322,7 +324,7 @@ void WalkMemory::write(Area& area, uint64_t hash, const Content& content) {
 void WalkMemory::forget() {
   Area* const area = area_of(load(area_));
   if (area == nullptr) return;
-  area->hits = area->unasked = area->rest = 0;
+  area->hits = area->rest_left = area->rest = 0;
   area_ = reinterpret_cast<intptr_t>(area);
   for (uint32_t i = 0; i <= area->mask; ++i) {
     uint64_t& state = area->at(i)->state;

@@ -3,10 +3,10 @@
 // value, wherever the stack pointer is; all are read and compared. Unlike steps by rules, which
 // wait for one another, these loads are independent.
 //
-// The walk to compare is predicted by some of its return addresses, as many as it takes to tell it
-// from others of that pc: a hash of the pc leads to the distance of one, the hash with its value to
-// the next, and so on; the last hash is the place of the walk. A wrong prediction costs a walk,
-// nothing else.
+// The walk to compare is predicted by some of its return addresses, as many as it takes to
+// distinguish it from others of that pc: a hash of the pc leads to the distance of one, the hash
+// with its value to the next, and so on; the last hash is the place of the walk. A wrong prediction
+// costs a walk, nothing else.
 //
 // One WalkMemory per thread; a signal handler may walk, remember and forget in the middle of
 // another walk of the same thread. So a reader checks the state of a record before and after, and a
@@ -231,30 +231,30 @@ class WalkMemory {
     void* counters;
   };
 
-  // Distances of the return addresses that tell walks apart, by a hash of the pc and of the values
-  // of those before. An entry is the distance in words from the one before, at first the hook's own
-  // below the stack pointer, under a tag of the hash; or kBySp. kShortened: a walk has had more of
-  // the stack up to the next return address.
-  static constexpr uint32_t kMostTelling = 8192;
-  static constexpr unsigned kGroup = 4;      // entries, in which one finds a place that is free
-  static constexpr unsigned kMostTold = 12;  // of one walk
+  // Selectors: distances of the return addresses that distinguish walks, by a hash of the pc and of
+  // the values of those before. An entry is the distance in words from the one before, at first the
+  // hook's own below the stack pointer, under a tag of the hash; or kBySp. kShortened: a walk has
+  // had more of the stack up to the next return address.
+  static constexpr uint32_t kMostSelectors = 8192;
+  static constexpr unsigned kGroup = 4;         // entries, in which one finds a place that is free
+  static constexpr unsigned kMostPerWalk = 12;  // of one walk
   static constexpr uint32_t kBelowTag = 0xffff;
   static constexpr uint32_t kShortened = 0x8000;
   static constexpr uint32_t kDistances = 0x7fff;
-  // Of a pc alone: rbp differs, so return addresses do not tell its walks apart, but the stack
+  // Of a pc alone: rbp differs, so return addresses do not distinguish its walks, but the stack
   // pointer may.
   static constexpr uintptr_t kBySp = kDistances;  // its tag is inverted
 
   // Untouched pages cost nothing.
   struct alignas(64) Area {
-    uint32_t telling[kMostTelling];
+    uint32_t selectors[kMostSelectors];
     uint16_t lately[kMostRecords];  // by signpost: place of the walk last found beyond it
     uint32_t hits;                  // since the last look
-    uint32_t unasked;               // walks left without a look-up
+    uint32_t rest_left;             // walks left without a look-up
     uint32_t rest;                  // length of the last such rest, in walks
     uint32_t stride;                // bytes of a record
     uint32_t mask;                  // number of records in use - 1
-    uint32_t telling_mask;          // of entries in use, in bytes
+    uint32_t selector_mask;         // of entries in use, in bytes
     uint32_t most;                  // records
     uint32_t written;
 
@@ -262,14 +262,14 @@ class WalkMemory {
     static uint64_t add_to_hash(uint64_t hash, uint64_t value) { return (hash ^ value) * kSpread; }
     // What an entry has for the hash: the tag in its upper bits, and nothing below.
     static uint32_t upper(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
-    uint32_t& told_by(uint64_t hash) {
-      auto* const bytes = reinterpret_cast<char*>(telling);
-      return *reinterpret_cast<uint32_t*>(bytes + (upper(hash) & load(telling_mask)));
+    uint32_t& selector_of(uint64_t hash) {
+      auto* const bytes = reinterpret_cast<char*>(selectors);
+      return *reinterpret_cast<uint32_t*>(bytes + (upper(hash) & load(selector_mask)));
     }
-    uint32_t& in_group(uint32_t* own, unsigned i) { return telling[(own - telling) ^ i]; }
+    uint32_t& in_group(uint32_t* own, unsigned i) { return selectors[(own - selectors) ^ i]; }
     static bool is_of(uint32_t entry, uint64_t hash) { return (entry ^ upper(hash)) <= kBelowTag; }
-    // Distance of the next return address to ask; 0: none; kBySp.
-    uintptr_t next_telling(uint64_t hash);
+    // Distance of the next selected return address; 0: none; kBySp.
+    uintptr_t next_selector(uint64_t hash);
     Record* at(uint64_t number) {
       return reinterpret_cast<Record*>(reinterpret_cast<char*>(this + 1) + number * stride);
     }
@@ -279,47 +279,48 @@ class WalkMemory {
       return place(hash) ^ ((hash >> 20 & load(mask)) | 1);
     }
     [[gnu::always_inline]] uint64_t hash_of(uintptr_t pc, uintptr_t sp) {
-      return told(sp, start_of_hash(pc));
+      return hash_selected(sp, start_of_hash(pc));
     }
-    // Adds the return addresses that are asked to the hash. An entry may be that of another hash,
+    // Adds the selected return addresses to the hash. An entry may be that of another hash,
     // so a word outside the stack is not read.
-    [[gnu::always_inline]] uint64_t told(uintptr_t sp, uint64_t hash) {
-      uint32_t entry = load(told_by(hash));
+    [[gnu::always_inline]] uint64_t hash_selected(uintptr_t sp, uint64_t hash) {
+      uint32_t entry = load(selector_of(hash));
       if (entry == 0) return hash;
       uintptr_t room = room_above(sp) / sizeof(uintptr_t);
       const uintptr_t* word = reinterpret_cast<const uintptr_t*>(sp) - 1;
       do {
         if (!is_of(entry, hash)) [[unlikely]]
-          return told_slowly(sp, hash, word, room);
+          return hash_slowly(sp, hash, word, room);
         const uintptr_t distance = entry & kDistances;
         if (__builtin_sub_overflow(room, distance, &room)) [[unlikely]]
           return hash;
         word += distance;
         hash = add_to_hash(hash, code_address(*word));
-        entry = load(told_by(hash));
+        entry = load(selector_of(hash));
       } while (entry != 0);
       return hash;
     }
     // Goes on behind `word`, also by entries in other places of their group.
-    uint64_t told_slowly(uintptr_t sp, uint64_t hash, const uintptr_t* word, uintptr_t room);
+    uint64_t hash_slowly(uintptr_t sp, uint64_t hash, const uintptr_t* word, uintptr_t room);
     static constexpr uint64_t kSpread = 0x9e3779b97f4a7c15u;
   };
   static bool make_area(intptr_t& word, unsigned depth);
   static void move_to_first(Area& area, uint64_t hash);
-  static void tell(Area& area, uint64_t hash, uintptr_t distance);
+  static void set_selector(Area& area, uint64_t hash, uintptr_t distance);
   // How far a walk's return addresses lead along the entries.
   struct Path {  // so small that it goes in registers
     uint64_t hash;
-    uint16_t told = 0;  // number of the last one asked, plus one
-    uint16_t asked = 0;
-    bool fits = true;  // the next one asked, if there is one, is a return address of the walk
+    uint16_t selected = 0;  // number of the last one selected, plus one
+    uint16_t selectors = 0;
+    bool fits = true;  // the next one selected, if there is one, is a return address of the walk
     uintptr_t distance_to(const StackWord* words, unsigned i) const {
-      return words[i].distance() - (told == 0 ? uintptr_t(-1) : words[told - 1].distance());
+      return words[i].distance() - (selected == 0 ? uintptr_t(-1) : words[selected - 1].distance());
     }
   };
   static Path follow(Area& area, uint64_t start, const StackWord* words, unsigned count,
                      unsigned last);
-  static void ask(Area& area, uint64_t start, const StackWord* words, unsigned count, unsigned i);
+  static void add_selector(Area& area, uint64_t start, const StackWord* words, unsigned count,
+                           unsigned i);
   static uint32_t fp_of(const WalkDraft& draft);
   static bool differs_in_rbp(const Record& record, const WalkDraft& draft, unsigned saved);
   static void learn(Area& area, const WalkDraft& draft, unsigned count, unsigned saved,

@@ -18,13 +18,13 @@ bool by_libunwind = false;
 bool is_by_libunwind() { return by_libunwind && !sys::is_dispatched(); }
 
 // What a walk does besides: nothing (Alone), it collects the words that it depends on in a draft
-// (Noted), or it goes only to the thread's last one, and becomes that (Meeting).
+// (Noted), or it goes only to the thread's last one, and becomes that (Joining).
 struct Alone {
   void step(const WalkState&, Rule, const uintptr_t*, uintptr_t) const {}
   void mark() const {}
   WalkDraft* python(Rule) const { return nullptr; }
-  bool meets(const WalkState&, uintptr_t, uintptr_t, uintptr_t) const { return false; }
-  Walk met(WalkState& state) const { return state.result(End::kBottom); }
+  bool joins(const WalkState&, uintptr_t, uintptr_t, uintptr_t) const { return false; }
+  Walk joined(WalkState& state) const { return state.result(End::kBottom); }
   void at_root(const WalkState&) const {}
   Walk ended(Walk walk) const { return walk; }
 };
@@ -44,17 +44,17 @@ struct Noted : Alone {
     return walk;
   }
 };
-struct Meeting : Alone {
+struct Joining : Alone {
   LastWalk& last;
-  explicit Meeting(LastWalk& walk) : last(walk) {}
+  explicit Joining(LastWalk& walk) : last(walk) {}
   void step(const WalkState& state, Rule rule, const uintptr_t*, uintptr_t) const {
     last.step(state, rule);
   }
   void mark() const { last.leave_out(); }
-  bool meets(const WalkState& state, uintptr_t sp, uintptr_t key, uintptr_t fp) const {
-    return last.meets(sp, key, fp, state.depth - state.count);
+  bool joins(const WalkState& state, uintptr_t sp, uintptr_t key, uintptr_t fp) const {
+    return last.joins(sp, key, fp, state.depth - state.count);
   }
-  Walk met(WalkState& state) const { return last.met(state); }
+  Walk joined(WalkState& state) const { return last.joined(state); }
   void at_root(const WalkState& state) const { last.at_root(state); }
 };
 
@@ -113,7 +113,7 @@ template <typename Notes>
         return notes.ended(state.result(caller == 0 ? End::kBottom : End::kLost));
       }
       const uintptr_t fp = saved ? word : state.fp;
-      if (notes.meets(state, cfa, caller, fp)) return notes.met(state);
+      if (notes.joins(state, cfa, caller, fp)) return notes.joined(state);
       state.fp = fp;
       state.sp = cfa;
       state.enter(caller);
@@ -147,7 +147,7 @@ Walk walk_to_last(const Registers& from, uintptr_t* frames, unsigned depth, Last
     return libunwind_walk(from, frames, depth);
   const StackRange trusted = trusted_stack();
   last.begin(trusted.high);
-  return plain_walk(Meeting(last), trusted, from, frames, depth);
+  return plain_walk(Joining(last), trusted, from, frames, depth);
 }
 
 bool use_libunwind() {

@@ -41,7 +41,7 @@ Walk walk_and_note(uintptr_t* frames, unsigned depth, WalkDraft& draft);
 
 class LastWalk;
 
-// walk(), up to where it meets the last walk, which it becomes. Leaves the frames of last.shared()
+// walk(), up to where it joins the last walk, which it becomes. Leaves the frames of last.shared()
 // pieces unwritten, the outermost ones.
 Walk walk_to_last(const Registers& from, uintptr_t* frames, unsigned depth, LastWalk& last);
 

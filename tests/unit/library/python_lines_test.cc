@@ -177,7 +177,7 @@ TEST(PythonLayout, IsThatOfTheHeaders) {
 // The words that CPython 3.13 has at the start of _PyRuntime: each has to be what it is.
 TEST(PythonLayout, OffsetsThatAreTold) {
   constexpr uint32_t kVersion = 0x030d05f0;
-  std::vector<uint64_t> good(unwind::kPythonToldWords);
+  std::vector<uint64_t> good(unwind::kPythonExportedWords);
   memcpy(good.data(), "xdebugpy", 8);
   good[1] = kVersion;
   // Finalizing thread, current frame; frame: previous, executable, instruction, owner; code: file,
@@ -187,16 +187,16 @@ TEST(PythonLayout, OffsetsThatAreTold) {
       {38, 136}, {39, 68}, {43, 200}, {45, 8}, {65, 16}, {66, 32}, {68, 32},  {69, 16},  {70, 40}};
   for (const auto& [word, value] : kTold) good[word] = value;
   unwind::PythonLayout layout;
-  ASSERT_TRUE(unwind::told_layout(good.data(), kVersion, &layout));
+  ASSERT_TRUE(unwind::exported_layout(good.data(), kVersion, &layout));
   EXPECT_EQ(layout.frame_bytes, 71u);
   EXPECT_EQ(layout.code_table, 136u);
   EXPECT_EQ(layout.text_other, 56u);
-  EXPECT_FALSE(unwind::told_layout(good.data(), kVersion + 0x100, &layout));
+  EXPECT_FALSE(unwind::exported_layout(good.data(), kVersion + 0x100, &layout));
   for (const unsigned word :
        {0, 1, 2, 4, 23, 29, 30, 31, 33, 35, 37, 38, 39, 43, 45, 65, 66, 68, 69, 70}) {
     std::vector<uint64_t> bad = good;
     bad[word] = ~uint64_t{0} - 7;
-    EXPECT_FALSE(unwind::told_layout(bad.data(), kVersion, &layout)) << word;
+    EXPECT_FALSE(unwind::exported_layout(bad.data(), kVersion, &layout)) << word;
   }
 }
 
