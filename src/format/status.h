@@ -31,7 +31,8 @@ enum class Handler : uint32_t {
   kProgram = 2,    // the program has its own handler
   kIgnored = 3,    // the program ignores it
   kSwallowed = 4,  // dormant: the signal is caught and nothing happens
-  kForbidden = 5,  // a seccomp(2) filter ends a thread that returns from a signal handler
+  kForbidden = 5,  // a thread has added a seccomp(2) filter: returning from a signal handler may
+                   // end it
 };
 
 struct StatusBlock {

@@ -252,6 +252,11 @@ int main(int argc, char** argv) {
     return wait_in_turn();
   }
   if (is(1, "children")) return work_in_children(atoi(argv[4]));
+  if (is(1, "becomes")) {
+    add_filter("prctl");
+    execl(argv[0], argv[0], "none", "-", "-", nullptr);
+    return 1;
+  }
   const bool opens =
       is(3, "open") && then != SECCOMP_RET_KILL_PROCESS && then != SECCOMP_RET_KILL_THREAD;
   if (is(1, "thread_of_its_own") || is(1, "thread_for_all")) {

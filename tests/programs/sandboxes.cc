@@ -70,6 +70,7 @@ const std::vector<int> kStartProcesses = {SYS_clone, SYS_clone3, SYS_fork,
 // No process may be started any more: an error, or death.
 void run_without_processes(unsigned answer, bool by_prctl) {
   site_before();
+  report();
   install_filter(kStartProcesses, answer, SECCOMP_RET_ALLOW, by_prctl);
   report();
   site_after();

@@ -7,7 +7,8 @@
 
 #include "base/syscall.h"
 
-// Debuggers know the two instructions by their bytes.
+// The trampoline (sa_restorer) to which handlers return. Debuggers know the two instructions by
+// their bytes.
 asm(R"(
   .pushsection .text
   .globl mtrace_return_from_signal
@@ -17,9 +18,12 @@ mtrace_return_from_signal:
 )" MTRACE_RETURN_FROM_SIGNAL R"(  .size mtrace_return_from_signal, . - mtrace_return_from_signal
   .popsection
 )");
+extern "C" [[gnu::visibility("hidden")]] void mtrace_return_from_signal();
 
 namespace mtrace::sys {
 namespace {
+
+constexpr uint64_t kRestorer = 0x04000000;  // SA_RESTORER
 
 // The kernel's struct sigaction.
 struct Action {

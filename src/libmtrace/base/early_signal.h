@@ -2,14 +2,7 @@
 // library's, which is not initialised yet.
 #pragma once
 
-#include <cstdint>
-
-// The signal trampoline (sa_restorer), to which handlers return; kRestorer is SA_RESTORER.
-extern "C" [[gnu::visibility("hidden")]] void mtrace_return_from_signal();
-
 namespace mtrace::sys {
-
-inline constexpr uint64_t kRestorer = 0x04000000;
 
 // Installs `handler` if `signal` has the default action. It runs with all signals blocked, on the
 // alternate stack if there is one. False: there is another action, or no way to catch the signal.

@@ -35,9 +35,9 @@ long open_above_standard(long fd, int access) {
   return again;
 }
 
-// Moves a file to a number above 2; passes a negative errno on. Filters from before the start may
-// forbid fcntl, or are not tried yet (base/inherited_calls.h). Where the process may have no such
-// number, and its threads do not see this one, the file stays where it is.
+// Moves a file to a number above 2; passes a negative errno on. Under a filter from before the
+// start fcntl(2) may not be known to be allowed (base/filters.h). Where the process may have no
+// such number, and its threads do not see this one, the file stays where it is.
 long above_standard(long fd, int access) {
   if (failed(fd) || fd > 2) return fd;
   long higher = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
@@ -148,6 +148,8 @@ long publish(const char* from, const char* to) {
   }
   return result;
 }
+
+bool may_rename_files() { return may_call(SYS_renameat2) && may_call(SYS_unlinkat); }
 
 bool file_exists(const char* path) {
   struct stat info = {};

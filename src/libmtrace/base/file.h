@@ -29,6 +29,8 @@ void close_file(int fd);
 long remove_file(const char* path);
 // Renames `from` to `to`; -EEXIST when `to` exists: nothing is ever replaced.
 long publish(const char* from, const char* to);
+// False where a filter may end the process for a file that it renames or removes (base/filters.h).
+bool may_rename_files();
 // Creates a file in memory (memfd), closed on exec.
 long create_memory_file();
 // Sets the size of a file; new bytes read as zero and take no room yet.

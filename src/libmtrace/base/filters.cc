@@ -1,14 +1,25 @@
 #include "base/filters.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include <cstddef>
 
 #include "base/atomic.h"
-#include "base/inherited_calls.h"
-#include "base/probe.h"
 #include "base/process.h"
+#include "base/spawn.h"
 #include "base/syscall.h"
-#include "base/user_dispatch.h"
 #include "base/valgrind.h"
 
 namespace mtrace::sys {
@@ -17,198 +28,230 @@ bool g_filtered = false;
 
 namespace {
 
-using format::SystemCall;
-using format::Verdict;
+// ---- Filters that the program adds, and user dispatch.
 
-constexpr uint32_t kMost = 64;
-constexpr size_t kWaysOfMany = 256;  // branches at a time, with unknown arguments
-constexpr size_t kWaysOfOne = 4;     // branches, where only the caller's address is unknown
-
-enum Kind : uint32_t {
-  kOpaque,  // being added, or unreadable: ends the process at every call
-  kProgram,
-  kStrict,
-  kRefused,  // never came into force; the place is free
-};
-
-struct Filter {
-  uint32_t kind;
-  uint32_t length;
-  sock_filter* code;  // room for BPF_MAXINSNS
-};
-
-Filter g_filters[kMost];
-uint32_t g_count = 0;    // may run past kMost: then all are as if opaque
-uint64_t g_for_all = 0;  // bit i: g_filters[i] holds for all threads
-int g_inherited = 0;
-
-enum Trial : uint32_t {
-  kNone,      // no filters from before the start, or no reports to write
-  kUnproven,  // clone(2) may end the process, so nothing is tried
-  kProven,    // clone(2) is allowed: the next report begins with the trial
-  kDone,
-};
-uint32_t g_trial = kNone;
+uint32_t g_added = 0;    // filters that are in force or about to be, of any thread
+uint32_t g_for_all = 0;  // of them, those for all threads
 
 struct Thread {
-  uint64_t filters;  // bit i: g_filters[i] may hold for this thread
+  uint32_t filters;  // added or perhaps inherited; without those that another has added for all
   bool met;
+  bool dispatched;
+  const volatile char* selector;
 };
-[[gnu::visibility("hidden")]] thread_local constinit Thread t_thread_filters = {};
+[[gnu::visibility("hidden")]] thread_local constinit Thread t_filters = {};
 
-// All filters in force: a thread that was not met may have inherited any.
-uint64_t present() {
-  const uint32_t count = load_acquire(g_count);
-  uint64_t filters = 0;
-  for (uint32_t i = 0; i < count && i < kMost; ++i) {
-    if (load_acquire(g_filters[i].kind) != kRefused) filters |= uint64_t{1} << i;
+// A thread that was not met may have inherited any filter.
+bool has_added_filters() {
+  return t_filters.met ? (t_filters.filters | load(g_for_all)) != 0 : load(g_added) != 0;
+}
+
+// ---- Filters from before the start.
+
+constexpr size_t kStack = 16 * 1024;
+constexpr unsigned kMostChildren = 16;  // then the calls left count as ending the process
+constexpr uint32_t kNumbers = 512;
+
+// Calls that the loader and libc's start make, and those that counting and a report written in
+// place need (ftruncate: a ledger). Few programs under a filter that ends them at one of these
+// would come to their first line.
+constexpr uint16_t kPlain[] = {
+    SYS_openat,        SYS_read,       SYS_pread64,    SYS_fstat,        SYS_newfstatat,
+    SYS_close,         SYS_mmap,       SYS_munmap,     SYS_prlimit64,    SYS_getrandom,
+    SYS_write,         SYS_getpid,     SYS_gettid,     SYS_tgkill,       SYS_futex,
+    SYS_madvise,       SYS_readlinkat, SYS_ftruncate,  SYS_rt_sigaction, SYS_rt_sigprocmask,
+    SYS_clock_gettime, SYS_getcwd,     SYS_exit_group,
+};
+
+struct Trial {
+  uint16_t number;
+  long words[4];
+};
+
+// All others, and those of the plain ones that not every program makes. Arguments that a filter may
+// check are those that the library uses; pointers and descriptors are invalid, so that nothing is
+// done.
+constexpr long kNone = -1;
+constexpr Trial kTrials[] = {
+    {SYS_setitimer, {kNone}},  // first: see try_calls()
+    {SYS_openat, {AT_FDCWD, 0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600}},
+    {SYS_openat, {AT_FDCWD, 0, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600}},
+    {SYS_ftruncate, {kNone}},
+    {SYS_getrandom, {}},
+    {SYS_tgkill, {}},
+    {SYS_futex, {0, FUTEX_WAKE, 0}},
+    {SYS_madvise, {0, 0, MADV_NOHUGEPAGE}},
+    {SYS_readlinkat, {AT_FDCWD}},
+    {SYS_getcwd, {}},
+    {SYS_wait4, {kNone, 0, __WALL | WNOHANG, 0}},
+    {SYS_waitid, {kNone, 0, 0, WEXITED | WNOHANG | WNOWAIT}},
+    {SYS_pwrite64, {kNone}},
+    {SYS_lseek, {kNone, 0, SEEK_SET}},
+    {SYS_fchmod, {kNone, 0600}},
+    {SYS_fchown, {kNone, -1, -1}},
+    {SYS_fcntl, {kNone, F_DUPFD_CLOEXEC, 3}},
+    {SYS_fallocate, {kNone}},
+    {SYS_getdents64, {kNone}},
+    {SYS_renameat2, {AT_FDCWD, 0, AT_FDCWD, 0}},
+    {SYS_linkat, {AT_FDCWD, 0, AT_FDCWD}},
+    {SYS_unlinkat, {AT_FDCWD}},
+    {SYS_faccessat, {AT_FDCWD}},
+    {SYS_memfd_create, {0, 1 /* MFD_CLOEXEC */}},
+    {SYS_mremap, {}},
+    {SYS_mincore, {1}},
+    {SYS_mlock2, {0, 0, MLOCK_ONFAULT}},
+    {SYS_munlock, {}},
+    {SYS_membarrier, {MEMBARRIER_CMD_PRIVATE_EXPEDITED}},
+    {SYS_msync, {0, 0, MS_ASYNC}},
+    {SYS_process_vm_readv, {}},
+    {SYS_uname, {}},
+    {SYS_clock_getres, {}},
+    {SYS_sched_yield, {}},
+    {SYS_prctl, {PR_GET_DUMPABLE}},
+    {SYS_rt_sigpending, {0, 8}},
+    {SYS_rt_sigtimedwait, {0, 0, 0, 8}},
+    {SYS_rt_tgsigqueueinfo, {}},
+    {SYS_tkill, {}},
+    {SYS_kill, {0x7fffffff}},
+    // Calls that start the resolver.
+    {SYS_close_range, {1, 0, 0}},
+    {SYS_unshare, {}},
+    {SYS_setsid, {}},
+    {SYS_setpriority, {kNone}},
+    {SYS_dup, {kNone}},
+    {SYS_dup3, {kNone}},
+    {SYS_execve, {}},
+    {SYS_clone, {CLONE_THREAD}},
+};
+constexpr uint32_t kCount = sizeof kTrials / sizeof kTrials[0];
+
+enum State : uint32_t {
+  kUnproven,  // clone(2) may end the process, so nothing is tried
+  kProven,    // clone(2) is allowed: the next report begins with the trial
+  kDone,      // or nothing to try
+};
+uint32_t g_trial = kDone;
+
+int g_inherited = 0;
+bool g_restricted = false;
+uint64_t g_allowed[kNumbers / 64];  // bits by number, if restricted
+
+// A call reads one word, so other threads may make calls meanwhile.
+void allow(uint32_t number, bool allowed) {
+  uint64_t& word = g_allowed[number / 64];
+  const uint64_t bit = uint64_t{1} << number % 64;
+  store(word, allowed ? load(word) | bit : load(word) & ~bit);
+}
+
+bool is_allowed(uint32_t number) {
+  return !g_restricted ||
+         (number < kNumbers && (load(g_allowed[number / 64]) >> number % 64 & 1) != 0);
+}
+
+// Memory that parent and children share.
+struct Shared {
+  uint32_t trial;  // under way, or next
+  uint64_t ends;   // bit i: the call of kTrials[i] ends the process
+  alignas(16) char stack[kStack];
+};
+static_assert(kCount <= 64);
+
+constexpr uint64_t kTimer = 1;  // bit of the first trial
+
+// Leaves no core file, also no piped one, and waits for an answer at most a second.
+int try_calls(void* argument) {
+  auto& shared = *static_cast<Shared*>(argument);
+  const rlimit64 core = {1, 1};
+  const uint64_t others = ~(uint64_t{1} << (SIGALRM - 1));
+  const uint64_t standard[4] = {};
+  const itimerval second = {{0, 0}, {1, 0}};
+  const auto make = [](auto number, auto... words) {
+    call_unasked(number, internal::word(words)..., 0, 0);
+  };
+  make(SYS_prlimit64, 0, RLIMIT_CORE, &core, nullptr);
+  make(SYS_rt_sigaction, SIGALRM, standard, nullptr, sizeof others);
+  make(SYS_rt_sigprocmask, SIG_SETMASK, &others, nullptr, sizeof others);
+  if ((shared.ends & kTimer) == 0) make(SYS_setitimer, ITIMER_REAL, &second, nullptr, 0);
+  for (uint32_t i = load(shared.trial); i < kCount; ++i) {
+    store(shared.trial, i);
+    const long* w = kTrials[i].words;
+    make(kTrials[i].number, w[0], w[1], w[2], w[3]);
   }
-  return filters;
-}
-uint64_t filters_of_this_thread() {
-  const Thread& thread = t_thread_filters;
-  return thread.met ? thread.filters | load(g_for_all) : present();
+  store(shared.trial, kCount);
+  return 0;
 }
 
-template <size_t kWays>
-Verdict judge_by(const Filter& filter, const SystemCall& call) {
-  switch (load_acquire(filter.kind)) {
-    case kRefused:
-      return Verdict::kAllowed;
-    case kStrict:
-      return call.number == SYS_read || call.number == SYS_write || call.number == SYS_exit ||
-                     call.number == SYS_rt_sigreturn
-                 ? Verdict::kAllowed
-                 : Verdict::kEnds;
-    case kProgram:
-      return format::judge<kWays>(filter.code, filter.length, call);
-    default:
-      return Verdict::kEnds;
+// False: no child could be made.
+bool try_in_children(Shared& shared) {
+  uint32_t children[kMostChildren];
+  unsigned count = 0;
+  while (count < kMostChildren && load(shared.trial) < kCount) {
+    const long child = start_copy(Helper::kTrial, shared.stack + kStack, try_calls, &shared);
+    if (failed(child)) break;
+    children[count++] = static_cast<uint32_t>(child);
+    if (shared.trial < kCount) shared.ends |= uint64_t{1} << shared.trial++;
   }
-}
-
-template <size_t kWays>
-[[gnu::always_inline]] inline Verdict judge_by_all(const SystemCall& call) {
-  if (is_dispatched() || ends_by_inheritance(call.number)) return Verdict::kEnds;
-  uint64_t filters = filters_of_this_thread();
-  if (load(g_count) > kMost) return Verdict::kEnds;
-  auto worst = Verdict::kAllowed;
-  for (; filters != 0 && worst != Verdict::kEnds; filters &= filters - 1) {
-    const Verdict one = judge_by<kWays>(g_filters[__builtin_ctzll(filters)], call);
-    if (one > worst) worst = one;
+  if (count == 0) return false;
+  while (shared.trial < kCount) shared.ends |= uint64_t{1} << shared.trial++;
+  for (const Trial& trial : kTrials) allow(trial.number, true);
+  for (uint32_t i = 0; i < kCount; ++i) {
+    if ((shared.ends >> i & 1) != 0) allow(kTrials[i].number, false);
   }
-  return worst;
-}
-
-// Claims a place of the table; its filter is opaque until copied.
-uint32_t claim_place() {
-  const uint32_t count = load(g_count);
-  for (uint32_t i = 0; i < count && i < kMost; ++i) {
-    uint32_t kind = kRefused;
-    // A thread that loses the place to another tries the next one.
-    if (compare_exchange<uint32_t>(g_filters[i].kind, kind, kOpaque)) return i;
-  }
-  return fetch_add(g_count, 1u);
-}
-
-// Copies the caller's filter program. False: unreadable, or no memory.
-bool copy_program(const void* program, Filter& filter) {
-  sock_fprog given;
-  if (!read_memory(reinterpret_cast<uintptr_t>(program), &given, sizeof given)) return false;
-  if (given.len == 0 || given.len > BPF_MAXINSNS) return false;
-  // Never unmapped: another thread may still be reading a refused filter.
-  constexpr size_t kRoom = BPF_MAXINSNS * sizeof(sock_filter);
-  if (filter.code == nullptr) filter.code = static_cast<sock_filter*>(map_memory(kRoom));
-  if (filter.code == nullptr) return false;
-  filter.length = given.len;
-  return read_memory(reinterpret_cast<uintptr_t>(given.filter), filter.code,
-                     given.len * sizeof(sock_filter));
+  while (count > 0) collect_process(children[--count], true);
+  return true;
 }
 
 }  // namespace
 
-bool may_call(long number, long a, long b, long c, long d, long e, long f) {
-  const auto word = [](long value) { return static_cast<uint64_t>(value); };
-  const SystemCall call = {
-      static_cast<uint32_t>(number), 0x3f, {word(a), word(b), word(c), word(d), word(e), word(f)}};
-  return judge_by_all<kWaysOfOne>(call) != Verdict::kEnds;
+bool may_call(long number) {
+  return !g_filtered || (!makes_no_calls() && is_allowed(static_cast<uint32_t>(number)));
 }
 
 long call_if_allowed(long number, long a, long b, long c, long d, long e, long f) {
-  return may_call(number, a, b, c, d, e, f) ? call_unasked(number, a, b, c, d, e, f) : -EPERM;
+  return may_call(number) ? call_unasked(number, a, b, c, d, e, f) : -EPERM;
 }
 
 long call_if_inherited(long number, long a, long b, long c, long d, long e, long f) {
-  return ends_by_inheritance(static_cast<uint32_t>(number))
-             ? -EPERM
-             : call_unasked(number, a, b, c, d, e, f);
+  return is_allowed(static_cast<uint32_t>(number)) ? call_unasked(number, a, b, c, d, e, f)
+                                                   : -EPERM;
 }
+
+bool makes_no_calls() { return g_filtered && (is_dispatched() || has_added_filters()); }
 
 void meet_thread() {
-  Thread& thread = t_thread_filters;
-  if (thread.met) return;
-  thread.filters = present();
-  thread.met = true;
+  if (t_filters.met) return;
+  t_filters.filters = load(g_added);
+  t_filters.met = true;
 }
 
-bool filter_allows(const void* program, uint32_t number) {
-  sock_fprog given;
-  if (program == nullptr) return number == SYS_rt_sigreturn || number == SYS_exit;
-  if (!read_memory(reinterpret_cast<uintptr_t>(program), &given, sizeof given)) return true;
-  if (given.len == 0 || given.len > BPF_MAXINSNS) return true;
-  if (!readable(reinterpret_cast<uintptr_t>(given.filter), given.len * sizeof(sock_filter))) {
-    return true;
-  }
-  return format::judge<kWaysOfMany>(given.filter, given.len, {number, 0, {}}) == Verdict::kAllowed;
-}
-
-AddedFilter::AddedFilter(const void* program, bool for_all_threads) {
+AddedFilter::AddedFilter(bool for_all_threads) : for_all_threads_(for_all_threads) {
   meet_thread();
-  index_ = claim_place();
-  Thread& thread = t_thread_filters;
-  if (index_ < kMost) {
-    Filter& filter = g_filters[index_];
-    // While being copied the filter applies to no thread that was met, this one included.
-    uint32_t kind = kStrict;
-    if (program != nullptr) kind = copy_program(program, filter) ? kProgram : kOpaque;
-    store_release<uint32_t>(filter.kind, kind);
-    thread.filters |= uint64_t{1} << index_;
-    uint64_t all = load(g_for_all);
-    while (for_all_threads && !compare_exchange(g_for_all, all, all | thread.filters)) {
-    }
-  }
+  ++t_filters.filters;
+  fetch_add(g_added, 1u);
+  if (for_all_threads) fetch_add(g_for_all, 1u);
   store_release(g_filtered, true);
 }
 
 void AddedFilter::was_refused() {
-  if (index_ >= kMost) return;
-  const uint64_t others = ~(uint64_t{1} << index_);
-  t_thread_filters.filters &= others;
-  uint64_t all = load(g_for_all);
-  while (!compare_exchange(g_for_all, all, all & others)) {
-  }
-  store_release<uint32_t>(g_filters[index_].kind, kRefused);
+  if (for_all_threads_) fetch_add(g_for_all, ~0u);
+  fetch_add(g_added, ~0u);
+  --t_filters.filters;
 }
-
-bool has_added_filters() { return filters_of_this_thread() != 0; }
 
 uint32_t known_filters() {
-  const uint32_t count = load(g_count);
-  const uint32_t beyond = count > kMost ? count - kMost : 0;
-  uint32_t known = static_cast<uint32_t>(g_inherited > 0 ? g_inherited : 0) + beyond;
-  for (uint64_t filters = present(); filters != 0; filters &= filters - 1) ++known;
-  return known;
+  return static_cast<uint32_t>(g_inherited > 0 ? g_inherited : 0) + load(g_added);
 }
-
-Verdict judge_call(const SystemCall& call) { return judge_by_all<kWaysOfMany>(call); }
 
 void find_inherited_filters(bool restrict) {
   g_inherited = seccomp_filters();
   if (g_inherited <= 0 || !restrict) return;
-  assume_inherited_calls();
+  for (const uint16_t number : kPlain) allow(number, true);
+  g_restricted = true;
   g_filtered = true;
   store<uint32_t>(g_trial, kUnproven);
 }
+
+int inherited_filters() { return g_inherited; }
 
 void processes_can_start() {
   uint32_t trial = kUnproven;
@@ -219,14 +262,33 @@ void try_inherited_filters() {
   uint32_t trial = kProven;
   // valgrind ends the program at such a clone(2).
   if (on_valgrind() || !compare_exchange<uint32_t>(g_trial, trial, kDone)) return;
-  if (try_inherited_calls() == Tried::kNot) store<uint32_t>(g_trial, kProven);
+  const uint64_t mask = block_signals();
+  const long memory = call(SYS_mmap, nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (!failed(memory)) {
+    allow(SYS_clone, true);
+    const bool tried = try_in_children(*reinterpret_cast<Shared*>(memory));
+    if (!tried) allow(SYS_clone, false);
+    if (!tried) store<uint32_t>(g_trial, kProven);
+    call(SYS_munmap, memory, sizeof(Shared));
+  }
+  restore_signals(mask);
 }
 
-bool is_trial_due() {
-  const uint32_t trial = load(g_trial);
-  return trial == kUnproven || trial == kProven;
+bool is_trial_due() { return load(g_trial) != kDone; }
+
+void set_user_dispatch(bool on, const volatile char* selector) {
+  t_filters.dispatched = on;
+  t_filters.selector = selector;
+  if (on) store_release(g_filtered, true);
 }
 
-int inherited_filters() { return g_inherited; }
+bool has_user_dispatch() { return t_filters.dispatched; }
+
+bool is_dispatched() {
+  const Thread& thread = t_filters;
+  return thread.dispatched &&
+         (thread.selector == nullptr || *thread.selector != SYSCALL_DISPATCH_FILTER_ALLOW);
+}
 
 }  // namespace mtrace::sys

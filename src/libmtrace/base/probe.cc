@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/filters.h"
 #include "base/pages.h"
 #include "base/syscall.h"
-#include "base/user_dispatch.h"
 #include "base/valgrind.h"
 
 namespace mtrace::sys {
@@ -43,7 +43,7 @@ bool word_readable(uintptr_t address) {
 
 bool readable(uintptr_t start, size_t bytes) {
   if (bytes == 0) return true;
-  if (start >= kUserEnd || bytes > kUserEnd - start || is_dispatched()) return false;
+  if (start >= kUserEnd || bytes > kUserEnd - start || makes_no_calls()) return false;
   // An aligned word stands for its page; not the page's first, because to the kernel a set at
   // address 0 is no set.
   for (uintptr_t page = page_start(start); page < start + bytes; page += machine::page_bytes()) {
@@ -87,7 +87,7 @@ void only_probe() {
 bool may_be_filtered() { return filtered.load(std::memory_order_relaxed); }
 
 bool read_memory(uintptr_t from, void* to, size_t bytes) {
-  if (from >= kUserEnd || bytes > kUserEnd - from || is_dispatched()) return false;
+  if (from >= kUserEnd || bytes > kUserEnd - from || makes_no_calls()) return false;
   if (!vm_readv_forbidden.load(std::memory_order_relaxed)) {
     const iovec local{to, bytes};
     const iovec remote{reinterpret_cast<void*>(from), bytes};

@@ -39,7 +39,7 @@ long clone_call_as_helper(unsigned long flags, void* stack_top, int (*function)(
 
 long clone_call(unsigned long flags, void* stack_top, int (*function)(void*), void* argument,
                 uint32_t* pid) {
-  if (g_filtered && !may_call(SYS_clone, static_cast<long>(flags), 0, 0, 0, 0, 0)) return -EPERM;
+  if (!may_call(SYS_clone)) return -EPERM;
   return clone_call_as_helper(flags, stack_top, function, argument, pid);
 }
 
@@ -234,8 +234,8 @@ bool work_in_thread(void* stack_top, Work& work) {
 
 // On a stack of its own: a SIGSYS handler may run on the waiting thread's stack.
 bool work_on_fresh_stack(Work& work) {
-  const long memory = raw_mmap(nullptr, kStack, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const long memory = call(SYS_mmap, nullptr, kStack, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (failed(memory)) return false;
   const bool done = work_in_thread(reinterpret_cast<void*>(memory + kStack), work);
   call(SYS_munmap, memory, kStack);
@@ -279,11 +279,6 @@ void with_own_files(void (*function)(void*), void* argument, int kept, void* sta
 
 bool has_own_files() { return t_own_files; }
 
-void try_own_files() {
-  Work work = {[](void*) {}, nullptr, -1, true, false};
-  work_on_fresh_stack(work);
-}
-
 void close_files_except(int a, int b) { close_files_except(kAsThread, a, b); }
 
 bool has_helper(Helper helper) { return load_acquire(id_of(helper)) != 0; }
@@ -298,7 +293,7 @@ void collect_process(uint32_t pid, bool wait) {
   do {
     result = call(SYS_wait4, pid, nullptr, __WCLONE | (wait ? 0 : WNOHANG), nullptr);
   } while (result == -EINTR);
-  if (result == 0) return;
+  if (result == 0 || result == -EPERM) return;
   for (uint32_t& id : g_helpers) {
     uint32_t gone = pid;
     compare_exchange(id, gone, 0u);

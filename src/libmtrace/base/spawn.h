@@ -70,8 +70,6 @@ void with_own_files(void (*function)(void*), void* argument, int kept = -1,
                     void* stack_top = nullptr);
 // Whether the calling thread runs such a function, in a table that the host does not see.
 bool has_own_files();
-// with_own_files() with nothing to call, to try its thread under a filter of system calls.
-void try_own_files();
 template <typename Function>
 void with_own_files(const Function& function, int kept = -1) {
   with_own_files([](void* f) { (*static_cast<const Function*>(f))(); },

@@ -17,10 +17,10 @@ inline long call_unasked(long number, long a, long b, long c, long d, long e, lo
   return machine::system_call(number, a, b, c, d, e, f);
 }
 
-// True: some thread may have a filter (base/filters.h) or dispatch (base/user_dispatch.h).
+// True: base/filters.h has something to say.
 [[gnu::visibility("hidden")]] extern bool g_filtered;
-// Whether the filters over this thread allow the call.
-bool may_call(long number, long a, long b, long c, long d, long e, long f);
+// Whether this thread may make the call.
+bool may_call(long number);
 // call() where g_filtered is set.
 long call_if_allowed(long number, long a, long b, long c, long d, long e, long f);
 // call_as_helper() where g_filtered is set.
@@ -55,7 +55,7 @@ long call(long number, Args... args) {
 }
 }  // namespace internal
 
-// Makes the system call. -EPERM, without making it, where a known filter would end the process.
+// Makes the system call. -EPERM, without making it, where a filter might end the process.
 template <typename... Args>
 inline long call(long number, Args... args) {
   return internal::call<call_if_allowed>(number, args...);
@@ -78,7 +78,7 @@ void* map_sparse_memory(size_t bytes);
 // Gives the pages of mapped memory back; they read as zero then. False: the kernel refused.
 bool give_back(void* memory, size_t bytes);
 
-// The system calls of mmap, munmap and mremap, where libc's functions cannot be called.
+// The program's calls, where libc's functions cannot be called: whatever the filters are.
 long raw_mmap(void* address, size_t length, int protection, int flags, int fd, long offset);
 long raw_munmap(void* address, size_t length);
 long raw_mremap(void* address, size_t old_length, size_t length, int flags, void* new_address);

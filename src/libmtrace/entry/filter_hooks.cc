@@ -2,6 +2,7 @@
 // calls, too, and syscall user dispatch. Also a fork by syscall(2), which runs no atfork handler.
 #include <errno.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -12,7 +13,6 @@
 #include "base/probe.h"
 #include "base/process.h"
 #include "base/syscall.h"
-#include "base/user_dispatch.h"
 #include "entry/wait_hooks.h"
 #include "life/fork.h"
 #include "life/lifecycle.h"
@@ -36,26 +36,20 @@ constexpr long kFork = SYS_clone;
 // Calls add(), after which the filter is in force if succeeded(result). Does not cut short a report
 // under way in another thread.
 template <typename Call, typename Succeeded>
-long add_filter(const void* program, bool for_all_threads, Call add, Succeeded succeeded) {
+long add_filter(bool for_all_threads, Call add, Succeeded succeeded) {
   sys::only_probe();
   // The filter of a vfork child must not be noted in the memory of its parent; the child is about
-  // to become another program. A library that does not count makes no calls either. (Under an
-  // earlier filter of this thread getpid may be forbidden, and a vfork child is not recognised.)
-  const bool child_of_vfork = !sys::has_added_filters() && !is_own_process();
-  if (!start()) return add();
+  // to become another program. (Under an earlier filter a vfork child is not recognised.)
+  const bool again = sys::makes_no_calls();
+  if (!start() || !counting() || (!again && !is_own_process())) return add();
   // Before the filter is in force: no handler that was entered later could return.
-  const bool gives_up = !sys::filter_allows(program, SYS_rt_sigreturn) && !child_of_vfork &&
-                        give_up_handlers(for_all_threads || single_threaded());
-  if (!counting() || child_of_vfork) {
-    const long result = add();
-    if (gives_up && !succeeded(result)) take_up_handlers();
-    return result;
-  }
+  const bool all = for_all_threads || single_threaded();
+  const Returns before = again ? Returns::kNone : give_up_handlers(all);
   const bool held = for_all_threads && report::hold_reports();
-  sys::AddedFilter filter(program, for_all_threads);
+  sys::AddedFilter filter(for_all_threads);
   const long result = add();
   if (!succeeded(result)) filter.was_refused();
-  if (gives_up && !succeeded(result)) take_up_handlers();
+  if (!again && !succeeded(result)) take_up_handlers(before);
   report::status_filters(sys::known_filters());
   if (held) report::release_reports();
   return result;
@@ -97,14 +91,15 @@ bool dispatches_library(const Words& words) {
   return start < first || last < end;
 }
 
-uint32_t g_dispatching = 0;  // threads with dispatch on, also those that ended so
-bool g_gave_up = false;      // the first such thread gave up the handlers
+uint32_t g_dispatching = 0;              // threads with dispatch on, also those that ended so
+Returns g_before_first = Returns::kAll;  // before the first such thread gave up the handlers
 
 void begin_dispatch() {
-  if (fetch_add(g_dispatching, 1u) == 0) g_gave_up = give_up_handlers(true);
+  if (fetch_add(g_dispatching, 1u) == 0) g_before_first = give_up_handlers(true);
 }
 void end_dispatch() {
-  if (fetch_add(g_dispatching, ~0u) == 1 && exchange(g_gave_up, false)) take_up_handlers();
+  if (fetch_add(g_dispatching, ~0u) == 1 && !sys::makes_no_calls())
+    take_up_handlers(g_before_first);
 }
 
 // Dispatch is per thread. But a signal may reach any thread, and dispatch catches libc's return
@@ -128,20 +123,19 @@ long look_at_prctl(int option, const Words& words, Call call) {
   if (option == PR_SET_SYSCALL_USER_DISPATCH) return set_dispatch(words, call);
   // Most often a filter follows, and it is not always added through a hook.
   if (option == PR_SET_NO_NEW_PRIVS) sys::only_probe();
-  const bool strict = words[0] == SECCOMP_MODE_STRICT;
-  if (option != PR_SET_SECCOMP || (!strict && words[0] != SECCOMP_MODE_FILTER)) return call();
-  const auto* program = strict ? nullptr : reinterpret_cast<const void*>(words[1]);
-  return add_filter(program, false, call, [](long result) { return result == 0; });
+  if (option != PR_SET_SECCOMP ||
+      (words[0] != SECCOMP_MODE_STRICT && words[0] != SECCOMP_MODE_FILTER)) {
+    return call();
+  }
+  return add_filter(false, call, [](long result) { return result == 0; });
 }
 
 template <typename Call>
-long look_at_seccomp(long operation, long flags, long program, Call call) {
-  const bool strict = operation == SECCOMP_SET_MODE_STRICT;
-  if (!strict && operation != SECCOMP_SET_MODE_FILTER) return call();
+long look_at_seccomp(long operation, long flags, Call call) {
+  if (operation != SECCOMP_SET_MODE_STRICT && operation != SECCOMP_SET_MODE_FILTER) return call();
   const bool listener = (flags & SECCOMP_FILTER_FLAG_NEW_LISTENER) != 0;
   // With TSYNC, a result above 0 is the id of a thread that cannot have the filter.
-  return add_filter(strict ? nullptr : reinterpret_cast<const void*>(program),
-                    (flags & SECCOMP_FILTER_FLAG_TSYNC) != 0, call,
+  return add_filter((flags & SECCOMP_FILTER_FLAG_TSYNC) != 0, call,
                     [=](long result) { return listener ? result >= 0 : result == 0; });
 }
 
@@ -174,7 +168,7 @@ extern "C" [[gnu::used, gnu::visibility("hidden")]] MTRACE_REALIGN long mtrace_l
                          static_cast<unsigned long>(d), static_cast<unsigned long>(e)};
     return look_at_prctl(static_cast<int>(a), words, call);
   }
-  if (number == SYS_seccomp) return look_at_seccomp(a, b, c, call);
+  if (number == SYS_seccomp) return look_at_seccomp(a, b, call);
   // No start() for other calls: an allocator may call syscall(2) while it sets itself up.
   if ((number != kFork && number != SYS_clone) || !start()) return call();
   if (number == SYS_clone) note_clone(static_cast<unsigned long>(a));

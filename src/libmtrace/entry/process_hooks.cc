@@ -36,12 +36,18 @@ template <typename Call>
 }
 
 // Makes a call that returns only when it fails. A child of vfork, whose memory is its parent's,
-// leaves the parent's reports alone.
+// leaves the parent's reports alone. Under a filter of system calls it calls sigaction only if the
+// next program has this library, which calls sigaction at its start.
 template <typename Call>
 int become(bool takes, char* const envp[], const Call& call) {
   const Leaving leaving = leave_program();
+  const bool ignores = ignores_triggers() && room_without_library(envp) != 0;
+  if (ignores) let_triggers_through(true);
   const int result = with_environment(takes, envp, call);
+  const int error = errno;
+  if (ignores) let_triggers_through(false);
   stay_in_program(leaving);
+  errno = error;
   return result;
 }
 

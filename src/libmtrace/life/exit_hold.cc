@@ -6,7 +6,6 @@
 #include "base/atomic.h"
 #include "base/file.h"
 #include "base/process.h"
-#include "base/syscall.h"
 #include "base/table_file.h"
 #include "base/writer.h"
 #include "format/ledger.h"
@@ -78,10 +77,7 @@ format::LedgerHeader* header_to_wait_in() {
   }
   if (mtrace_status_block.mode != format::Mode::kActive) return nullptr;
   // After a failed exec the file has no name, and memlog would not find it.
-  if (!sys::table_file_has_name()) return nullptr;
-  const long pause[2] = {};
-  const bool may = sys::may_call(SYS_futex, 0, FUTEX_WAIT, 0, reinterpret_cast<long>(pause), 0, 0);
-  return may ? sys::g_table_header : nullptr;
+  return sys::table_file_has_name() ? sys::g_table_header : nullptr;
 }
 
 void hold(ExitHold& word, ExitHold from) {

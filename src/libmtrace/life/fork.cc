@@ -10,7 +10,6 @@
 #include "base/process.h"
 #include "base/syscall.h"
 #include "base/table_file.h"
-#include "base/user_dispatch.h"
 #include "events/logging.h"
 #include "ledger/block.h"
 #include "ledger/region_table.h"

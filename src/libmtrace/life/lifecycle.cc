@@ -77,9 +77,8 @@ void set_library_line() {
 
 // Learns about host and filters. After read_options(), before the first of many system calls.
 void learn(const Arguments& arguments) {
-  const bool reports = g_options.signal != 0 || g_options.exit_report;
   // memlog attach has already examined the filters of a process that it attaches to.
-  if (g_started != 2) sys::find_inherited_filters(reports && !is_late());
+  if (g_started != 2) sys::find_inherited_filters(!is_late());
   sys::use_vdso_clock(unwind::vdso_function(sys::kVdsoClock));
   report::learn_host(arguments.argv, g_options.command);
   learn_own_path();

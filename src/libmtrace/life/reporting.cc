@@ -31,18 +31,15 @@ namespace {
 
 bool g_exit_reported = false;
 
-// Without getpid a child of vfork cannot be told from its parent, and nothing is reported.
-bool is_pid_forbidden() { return sys::g_filtered && !sys::may_call(SYS_getpid, 0, 0, 0, 0, 0, 0); }
-
 }  // namespace
 
 int trigger_report(report::Trigger trigger, const char* label) {
   if (mtrace_status_block.mode != format::Mode::kActive) return 0;
-  if (!is_own_process()) {
-    if (is_pid_forbidden()) report::status_withheld("getpid", report::output_directory());
+  if (sys::makes_no_calls()) {
+    report::withhold_report();
     return -1;
   }
-  return report::report(trigger, label);
+  return is_own_process() ? report::report(trigger, label) : -1;
 }
 
 Leaving leave_program() {
@@ -71,10 +68,12 @@ void stay_in_program(Leaving leaving) {
 
 namespace {
 void report_end(bool wanted, const char* label) {
-  if (!is_own_process()) {
-    if (is_pid_forbidden()) report::end_ledger(format::LedgerState::kUnreported);
-    return;
+  // Without getpid(2) a child of vfork cannot be told from its parent.
+  if (sys::makes_no_calls()) {
+    if (wanted) report::withhold_report();
+    return report::end_ledger(format::LedgerState::kUnreported);
   }
+  if (!is_own_process()) return;
   // A thread that ended the process now would cut short the last report of another thread.
   if (exchange(g_exit_reported, true)) return report::wait_for_reports();
   if (label == nullptr) {

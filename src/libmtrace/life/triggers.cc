@@ -24,10 +24,8 @@ namespace {
 using format::Handler;
 
 bool g_active = false;
-// Whether handlers can return, under the program's filters of system calls.
-enum Returns : uint32_t { kReturn, kSomeDoNot, kNoneReturns };
-uint32_t g_returns = kReturn;
-bool no_handler_returns() { return load(g_returns) == kNoneReturns; }
+Returns g_returns = Returns::kAll;
+bool no_handler_returns() { return load(g_returns) == Returns::kNone; }
 
 // Handlers align their frames: an emulator (qemu-user) may enter them with an unaligned stack.
 MTRACE_REALIGN void write_report_on_signal(int) {
@@ -100,9 +98,9 @@ void note_handler(const Trigger& trigger, SignalHandler handler) {
   if (&trigger != &g_report) return;
   if (g_active && !is_own_process()) return;  // a vfork child changes only its own signals
   if (handler == SIG_DFL || is_own(handler)) {
-    report::status_handler(load(g_returns) != kReturn ? Handler::kForbidden
-                           : g_active                 ? Handler::kOurs
-                                                      : Handler::kSwallowed);
+    report::status_handler(load(g_returns) != Returns::kAll ? Handler::kForbidden
+                           : g_active                       ? Handler::kOurs
+                                                            : Handler::kSwallowed);
     report::set_note(nullptr);
     return;
   }
@@ -218,10 +216,11 @@ void remove_triggers() {
   report::status_handler(Handler::kNone);
 }
 
-bool give_up_handlers(bool all) {
-  const uint32_t before = load(g_returns);
-  if (before == kNoneReturns || (before == kSomeDoNot && !all)) return false;
-  store<uint32_t>(g_returns, all ? kNoneReturns : kSomeDoNot);
+Returns give_up_handlers(bool all) {
+  const Returns before = load(g_returns);
+  const Returns wanted = all ? Returns::kNone : Returns::kSome;
+  if (before >= wanted) return before;
+  store(g_returns, wanted);
   if (mtrace_status_block.handler == Handler::kOurs) report::status_handler(Handler::kForbidden);
   for (Trigger& trigger : g_triggers) {
     struct sigaction now;
@@ -231,18 +230,30 @@ bool give_up_handlers(bool all) {
     const struct sigaction action = own_action(trigger);
     trigger.given_up = g_next.sigaction(trigger.signal, &action, nullptr) == 0;
   }
-  return true;
+  return before;
 }
 
-void take_up_handlers() {
-  store<uint32_t>(g_returns, kReturn);
+void take_up_handlers(Returns before) {
+  store(g_returns, before);
   for (Trigger& trigger : g_triggers) {
     if (!trigger.given_up) continue;
     trigger.given_up = false;
     const struct sigaction action = own_action(trigger);
     g_next.sigaction(trigger.signal, &action, nullptr);
   }
-  if (mtrace_status_block.handler == Handler::kForbidden) report::status_handler(Handler::kOurs);
+  if (before == Returns::kAll && mtrace_status_block.handler == Handler::kForbidden)
+    report::status_handler(Handler::kOurs);
+}
+
+bool ignores_triggers() { return no_handler_returns(); }
+
+void let_triggers_through(bool on) {
+  struct sigaction action = {};
+  action.sa_handler = on ? SIG_DFL : SIG_IGN;
+  for (const Trigger& trigger : g_triggers) {
+    if (trigger.given_up && trigger.handler != nullptr)
+      g_next.sigaction(trigger.signal, &action, nullptr);
+  }
 }
 
 void take_off_trigger() {

@@ -4,6 +4,8 @@
 
 #include <signal.h>
 
+#include <cstdint>
+
 #include "next/next_functions.h"
 
 namespace mtrace::hook {
@@ -20,11 +22,19 @@ void install_triggers(int report, int toggle, bool active, bool fatal);
 // below then leave the signals alone.
 void remove_triggers();
 
-// Before a filter of system calls is added under which no handler returns. `all` (the filter is for
-// all threads): sets the triggers to be ignored, and the fatal signals to their default. Otherwise
-// only the status block is changed, so that memlog sends no trigger. False: that was so before.
-bool give_up_handlers(bool all);
-void take_up_handlers();  // the filter was not added
+// Which of the program's threads may return from a signal handler, a system call.
+enum class Returns : uint32_t { kAll, kSome, kNone };
+// Before a filter of system calls is added, under which perhaps no handler returns. `all` (the
+// filter is for all threads): sets the triggers to be ignored, and the fatal signals to their
+// default. Otherwise only the status block is changed, so that memlog sends no trigger. Returns
+// what was before, for take_up_handlers() if the filter was not added.
+Returns give_up_handlers(bool all);
+void take_up_handlers(Returns before);
+// Whether triggers are ignored since give_up_handlers().
+bool ignores_triggers();
+// Sets these triggers to the default (`on`), since an exec keeps ignored signals ignored, or
+// ignores them again. A child of vfork has actions of its own.
+void let_triggers_through(bool on);
 
 // Discards a pending trigger that writes reports, unless the calling thread blocks it. Call it
 // before an exec, after which the trigger would end the next program.

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/file.h"
-#include "base/filters.h"
 #include "base/process.h"
 #include "base/writer.h"
 #include "format/memlog.h"
@@ -180,7 +179,7 @@ long open_in_place(OutputFile* file) {
 }
 
 long open_in(OutputFile* file) {
-  file->in_place = sys::is_trial_due();
+  file->in_place = !sys::may_rename_files();
   file->temporary[0] = '\0';
   if (file->in_place) return open_in_place(file);
   const long result = g_unnamed ? open_unnamed(*file) : -EOPNOTSUPP;

@@ -25,7 +25,7 @@ OutputCheck check_output(uint64_t now);  // real time, for %t
 
 // A report being written: to a file without a name, so that nothing is left behind when the process
 // is killed; where no such files exist, under a temporary name that begins with a dot; where the
-// calls that name a file may end the process (sys::is_trial_due()), under its final name.
+// calls that name a file may end the process (sys::may_rename_files()), under its final name.
 struct OutputFile {
   int fd;
   sys::FileIdentity own;  // identity of the file: the program may have closed `fd`

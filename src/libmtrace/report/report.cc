@@ -15,7 +15,6 @@
 #include "base/writer.h"
 #include "events/logging.h"
 #include "format/memlog.h"
-#include "report/forbidden_call.h"
 #include "report/host.h"
 #include "report/mapped_ledger.h"
 #include "report/memlog_writer.h"
@@ -107,11 +106,6 @@ long write_file(Scratch& scratch, Occasion& occasion, Snapshot& snapshot) {
 void write_report(void* argument) {
   auto& scratch = *static_cast<Scratch*>(argument);
   scratch.result = -1;
-  // The changes are in the next report, and in the ledger for its readers.
-  if (const char* call = forbidden_call()) {
-    ledger_reported(g_seq, load(mtrace_status_block.failures) + 1, nullptr);
-    return status_withheld(call, output_directory());
-  }
   Snapshot snapshot;
   if (!snapshot.take(ledger::g_ledger, g_listed)) {
     status_failed(ENOMEM, "no memory for a report in", output_directory());
@@ -223,6 +217,11 @@ int report(Trigger trigger, const char* label) {
   }
   sys::restore_signals(mask);
   return result;
+}
+
+void withhold_report() {
+  ledger_reported(g_seq, load(mtrace_status_block.failures) + 1, nullptr);
+  status_withheld(output_directory());
 }
 
 bool hold_reports() { return become_reporter(Trigger::kApi); }

@@ -41,6 +41,10 @@ void set_note(const char* note);
 // meanwhile; leaves errno alone. `label`: at most 256 bytes are kept; nullptr: none.
 int report(Trigger trigger, const char* label);
 
+// Counts a report that was not begun, because the calling thread must make no system calls
+// (base/filters.h). The changes are in the next report, and in the ledger for its readers.
+void withhold_report();
+
 // No report begins until release_reports(): for an exec, or a filter for all threads. False: a
 // report under way did not end within 10 seconds, and reports are not held.
 bool hold_reports();

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "base/atomic.h"
+#include "base/filters.h"
 #include "base/process.h"
-#include "base/user_dispatch.h"
 #include "base/writer.h"
 #include "ledger/layout.h"
 #include "python/runtime.h"
@@ -71,15 +71,14 @@ void status_failed(int error_number, const char* what, const char* path) {
   store_release(mtrace_status_block.failures, load(mtrace_status_block.failures) + 1);
 }
 
-void status_withheld(const char* call, const char* path) {
+void status_withheld(const char* path) {
   constexpr size_t kSize = sizeof mtrace_status_block.error;
-  Writer text(mtrace_status_block.error, kSize);
-  if (sys::is_dispatched()) {
-    text.text("a thread hands over its system calls (syscall user dispatch)");
-  } else {
-    text.text("a filter of system calls (seccomp) forbids ").text(call);
-  }
-  text.text(", so no report goes to ").text(path).finish();
+  Writer(mtrace_status_block.error, kSize)
+      .text(sys::is_dispatched() ? "a thread hands over its system calls (syscall user dispatch)"
+                                 : "the program has added a filter of system calls (seccomp)")
+      .text(", so no report goes to ")
+      .text(path)
+      .finish();
   store(mtrace_status_block.error_number, 0);
   store(mtrace_status_block.withheld, load(mtrace_status_block.withheld) + 1);
   store_release(mtrace_status_block.failures, load(mtrace_status_block.failures) + 1);

@@ -21,8 +21,8 @@ void status_tables(const ledger::Ledger& ledger);
 void status_reported(uint32_t seq, const char* path);
 void status_named(uint32_t seq);
 void status_failed(int error_number, const char* what, const char* path);
-// A report was not begun, because a filter of system calls forbids `call`.
-void status_withheld(const char* call, const char* path);
+// A report was not begun, because the calling thread must make no system calls (base/filters.h).
+void status_withheld(const char* path);
 void status_filters(uint32_t known);
 // Takes the label that another process left for the next report. Returns its length; 0: none.
 size_t status_take_label(char* buffer, size_t capacity);

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "base/user_dispatch.h"
+#include "base/filters.h"
 #include "cfi/registers.h"
 #include "unwind/last_walk.h"
 #include "unwind/rule_cache.h"
@@ -15,7 +15,7 @@ namespace {
 
 bool by_libunwind = false;
 // Not where system calls are dispatched: libunwind makes its own.
-bool is_by_libunwind() { return by_libunwind && !sys::is_dispatched(); }
+bool is_by_libunwind() { return by_libunwind && !sys::makes_no_calls(); }
 
 // What a walk does besides: nothing (Alone), it collects the words that it depends on in a draft
 // (Noted), or it goes only to the thread's last one, and becomes that (Joining).

@@ -30,7 +30,6 @@ uint32_t system_call_filters(pid_t pid) {
 }
 namespace {
 
-constexpr size_t kMostWays = 1024;
 constexpr int kStrict = 1;
 constexpr int kFilters = 2;
 
@@ -110,12 +109,12 @@ int seccomp_mode(pid_t pid, pid_t tid) {
 }
 
 Verdict judge(const std::vector<sock_filter>& filter, const FilteredCall& call) {
-  format::SystemCall known = {call.number, 0, {}};
+  SystemCall known = {call.number, 0, {}};
   if (call.argument >= 0) {
     known.known = 1u << call.argument;
     known.arguments[call.argument] = call.value;
   }
-  return format::judge<kMostWays>(filter.data(), filter.size(), known);
+  return judge(filter.data(), filter.size(), known);
 }
 
 void refuse_strict_mode(pid_t pid) {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "format/seccomp.h"
+#include "process/inspect/seccomp.h"
 
 namespace mtrace::process {
 
@@ -34,8 +34,6 @@ const std::vector<FilteredCall>& filtered_calls();
 // Checks whether a process's system call filters (seccomp(2)) allow the calls that attaching and
 // the library make. A filter is a classic BPF program. It is interpreted here; where unknown
 // arguments decide, both branches are taken.
-
-using format::Verdict;
 
 // Returns the worst result that the filter can give a call.
 Verdict judge(const std::vector<sock_filter>& filter, const FilteredCall& call);

@@ -154,9 +154,8 @@ std::string TracedProcess::obstacle() const {
   }
   if (block.handler == Handler::kIgnored) return fmt::format("ignores SIG{}: {}", signal, kOther);
   if (block.handler == Handler::kForbidden) {
-    return "lets no signal handler return: it has a system call filter (seccomp) that kills it "
-           "then, "
-           "or hands over its system calls (syscall user dispatch)";
+    return "has added a system call filter (seccomp) that may kill it when a signal handler "
+           "returns, or hands over its system calls (syscall user dispatch)";
   }
   if (block.handler != Handler::kOurs) return fmt::format("swallows SIG{}", signal);
 

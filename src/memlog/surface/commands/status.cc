@@ -47,8 +47,8 @@ that killed or detached processes have left, and prints their paths.
 
 States: active (counts), starting, dormant (excluded by MTRACE_FOLLOW), quiet (the library gave up
 or was detached; the program runs on). After the signal: taken or ignored by the program; blocked in
-every thread; lost (no longer caught); swallowed (caught without a report); forbidden (a seccomp
-filter of the program does not let a handler return).
+every thread; lost (no longer caught); swallowed (caught without a report); forbidden (the
+program has added a seccomp filter, which may not let a handler return).
 )";
 
 std::string state(Mode mode) {

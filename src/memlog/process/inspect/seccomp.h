@@ -1,6 +1,5 @@
 // Interprets a system call filter (seccomp(2), a classic BPF program) for a given call. Where an
-// unknown word decides, it takes both branches, and the worst result counts. Bounded time, no
-// allocation, async-signal-safe.
+// unknown word decides, it takes both branches, and the worst result counts. Bounded time.
 #pragma once
 
 #include <linux/audit.h>
@@ -10,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mtrace::format {
+namespace mtrace::process {
 
 enum class Verdict : uint8_t {
   kAllowed,
@@ -151,10 +150,9 @@ inline bool move(const sock_filter& code, const SystemCall& call, BpfMachine& ma
 
 }  // namespace internal
 
-// Returns the worst result that one filter can give a call. Follows at most `kWays` branches at a
-// time, each 100 bytes of stack; more count as kEnds.
-template <size_t kWays>
-Verdict judge(const sock_filter* filter, size_t length, const SystemCall& call) {
+// Returns the worst result that one filter can give a call.
+inline Verdict judge(const sock_filter* filter, size_t length, const SystemCall& call) {
+  constexpr size_t kWays = 1024;         // branches at a time; more count as kEnds
   constexpr size_t kMostSteps = 100000;  // over all branches
   internal::BpfMachine ways[kWays];
   ways[0] = {0, 0, {0, true}, {0, true}, {}};
@@ -211,4 +209,4 @@ Verdict judge(const sock_filter* filter, size_t length, const SystemCall& call) 
   return worst;
 }
 
-}  // namespace mtrace::format
+}  // namespace mtrace::process
