@@ -11,7 +11,6 @@
 #include "base/writer.h"
 #include "format/escape.h"
 #include "format/option_kind.h"
-#include "life/option_names.h"
 #include "life/relatives.h"
 
 namespace mtrace::hook {
@@ -329,18 +328,23 @@ void complain_of_value(const Entry& entry, const char* bad) {
   sys::write_all(STDERR_FILENO, line, out.size());
 }
 
+// Whether a name of `length` bytes has the prefix of an option, and is no option.
+bool is_unknown_option(const char* name, size_t length) {
+  constexpr char kPrefix[] = "MTRACE_";
+  constexpr size_t kPrefixLength = sizeof kPrefix - 1;
+  if (length <= kPrefixLength || memcmp(name, kPrefix, kPrefixLength) != 0) return false;
+  for (const Entry& entry : kTable) {
+    if (strlen(entry.variable) == length && memcmp(entry.variable, name, length) == 0) return false;
+  }
+  return true;
+}
+
 void complain_of_name(const char* entry, size_t length) {
   if (parent_has_told(entry)) return;
   char line[512];
   Writer out(line, sizeof line);
   out.text("mtrace: ").escaped(entry, length < 100 ? length : 100, format::kReservedNone);
-  out.text(" is not an option");
-  if (const char* meant = nearest_option(entry, length)) {
-    out.text(": did you mean ").text(meant).put('?');
-  } else {
-    out.text(" (memlog help options)");
-  }
-  out.put('\n').finish();
+  out.text(" is not an option (memlog help options)\n").finish();
   sys::write_all(STDERR_FILENO, line, out.size());
 }
 
@@ -352,9 +356,7 @@ void complain(char* const* envp) {
   }
   for (; envp != nullptr && *envp != nullptr; ++envp) {
     const size_t length = strcspn(*envp, "=");
-    if (looks_like_option(*envp, length) && !is_option(*envp, length)) {
-      complain_of_name(*envp, length);
-    }
+    if (is_unknown_option(*envp, length)) complain_of_name(*envp, length);
   }
 }
 

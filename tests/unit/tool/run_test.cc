@@ -116,7 +116,7 @@ TEST_F(Run, SaysWhichWayReportsGoOnceForATree) {
   const std::string out = script(
       "mkdir tmp && TMPDIR=$PWD/tmp MTRACE_OUTPUT=$PWD/no/such MTRACE_DEPHT=3 $memlog run -q -- "
       "sh -c 'ls >/dev/null; sh -c \"ls >/dev/null; ls -l >/dev/null\"; true'");
-  EXPECT_EQ(out, fmt::format("mtrace: MTRACE_DEPHT is not an option: did you mean MTRACE_DEPTH?\n"
+  EXPECT_EQ(out, fmt::format("mtrace: MTRACE_DEPHT is not an option (memlog help options)\n"
                              "mtrace: cannot write reports to {0}/no/such: no such directory; "
                              "using {0}/tmp\n",
                              directory_.path()));
