@@ -43,6 +43,7 @@ long clone_call(unsigned long flags, void* stack_top, int (*function)(void*), vo
   return clone_call_as_helper(flags, stack_top, function, argument, pid);
 }
 
+constexpr uint64_t kAddressSpace = uint64_t{8} << 30;  // limit of a program, in bytes
 constexpr int64_t kLastFile = 0xffffffff;
 constexpr uint32_t kSignalled = 1u << 31;     // in a program's pid: a thread sends it a signal
 constexpr unsigned kMostSignalled = 100'000;  // looks at the pid until that thread counts as gone
@@ -88,7 +89,7 @@ int execute(void* argument) {
     call_as_helper(SYS_write, adjust, "1000", 4);
     call_as_helper(SYS_close, adjust);
   }
-  const rlimit64 memory = {program.address_space_bytes, program.address_space_bytes};
+  const rlimit64 memory = {kAddressSpace, kAddressSpace};
   call_as_helper(SYS_prlimit64, 0, RLIMIT_AS, &memory, nullptr);
   const rlimit64 cpu = {program.cpu_seconds, program.cpu_seconds};
   call_as_helper(SYS_prlimit64, 0, RLIMIT_CPU, &cpu, nullptr);

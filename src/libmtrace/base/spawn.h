@@ -35,10 +35,9 @@ struct Program {
   const char* path;
   char* const* argv;
   char* const* envp;
-  int ignored_signal;            // 0: none
-  uint64_t address_space_bytes;  // limits
-  uint64_t cpu_seconds;
-  int niceness = 19;
+  int ignored_signal;    // 0: none
+  uint64_t cpu_seconds;  // limit
+  int niceness;
   int input = -1;  // descriptors, at least 3, that become 0 and 1; -1: /dev/null
   int output = -1;
 };
@@ -58,7 +57,6 @@ void signal_program(uint32_t& pid, int signal);
 // forbidden, unshare(2) does copy the table. False: a filter forbids both calls, and the
 // descriptors stay shared.
 bool leave_files_except(int a, int b);
-inline void leave_all_files() { leave_files_except(-1, -1); }
 // Calls function(argument) with a descriptor table of its own, in which `kept` (-1: none) is the
 // only one of the host's. So the host's other threads get the numbers that they would get without
 // this library, and neither side can write to or close a file of the other. This thread waits.

@@ -37,6 +37,7 @@
 #include "record/unloading.h"
 #include "record/usable_size.h"
 #include "report/host.h"
+#include "report/launcher.h"
 #include "report/mapped_ledger.h"
 #include "report/output.h"
 #include "report/resolver_process.h"
@@ -125,7 +126,7 @@ void set_up_reports(const char* tool, char* const* envp, bool again) {
   set_library_line();
   report::set_listed(listed_entries());
   report::status_filters(sys::known_filters());
-  if (!again) report::set_resolver(tool, envp, g_options.signal);
+  if (!again) report::set_tool(tool, envp, g_options.signal);
   report::set_compressing(static_cast<report::Compressed>(g_options.compress));
   report::set_regions(g_options.mmap != 0);
 }

@@ -1,14 +1,11 @@
 #include "report/event_writer.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "base/atomic.h"
 #include "base/file.h"
 #include "base/process.h"
-#include "base/spawn.h"
 #include "base/stamp.h"
 #include "base/syscall.h"
 #include "base/table_file.h"
@@ -17,9 +14,9 @@
 #include "ledger/ledger.h"
 #include "ledger/thread_slots.h"
 #include "report/host.h"
+#include "report/launcher.h"
 #include "report/output.h"
 #include "report/report.h"
-#include "report/resolver_process.h"
 
 namespace mtrace::report {
 namespace {
@@ -28,57 +25,28 @@ using events::g_header;
 using format::EventRingHeader;
 using format::EventsState;
 
-constexpr auto kSupervisor = sys::Helper::kEventWriter;
-constexpr size_t kStack = 32 * 1024;
-constexpr uint64_t kAddressSpace = uint64_t{8} << 30;
 constexpr uint64_t kNoLimit = ~uint64_t{0};
 constexpr uint64_t kLongestStart = 20'000'000'000u;  // nanoseconds, until the log is open
-constexpr uint64_t kLongestDeath = 1'000'000'000u;   // from the kill to the end
-constexpr uint64_t kLook = 5'000'000u;
 
-// Lives in memory of its own, which the supervisor shares.
-struct Run {
-  uint32_t started;  // 1: the supervisor has a descriptor of its own for the memory
-  uint32_t ended;    // 1: the supervisor is about to exit
-  uint32_t tool_pid;
-  sys::Program program;
+struct EventWriter : Launch {
   EventRingHeader* header;
   const char* argv[4];
-  alignas(16) char supervisor_stack[kStack];
-  alignas(16) char tool_stack[kStack];
 };
 
-Run* g_run = nullptr;
+EventWriter* g_writer = nullptr;
 char g_parent_log[kPathCapacity];
 uint64_t g_fork_time = 0;  // nanoseconds since 1970
 uint32_t g_parent_fork = 0;
 bool g_left_parents = false;
 EventSettings g_settings;
 
-// As a helper: this process has no thread-local storage of its own.
-int supervise(void* argument) {
-  auto& run = *static_cast<Run*>(argument);
-  sys::leave_files_except(run.program.input, -1);
-  store_release(run.started, 1u);
-  sys::wake_all_as_helper(run.started);
-  sys::run_program(run.program, &run.tool_pid, run.tool_stack + kStack);
-  if (load(run.header->done) == 0) store_release(run.header->done, 2u);
-  fetch_add(run.header->taken, 1u);
-  sys::wake_all_as_helper(run.header->taken);
-  store_release(run.ended, 1u);
-  sys::wake_all_as_helper(run.ended);
-  return 0;
-}
-
-// Waits while the word is 0. False: it still is.
-bool is_set(const uint32_t& word, uint64_t nanoseconds) {
-  const uint64_t end = sys::monotonic_time() + nanoseconds;
-  while (load_acquire(word) == 0) {
-    const uint64_t now = sys::monotonic_time();
-    if (now >= end) return false;
-    sys::wait_on(word, 0, end - now);
-  }
-  return true;
+void write_events(Launch& launch) {
+  run_tool(launch);
+  EventRingHeader& header = *static_cast<EventWriter&>(launch).header;
+  if (load(header.done) == 0) store_release(header.done, 2u);
+  fetch_add(header.taken, 1u);
+  sys::wake_all_as_helper(header.taken);
+  store_release(launch.state, 0u);
 }
 
 // Makes the rings, fewer of them under a limit of address space or file size: threads without a
@@ -163,37 +131,30 @@ void describe(EventRingHeader& header) {
 }
 
 // The supervisor gets the descriptor; this process keeps none.
-bool start_supervisor(const Tool& tool, int fd) {
-  if (g_run == nullptr) g_run = static_cast<Run*>(sys::map_memory(sizeof(Run)));
-  if (g_run == nullptr) return false;
-  Run& run = *g_run;
-  run.started = run.ended = run.tool_pid = 0;
-  run.header = g_header;
-  run.argv[0] = "memlog";
-  run.argv[1] = "events";
-  run.argv[2] = "--write-log";
-  run.argv[3] = nullptr;
-  run.program = {tool.path,     const_cast<char* const*>(run.argv),
-                 tool.envp,     tool.ignored_signal,
-                 kAddressSpace, kNoLimit};
-  run.program.niceness = 0;  // the program waits for it
-  run.program.input = fd;
-  const uint64_t mask = sys::block_signals();
-  const long pid = sys::start_sharing(kSupervisor, run.supervisor_stack + kStack, supervise, &run);
-  sys::restore_signals(mask);
-  if (pid < 0) return false;
-  return is_set(run.started, kLongestStart);
+bool start_supervisor(int fd) {
+  if (g_writer == nullptr) {
+    g_writer = static_cast<EventWriter*>(sys::map_memory(sizeof(EventWriter)));
+  }
+  if (g_writer == nullptr) return false;
+  EventWriter& writer = *g_writer;
+  writer.header = g_header;
+  writer.argv[0] = "memlog";
+  writer.argv[1] = "events";
+  writer.argv[2] = "--write-log";
+  // The program waits for it, so no lower priority.
+  prepare(writer, sys::Helper::kEventWriter, write_events, writer.argv, kNoLimit, 0);
+  writer.program.input = fd;
+  return start(writer) && wait_for_zero(writer.shares, kLongestStart);
 }
 
 const char* start_writer_alone() {
-  const Tool tool = resolver_tool();
-  if (tool.path == nullptr) return "the memlog program that writes it was not found or may not run";
+  if (!may_start_tool()) return "the memlog program that writes it was not found or may not run";
   const long fd = sys::create_memory_file();
   if (sys::failed(fd)) return "no memory that can be shared";
   const char* why = "no memory that can be shared";
   if (make_memory(static_cast<int>(fd))) {
     describe(*g_header);
-    why = start_supervisor(tool, static_cast<int>(fd)) ? nullptr : "no process can be started";
+    why = start_supervisor(static_cast<int>(fd)) ? nullptr : "no process can be started";
   }
   sys::close_file(static_cast<int>(fd));
   return why;
@@ -247,23 +208,17 @@ void leave_event_writer(uint32_t fork) {
   if (fork == 0) g_fork_time = sys::real_time();
   if (g_header->log[0] != '\0') memcpy(g_parent_log, g_header->log, sizeof g_parent_log);
   g_parent_log[sizeof g_parent_log - 1] = '\0';
-  sys::forget(kSupervisor);
+  sys::forget(sys::Helper::kEventWriter);
   events::leave_rings();
 }
 
 void finish_event_writer(EventsState how, uint64_t seconds) {
-  if (!sys::has_helper(kSupervisor) || g_header == nullptr) return;
+  if (!sys::has_helper(sys::Helper::kEventWriter) || g_header == nullptr) return;
   g_parent_log[0] = '\0';  // another log of this process begins later
   store_release(g_header->state, how);
   fetch_add(g_header->bell, 1u);
   sys::wake_all(g_header->bell);
-  bool done = is_set(g_run->ended, seconds * 1'000'000'000u);
-  if (resolver_tool().path == nullptr) return;  // a filter may end this process at a wait
-  for (uint64_t spent = 0; !done && spent < kLongestDeath; spent += kLook) {
-    sys::signal_program(g_run->tool_pid, SIGKILL);
-    done = is_set(g_run->ended, kLook);
-  }
-  sys::collect(kSupervisor, done);
+  finish(*g_writer, seconds * 1'000'000'000u, 0);
 }
 
 }  // namespace mtrace::report

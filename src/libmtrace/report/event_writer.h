@@ -1,5 +1,5 @@
-// The process that writes the event log: memlog, started by a supervisor as the resolver is
-// (report/resolver_process.h), and reading memory that it shares with this process.
+// The process that writes the event log: memlog (report/launcher.h), reading memory that it shares
+// with this process.
 //
 // By one thread at a time, signals blocked or harmless.
 #pragma once

@@ -2,19 +2,21 @@
 
 #include <cstring>
 
+#include "base/atomic.h"
 #include "base/file.h"
-#include "base/spawn.h"
 #include "base/syscall.h"
 #include "base/writer.h"
 #include "format/escape.h"
 #include "ledger/ledger.h"
-#include "report/decoder.h"
 #include "report/frame_writer.h"
+#include "report/launcher.h"
 
 namespace mtrace::report {
 namespace {
 
 constexpr size_t kBuffer = 64 * 1024;
+constexpr uint64_t kLongest = 5'000'000'000u;  // nanoseconds
+constexpr uint64_t kCpuSeconds = 10;
 
 Writer& amount(Writer& out, int64_t bytes, int64_t blocks) {
   return out.signed_number(bytes).text(" bytes ").signed_number(blocks).text(" blocks");
@@ -40,6 +42,37 @@ void write_raw(Writer& out, const Growth& growth) {
   write_modules(out, modules);
 }
 
+struct Decoder : Launch {
+  long result;  // wait status of the tool, or a negative errno
+  const char* argv[4];
+};
+
+void decode(Launch& launch) {
+  static_cast<Decoder&>(launch).result = run_tool(launch);
+  store_release(launch.state, 0u);
+}
+
+// Runs `memlog decode` with standard input from `raw`, which is read from its beginning, and
+// standard output to `named`. True: the tool succeeded and has written something. Waits at most
+// five seconds, then kills the tool.
+bool decode_file(int raw, int named) {
+  if (!may_start_tool() || sys::rewind_file(raw) != 0) return false;
+  auto* decoder = static_cast<Decoder*>(sys::map_memory(sizeof(Decoder)));
+  if (decoder == nullptr) return false;
+  decoder->argv[0] = "memlog";
+  decoder->argv[1] = "decode";
+  decoder->argv[2] = "--no-modules";
+  // The program waits for it, so no lower priority.
+  prepare(*decoder, sys::Helper::kDecoder, decode, decoder->argv, kCpuSeconds, 0);
+  decoder->program.input = raw;
+  decoder->program.output = named;
+  const bool started = start(*decoder);
+  if (started && !finish(*decoder, kLongest, 0)) return false;  // its memory is in use
+  const bool good = started && decoder->result == 0 && sys::file_size(named) > 0;
+  sys::unmap_memory(decoder, sizeof(Decoder));
+  return good;
+}
+
 long write_decoded(const Growth& growth, char* buffer, int fd) {
   const long raw = sys::create_memory_file();
   if (sys::failed(raw)) {
@@ -53,7 +86,7 @@ long write_decoded(const Growth& growth, char* buffer, int fd) {
   if (error == 0) {
     const long named = sys::create_memory_file();
     const bool decoded = !sys::failed(named) && growth.listed != 0 &&
-                         decode(static_cast<int>(raw), static_cast<int>(named));
+                         decode_file(static_cast<int>(raw), static_cast<int>(named));
     error = sys::copy_file(static_cast<int>(decoded ? named : raw), fd, buffer, kBuffer);
     if (!sys::failed(named)) sys::close_file(static_cast<int>(named));
   }

@@ -1,30 +1,17 @@
-// Runs the memlog tool to resolve names after a report, in a process that the host cannot see. One
-// resolver at a time; it also gets reports that appear while it runs.
+// Runs the memlog tool to resolve names after a report (report/launcher.h). One resolver at a time;
+// it also gets reports that appear while it runs.
 #pragma once
 
 #include <cstdint>
 
 namespace mtrace::report {
 
-// At start. `tool`: path of memlog, or nullptr for none. The environment of the resolver is a copy
-// of `envp` without LD_*. `signal`: the trigger, which the resolver ignores.
-void set_resolver(const char* tool, char* const* envp, int signal);
 // Which reports the resolver also compresses: MTRACE_COMPRESS.
 enum class Compressed : uint32_t { kNone, kAll, kLarge };
 void set_compressing(Compressed which);
 
 // Whether there is a resolver and it does no more than memlog run does itself.
 bool only_names();
-
-// The tool as set_resolver() prepared it, for other runs. No path: there is no tool, or it must not
-// be started, because the program has restricted its system calls since, so that starting a process
-// could end it, or because that path now has another file (another root).
-struct Tool {
-  const char* path;  // nullptr: none
-  char* const* envp;
-  int ignored_signal;
-};
-Tool resolver_tool();
 
 // Queues a complete report to have its names resolved. Without a resolver the report is final at
 // once. `host_waits`: the resolver then has normal priority. `tree`: also the reports beside it
