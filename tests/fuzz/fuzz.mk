@@ -20,8 +20,8 @@ FUZZ_FLAGS    := -Isrc/libmtrace -Isrc/memlog -std=c++20 $(FUZZ_OPT) -g1 $(WARN)
                  -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE) -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION \
                  -DMTRACE_INSTALLED_MEMLOG='"$(BINDIR)/memlog"'
 # What a system call of the library's takes.
-FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc early_signal.cc file.cc filters.cc \
-                   locked_memory.cc own_ranges.cc probe.cc process.cc spawn.cc syscall.cc \
+FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc file.cc filters.cc \
+                   own_memory.cc probe.cc process.cc spawn.cc syscall.cc \
                    writer.cc)
 # The parts that each target is about: sources, and whole folders of memlog, compiled some sources at
 # a time as memlog's are.

@@ -14,7 +14,7 @@
 #include <set>
 
 #include "base/clock.h"
-#include "base/growing_array.h"
+#include "base/table_memory.h"
 #include "base/probe.h"
 #include "base/process.h"
 #include "ledger/block_hash.cc"

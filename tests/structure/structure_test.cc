@@ -390,7 +390,7 @@ TEST(StructureTest, OneListOfHookedFunctions) {
     }
   }
   EXPECT_TRUE(expanding.contains("libmtrace/next/next_functions.cc"));
-  EXPECT_TRUE(expanding.contains("libmtrace/next/patches.cc"));
+  EXPECT_TRUE(expanding.contains("libmtrace/next/interfaces.cc"));
 }
 
 // Two types of one name in one namespace are one to the linker: of two destructors it takes either.

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "base/locked_memory.h"
+#include "base/own_memory.h"
 #include "base/spawn.h"
 #include "base/syscall.h"
 #include "base/writer.h"

@@ -20,7 +20,6 @@
 #include "base/process.h"
 #include "base/spawn.h"
 #include "base/syscall.h"
-#include "base/valgrind.h"
 
 namespace mtrace::sys {
 

@@ -1,11 +1,36 @@
-// Writes to this process's own memory whatever its protection, as a debugger does, so that no
-// page's protection changes. Needs /proc, and a kernel that allows such writes. By raw system
-// calls; async-signal-safe.
+// The memory that this library has mapped for itself, so that it is not taken for the program's.
+// Holds 2048 ranges of 64 KiB or more; smaller and further ones are not recorded.
+// Lock-free, thread-safe, async-signal-safe.
 #pragma once
 
+#include <sys/syscall.h>
+
+#include <cstddef>
 #include <cstdint>
 
+#include "base/syscall.h"
+
 namespace mtrace::sys {
+
+void add_own_range(uintptr_t start, size_t bytes);
+void remove_own_range(uintptr_t start);
+
+// Address of the ranges, in the form that the header of a ledger describes (kLedgerOwnRanges).
+uint64_t own_ranges();
+
+struct OwnRange {
+  uintptr_t start;
+  uintptr_t end;
+};
+// The lowest own range that overlaps [start, end); an empty range: none does.
+OwnRange next_own_range(uintptr_t start, uintptr_t end);
+
+// Bytes of [start, end) that lie in own ranges.
+uint64_t own_bytes_in(uintptr_t start, uintptr_t end);
+
+// ---- Writes to this process's own memory whatever its protection, as a debugger does, so that no
+// page's protection changes. Needs /proc, and a kernel that allows such writes. By raw system
+// calls; async-signal-safe.
 
 class OwnMemory {
  public:
@@ -20,5 +45,36 @@ class OwnMemory {
  private:
   long fd_;
 };
+
+// ---- Keeps the library's mappings out of the memory that the program locks with mlockall(2): they
+// would count against RLIMIT_MEMLOCK, and every page would be allocated at once.
+// By raw system calls; thread-safe, async-signal-safe, leaves errno alone.
+
+// Call when future mappings of the process may be locked (MCL_FUTURE).
+void keep_unlocked();
+
+extern bool g_keeps_unlocked;
+// map_own() once keep_unlocked() was called.
+long map_unlocked(void* address, size_t bytes, int protection, int flags, int fd, long offset);
+
+// mmap for this library: the mapping is not locked, and not refused because of the limit. Inline:
+// malloc may come here, and takes no more stack for it.
+inline long map_own(void* address, size_t bytes, int protection, int flags, int fd, long offset) {
+  if (__atomic_load_n(&g_keeps_unlocked, __ATOMIC_RELAXED)) [[unlikely]] {
+    return map_unlocked(address, bytes, protection, flags, fd, offset);
+  }
+  return call(SYS_mmap, address, bytes, protection, flags, fd, offset);
+}
+
+// The program's mlockall, where libc's function cannot be called.
+long raw_mlockall(int flags);
+
+// Whether RLIMIT_MEMLOCK has room for all mappings except the library's.
+bool lock_limit_fits_program();
+
+// Locks all present mappings except the library's, which it unlocks. `on_fault`: pages that are not
+// there are locked when first touched. False: a filter of system calls forbids it, or /proc does
+// not list the mappings.
+bool lock_programs_memory(bool on_fault);
 
 }  // namespace mtrace::sys

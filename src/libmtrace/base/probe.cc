@@ -10,9 +10,8 @@
 #include <atomic>
 
 #include "base/filters.h"
-#include "base/pages.h"
+#include "base/process.h"
 #include "base/syscall.h"
-#include "base/valgrind.h"
 
 namespace mtrace::sys {
 namespace {

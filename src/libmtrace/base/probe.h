@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/machine.h"
+
 namespace mtrace::sys {
 
 // True when each page that [start, start + bytes) touches can be read now. One system call per page
@@ -43,5 +45,14 @@ inline bool read_word(uintptr_t from, uintptr_t* to) { return read_memory(from, 
 // Copies a NUL-terminated string into `to` (`size` bytes, NUL included); false when it cannot be
 // read or is longer.
 bool read_string(uintptr_t from, char* to, size_t size);
+
+// ---- Pages as the kernel has them: it refuses addresses and offsets in a file that are on no
+// boundary.
+
+inline uintptr_t page_start(uintptr_t address) { return address & ~(machine::page_bytes() - 1); }
+// Rounds as the kernel does, wrap included.
+inline uintptr_t whole_pages(uintptr_t bytes) {
+  return page_start(bytes + machine::page_bytes() - 1);
+}
 
 }  // namespace mtrace::sys

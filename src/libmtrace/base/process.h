@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/machine.h"
 #include "base/syscall.h"
 
 namespace mtrace::sys {
@@ -79,5 +80,24 @@ long raw_system_call(long number, long a, long b, long c, long d, long e, long f
 // Maps a page that reads as zero in the child of a fork but not in one that shares the memory
 // (vfork, CLONE_VM). nullptr: the kernel cannot.
 uint64_t* map_wiped_on_fork();
+
+// ---- Installs a signal handler before libc's sigaction can be called: sigaction may be another
+// library's, which is not initialised yet.
+
+// Installs `handler` if `signal` has the default action. It runs with all signals blocked, on the
+// alternate stack if there is one. False: there is another action, or no way to catch the signal.
+bool catch_by_default(int signal, void (*handler)(int));
+
+// ---- Requests to valgrind, where the program runs under it: a sequence of instructions that
+// changes nothing on a processor, and that valgrind recognises (its manual, "The Client Request
+// mechanism"). The numbers are part of its interface.
+
+// Returns the answer, 0 without valgrind. Async-signal-safe.
+inline uint64_t ask_valgrind(uint64_t request) {
+  const uint64_t words[6] = {request};
+  return machine::ask_valgrind(words);
+}
+
+inline bool on_valgrind() { return ask_valgrind(0x1001) != 0; }
 
 }  // namespace mtrace::sys

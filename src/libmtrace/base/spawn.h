@@ -94,4 +94,12 @@ bool collect_found(uint32_t found);
 // Calls function(argument) on another stack, so that a report fits a host's small signal stack.
 void call_on_stack(void* stack_top, void (*function)(void*), void* argument);
 
+// ---- Finds children of the program's own, as opposed to the library's. Async-signal-safe.
+
+// Whether the program has clone children: children whose end sends no SIGCHLD, which only a wait
+// with __WALL or __WCLONE finds. Several system calls per thread and child. kNotKnown where /proc
+// is missing or shows another pid namespace.
+enum class Answer : uint8_t { kNo, kYes, kNotKnown };
+Answer has_clone_children();
+
 }  // namespace mtrace::sys

@@ -4,8 +4,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "base/locked_memory.h"
-#include "base/own_ranges.h"
+#include "base/own_memory.h"
 
 namespace mtrace::sys {
 

@@ -12,13 +12,13 @@
 
 #include "base/atomic.h"
 #include "base/file.h"
-#include "base/locked_memory.h"
 #include "base/machine.h"
+#include "base/own_memory.h"
 #include "base/probe.h"
 #include "base/process.h"
 #include "base/spawn.h"
 #include "base/syscall.h"
-#include "base/table_growth.h"
+#include "base/table_memory.h"
 
 namespace mtrace::sys {
 

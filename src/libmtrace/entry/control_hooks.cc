@@ -8,7 +8,7 @@
 #include "ledger/kind_names.h"
 #include "ledger/stack_counters.h"
 #include "life/lifecycle.h"
-#include "next/export.h"
+#include "base/machine.h"
 #include "next/next_functions.h"
 #include "record/call_stack.h"
 #include "record/recorder.h"

@@ -18,7 +18,7 @@
 #include "life/lifecycle.h"
 #include "life/triggers.h"
 #include "modules/object.h"
-#include "next/export.h"
+#include "base/machine.h"
 #include "next/next_functions.h"
 #include "record/recorder.h"
 #include "report/report.h"

@@ -7,7 +7,7 @@
 
 #include "life/lifecycle.h"
 #include "next/bootstrap.h"
-#include "next/export.h"
+#include "base/machine.h"
 #include "next/next_functions.h"
 #include "record/call_form.h"
 #include "record/recorder.h"

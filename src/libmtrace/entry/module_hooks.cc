@@ -2,11 +2,11 @@
 // information for code made at run time.
 #include "life/lifecycle.h"
 #include "modules/c_library.h"
-#include "next/export.h"
+#include "base/machine.h"
 #include "next/next_functions.h"
 #include "record/recorder.h"
 #include "record/unloading.h"
-#include "report/bypasses.h"
+#include "report/coverage.h"
 #include "unwind/registered_frames.h"
 
 namespace mtrace::hook {

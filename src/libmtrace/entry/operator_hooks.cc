@@ -11,7 +11,7 @@
 #include "life/lifecycle.h"
 #include "modules/c_library.h"
 #include "next/bootstrap.h"
-#include "next/export.h"
+#include "base/machine.h"
 #include "next/next_functions.h"
 #include "record/call_form.h"
 #include "record/recorder.h"
@@ -21,7 +21,7 @@
 // For a function that does more than jump on. The hooks themselves keep the caller's stack, which
 // may be aligned to 8 bytes only. Calls with more than six arguments would need the stack: a
 // function that is realigned and makes one begins with a copy of the return address
-// (next/export.h).
+// (base/machine.h).
 #define MTRACE_APART [[gnu::noinline]] MTRACE_REALIGN
 
 namespace mtrace::hook {

@@ -19,7 +19,7 @@
 #include "life/lifecycle.h"
 #include "life/reporting.h"
 #include "life/triggers.h"
-#include "next/export.h"
+#include "base/machine.h"
 #include "next/next_functions.h"
 #include "record/thread_state.h"
 

@@ -13,10 +13,9 @@
 #include <sys/wait.h>
 
 #include "base/atomic.h"
-#include "base/children.h"
 #include "base/spawn.h"
 #include "life/lifecycle.h"
-#include "next/export.h"
+#include "base/machine.h"
 #include "next/next_functions.h"
 
 namespace mtrace::hook {

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
-#include "base/stamp.h"
+#include "base/clock.h"
 #include "format/event_ring.h"
 
 namespace mtrace::events {

@@ -21,8 +21,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
-#include "base/bit_set.h"
-#include "base/growing_array.h"
+#include "base/table_memory.h"
 #include "format/ledger.h"
 #include "ledger/block.h"
 

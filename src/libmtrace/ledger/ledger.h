@@ -5,10 +5,11 @@
 
 #include <cstdint>
 
-#include "base/growing_array.h"
 #include "base/machine.h"
+#include "base/table_memory.h"
 #include "format/ledger.h"
 #include "ledger/block_table.h"
+#include "ledger/ledger.h"
 #include "ledger/peak.h"
 #include "ledger/sampling.h"
 #include "ledger/stack_table.h"
@@ -63,5 +64,13 @@ struct alignas(machine::kMostPage) Ledger {
 // Grows when this process starts on new tables, at a fork or an attach; a child inherits it. An
 // operation that began in the old tables must not end in the new ones.
 [[gnu::visibility("hidden")]] extern uint32_t g_births;
+
+// ---- Addresses of the tables for readers in other processes: the roots in a ledger file's header.
+
+struct Layout {
+  static format::LedgerRoots roots(const Ledger& ledger);
+  static uint64_t shadow(const Ledger& ledger);  // for LedgerHeader::shadow, as the next three
+  static uint64_t regions();
+};
 
 }  // namespace mtrace::ledger

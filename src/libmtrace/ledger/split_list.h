@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/arena.h"
+#include "base/table_memory.h"
 #include "base/atomic.h"
 #include "base/syscall.h"
 

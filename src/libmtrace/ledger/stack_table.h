@@ -9,8 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/arena.h"
-#include "base/growing_array.h"
+#include "base/table_memory.h"
 #include "base/machine.h"
 #include "format/calls.h"
 #include "format/ledger.h"

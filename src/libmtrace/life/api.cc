@@ -6,7 +6,7 @@
 #include "ledger/stack_counters.h"
 #include "life/lifecycle.h"
 #include "life/reporting.h"
-#include "next/export.h"
+#include "base/machine.h"
 #include "record/resources.h"
 #include "record/recorder.h"
 #include "record/unloading.h"

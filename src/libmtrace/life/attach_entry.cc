@@ -1,12 +1,12 @@
 // Entry points of memlog attach and detach, called while the process's other threads are stopped.
-#include "base/locked_memory.h"
+#include "base/own_memory.h"
 #include "base/spawn.h"
 #include "base/syscall.h"
 #include "base/writer.h"
 #include "format/attach_protocol.h"
 #include "life/lifecycle.h"
-#include "next/export.h"
-#include "next/patches.h"
+#include "base/machine.h"
+#include "next/interfaces.h"
 #include "record/thread_state.h"
 #include "report/status.h"
 

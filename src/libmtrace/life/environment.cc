@@ -9,7 +9,6 @@
 
 #include "base/file.h"
 #include "base/process.h"
-#include "base/valgrind.h"
 #include "base/writer.h"
 #include "format/attach_protocol.h"
 #include "life/options.h"

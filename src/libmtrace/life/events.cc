@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/process.h"
-#include "base/stamp.h"
+#include "base/clock.h"
 #include "base/writer.h"
 #include "events/logging.h"
 #include "format/escape.h"

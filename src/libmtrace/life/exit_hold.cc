@@ -11,7 +11,7 @@
 #include "format/ledger.h"
 #include "life/lifecycle.h"
 #include "life/options.h"
-#include "next/export.h"
+#include "base/machine.h"
 #include "report/status.h"
 
 namespace mtrace::hook {

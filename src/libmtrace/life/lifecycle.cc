@@ -25,7 +25,7 @@
 #include "life/triggers.h"
 #include "modules/c_library.h"
 #include "modules/linkage.h"
-#include "next/export.h"
+#include "base/machine.h"
 #include "next/interfaces.h"
 #include "next/next_functions.h"
 #include "python/runtime.h"

@@ -19,7 +19,7 @@
 #include "life/relatives.h"
 #include "modules/c_library.h"
 #include "modules/linkage.h"
-#include "next/export.h"
+#include "base/machine.h"
 #include "next/interfaces.h"
 #include "next/next_functions.h"
 #include "report/coverage.h"

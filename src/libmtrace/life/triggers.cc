@@ -7,13 +7,11 @@
 #include <cstring>
 
 #include "base/atomic.h"
-#include "base/early_signal.h"
+#include "base/process.h"
 #include "base/machine.h"
 #include "base/probe.h"
-#include "base/process.h"
 #include "life/lifecycle.h"
 #include "life/reporting.h"
-#include "next/export.h"
 #include "next/next_functions.h"
 #include "report/status.h"
 

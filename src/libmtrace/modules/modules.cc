@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "base/hot.h"
+#include "base/atomic.h"
 #include "base/table_file.h"
 #include "modules/module_entry.h"
 #include "modules/object.h"

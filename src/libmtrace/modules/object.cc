@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "base/pages.h"
+#include "base/probe.h"
 #include "base/process.h"
 #include "format/memlog.h"
 #include "modules/c_library.h"

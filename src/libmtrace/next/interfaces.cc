@@ -1,13 +1,16 @@
 #include "next/interfaces.h"
 
+#include <cstdint>
+#include <cstring>
+
 #include "base/own_memory.h"
 #include "base/syscall.h"
 #include "format/attach_protocol.h"
 #include "modules/linkage.h"
 #include "next/next_functions.h"
-#include "next/patches.h"
 
 namespace mtrace::hook {
+
 namespace {
 
 // For each allocator, a function that every version defines. Only objects that define one of these
@@ -71,12 +74,133 @@ void lead_interfaces_here() {
   auto* const patches = static_cast<format::Patch*>(sys::map_memory(kBytes));
   if (patches == nullptr) return;
   const size_t count = list_interface_patches(patches);
-  // A word that could not be written shows as a bypass (report/bypasses.h).
+  // A word that could not be written shows as a bypass (report/coverage.h).
   const sys::OwnMemory memory;
   for (size_t i = 0; i < count && i < format::kMostPatches; ++i) {
     memory.write_word(patches[i].address, patches[i].after);
   }
   sys::unmap_memory(patches, kBytes);
+}
+
+namespace {
+
+// A hooked function of which the program has a definition.
+struct Target {
+  const char* name;
+  uintptr_t hook;
+  uintptr_t real;
+  const link_map* allocator;  // the object whose own calls bypass the hook; nullptr: none
+};
+constexpr unsigned kMostTargets = 512;
+static_assert(kInterfaces + 100 <= kMostTargets);
+
+struct Search {
+  bool attach;
+  format::Patch* patches;
+  size_t found;
+  unsigned count;
+  const link_map* object;  // being searched
+  Target targets[kMostTargets];
+
+  uintptr_t from(const Target& target) const { return attach ? target.real : target.hook; }
+  uintptr_t to(const Target& target) const { return attach ? target.hook : target.real; }
+  void add(const void* word, uintptr_t before, uintptr_t after) {
+    if (found < format::kMostPatches) {
+      patches[found] = {reinterpret_cast<uintptr_t>(word), before, after};
+    }
+    ++found;
+  }
+};
+
+template <typename Function>
+uintptr_t address_of(Function* function) {
+  return reinterpret_cast<uintptr_t>(function);
+}
+
+void add_target(Search& search, const link_map& own, const char* name, uintptr_t real) {
+  const Elf64_Sym* hook = unwind::find_function(own, name);
+  if (hook == nullptr || real == 0) return;
+  search.targets[search.count++] = {name, unwind::address_of(own, *hook), real, nullptr};
+}
+
+void add_interfaces(Search& search) {
+  for (const Interface& one : g_interfaces) {
+    if (one.real == nullptr) continue;
+    search.targets[search.count++] = {one.symbol, address_of(one.hook), address_of(one.real),
+                                      one.definition};
+  }
+}
+
+// For a call inside an allocator that is not bound yet: binds it to the real function now, because
+// the symbol will lead to the hook.
+void bind_past_hook(Search& search, uintptr_t* word, const Target& target) {
+  const bool unbound = *word != target.real && *word != target.hook &&
+                       unwind::object_of(reinterpret_cast<const void*>(*word)) == search.object;
+  if (search.attach && unbound) search.add(word, *word, target.real);
+}
+
+void visit_reference(uintptr_t* word, const char* name, void* context) {
+  auto& search = *static_cast<Search*>(context);
+  const uintptr_t value = *word;
+  for (unsigned i = 0; i < search.count; ++i) {
+    const Target& target = search.targets[i];
+    if (target.allocator == search.object && strcmp(target.name, name) == 0) {
+      return bind_past_hook(search, word, target);
+    }
+    if (value != search.from(target) || strcmp(target.name, name) != 0) continue;
+    return search.add(word, value, search.to(target));
+  }
+}
+
+void visit_definition(Search& search, const link_map& object, const Target& target) {
+  const Elf64_Sym* symbol = unwind::find_function(object, target.name);
+  if (symbol == nullptr || unwind::address_of(object, *symbol) != search.from(target)) return;
+  search.add(&symbol->st_value, symbol->st_value, search.to(target) - object.l_addr);
+}
+
+// Static, because it is too large for the stack of a borrowed thread; one search at a time.
+Search g_search;
+
+Search& begin_search(bool attach, format::Patch* patches) {
+  g_search.attach = attach;
+  g_search.patches = patches;
+  g_search.found = 0;
+  g_search.count = 0;
+  return g_search;
+}
+
+size_t look_through(Search& search, const link_map& own) {
+  for (const link_map* object = unwind::first_object(); object != nullptr;
+       object = object->l_next) {
+    if (object == &own || unwind::is_loader(*object)) continue;
+    search.object = object;
+    for (unsigned i = 0; i < search.count; ++i)
+      visit_definition(search, *object, search.targets[i]);
+    unwind::each_reference(*object, visit_reference, &search);
+  }
+  return search.found;
+}
+
+}  // namespace
+
+size_t list_patches(bool attach, format::Patch* patches) {
+  const link_map* own = unwind::object_of(&g_next);
+  if (own == nullptr) return 0;
+  Search& search = begin_search(attach, patches);
+#define MTRACE_HOOK(member, symbol, result, parameters) \
+  add_target(search, *own, symbol, address_of(g_next.member));
+#include "next/hooks.def"
+#undef MTRACE_HOOK
+  add_interfaces(search);
+  return look_through(search, *own);
+}
+
+size_t list_interface_patches(format::Patch* patches) {
+  const link_map* own = unwind::object_of(&g_next);
+  if (own == nullptr) return 0;
+  Search& search = begin_search(true, patches);
+  add_interfaces(search);
+  return look_through(search, *own);
 }
 
 }  // namespace mtrace::hook

@@ -6,9 +6,8 @@
 #include <cstring>
 
 #include "base/atomic.h"
-#include "base/hot.h"
 #include "base/machine.h"
-#include "base/valgrind.h"
+#include "base/process.h"
 #include "modules/c_library.h"
 #include "modules/linkage.h"
 #include "next/bootstrap.h"

@@ -1,6 +1,6 @@
 #include "record/counting.h"
 
-#include "base/hot.h"
+#include "base/atomic.h"
 #include "base/machine.h"
 
 namespace mtrace::hook {

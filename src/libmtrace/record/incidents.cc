@@ -5,7 +5,7 @@
 #include "format/memlog.h"
 #include "ledger/kind_names.h"
 #include "ledger/stack_counters.h"
-#include "next/export.h"
+#include "base/machine.h"
 #include "record/call_stack.h"
 #include "record/recorder.h"
 

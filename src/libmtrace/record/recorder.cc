@@ -1,11 +1,11 @@
 #include "record/recorder.h"
 
 #include "base/filters.h"
-#include "base/hot.h"
+#include "base/atomic.h"
 #include "base/process.h"
 #include "events/logging.h"
 #include "next/bootstrap.h"
-#include "next/export.h"
+#include "base/machine.h"
 #include "next/next_functions.h"
 #include "record/call_form.h"
 #include "record/call_stack.h"

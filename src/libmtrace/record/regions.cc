@@ -1,6 +1,5 @@
 #include "record/regions.h"
 
-#include "base/pages.h"
 #include "base/probe.h"
 #include "events/logging.h"
 #include "ledger/kind_names.h"

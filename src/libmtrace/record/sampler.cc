@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "base/hot.h"
+#include "base/atomic.h"
 #include "base/random.h"
 #include "ledger/ledger.h"
 #include "next/bootstrap.h"

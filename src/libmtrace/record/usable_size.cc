@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "base/hot.h"
+#include "base/atomic.h"
 #include "ledger/block.h"
 #include "next/next_functions.h"
 #include "record/recorder.h"

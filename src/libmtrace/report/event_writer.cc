@@ -6,7 +6,7 @@
 #include "base/atomic.h"
 #include "base/file.h"
 #include "base/process.h"
-#include "base/stamp.h"
+#include "base/clock.h"
 #include "base/syscall.h"
 #include "base/table_file.h"
 #include "base/writer.h"

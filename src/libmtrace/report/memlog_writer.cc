@@ -5,10 +5,9 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/lines.h"
 #include "base/machine.h"
 #include "base/syscall.h"
-#include "base/valgrind.h"
+#include "base/process.h"
 #include "events/ring.h"
 #include "format/calls.h"
 #include "format/escape.h"
@@ -26,7 +25,6 @@
 #include "report/host.h"
 #include "report/mapped_ledger.h"
 #include "report/memory_use.h"
-#include "report/own_cost.h"
 #include "report/resident_memory.h"
 
 namespace mtrace::report {

@@ -3,6 +3,10 @@
 
 #include <cstdint>
 
+#include "base/writer.h"
+#include "format/cost.h"
+#include "ledger/ledger.h"
+
 namespace mtrace::report {
 
 // Bytes; 0: not known (no /proc).
@@ -21,5 +25,25 @@ void reset_memory_use();
 // for the process (cgroups(7), versions 1 and 2), or its groups above; the computer's memory if
 // there is none. 0: not known.
 uint64_t memory_limit(const char* root);
+
+// ---- What tracing costs the program, for reports, the status block and the header of the ledger.
+// Thread-safe; async-signal-safe.
+
+// Measures the memory of the tables, with a system call for each part of the heap's shadow, and
+// publishes it to other processes.
+format::OwnCost measure_cost(const ledger::Ledger& ledger);
+// Adds the time that a thread of the program has spent on a report.
+void add_stopped(uint64_t nanoseconds);
+// The tables have reached MTRACE_MAX_MEMORY at `time` (nanoseconds since 1970).
+void full_since(uint64_t time);
+// Copies the cost to the header of a new ledger.
+void show_cost();
+// Sets the times of add_stopped() and full_since() to 0.
+void reset_cost();
+
+// Writes a line "# cost: ...". `calls`: number of counted calls; 0: unknown.
+void write_cost(Writer& out, const ledger::Ledger& ledger, uint64_t calls);
+// Writes a line "# note: ..." if the tables have reached MTRACE_MAX_MEMORY.
+void write_full_since(Writer& out);
 
 }  // namespace mtrace::report

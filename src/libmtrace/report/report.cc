@@ -20,7 +20,6 @@
 #include "report/memlog_writer.h"
 #include "report/memory_use.h"
 #include "report/output.h"
-#include "report/own_cost.h"
 #include "report/resolver_process.h"
 #include "report/snapshot.h"
 #include "report/status.h"

@@ -5,9 +5,7 @@
 #include <iterator>
 
 #include "base/file.h"
-#include "base/lines.h"
-#include "base/own_ranges.h"
-#include "base/pages.h"
+#include "base/own_memory.h"
 #include "base/probe.h"
 #include "base/program_break.h"
 #include "base/syscall.h"

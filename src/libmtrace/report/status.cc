@@ -6,7 +6,7 @@
 #include "base/filters.h"
 #include "base/process.h"
 #include "base/writer.h"
-#include "ledger/layout.h"
+#include "ledger/ledger.h"
 #include "python/runtime.h"
 #include "report/host.h"
 #include "report/mapped_ledger.h"

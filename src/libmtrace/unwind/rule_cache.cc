@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/bit_set.h"
+#include "base/table_memory.h"
 #include "base/probe.h"
 #include "cfi/kernel_frame.h"
 #include "cfi/row.h"

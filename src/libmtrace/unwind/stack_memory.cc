@@ -4,7 +4,6 @@
 
 #include <atomic>
 
-#include "base/pages.h"
 #include "base/probe.h"
 #include "base/process.h"
 #include "modules/c_library.h"

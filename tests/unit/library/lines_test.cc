@@ -1,4 +1,4 @@
-#include "base/lines.h"
+#include "base/file.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
