@@ -202,20 +202,23 @@ inline constexpr uint32_t kStacksChunk = 1u << 14;
 inline constexpr uint32_t kReportedChunk = 1u << 12;
 inline constexpr uint32_t kLargeChunk = 1u << 16;
 
-// See ledger/counters.h.
+// One set of counters of a stack. It begins at a cache line, so that all that nearly every
+// operation touches is in one. The mark includes the owner, because both are compared each time.
 struct LedgerCounterSet {
   uint64_t allocated_bytes;
   uint64_t allocated_blocks;
   uint64_t freed_bytes;
   uint64_t freed_blocks;
-  uint64_t slack;
-  uint64_t lifetime;
-  uint64_t mark;  // the lowest kLedgerMarkBits bits: height of the peak
-  uint32_t shortest;
-  uint32_t longest;
-  uint64_t set_aside;
+  uint64_t slack;     // usable less requested bytes of live blocks; one set alone may be negative
+  uint64_t lifetime;  // ticks
+  uint64_t mark;      // the lowest kLedgerMarkBits bits: the height of the peak that `set_aside`
+                      // belongs to (ledger/peak.h); above them, the owner
+  uint32_t shortest;  // kMostPackedTicks + 1 - the shortest lifetime, packed; 0: none
+  uint32_t longest;   // 1 + the longest, packed; 0: none. Both since the previous report
+
+  uint64_t set_aside;  // bytes that the set held before its first change after that peak
   uint64_t temporary;
-  uint64_t long_lived;
+  uint64_t long_lived;  // freed blocks that were not short-lived: fewer than those that were
 };
 // In `set_aside` of a stack of a kind: the rest is the form of its mappings (mapping_form.h).
 inline constexpr uint64_t kLedgerMappingForm = uint64_t{1} << 62;
@@ -256,42 +259,49 @@ struct LedgerCounters {
   }
 };
 
-// See ledger/stack_table.h. `own_frames` addresses of kLedgerFrameBytes follow, innermost first, of
-// which whole_frame() makes what they were.
-struct LedgerStack {
-  LedgerCounterSet own;
-  uint64_t hash;
-  uint32_t next;
-  uint32_t ordinal;
-  uint32_t second_owner;
-  uint32_t second;   // index of a LedgerCounterSet, 0: none
-  uint32_t others;   // index of LedgerOtherSets, 0: none
-  uint32_t retired;  // unload epoch; kLedgerAlive: in use
-  uint32_t still_gone;
-  uint8_t own_frames;
-  uint8_t kind : 6;
-  uint8_t cut : 1;
-  uint8_t call;  // format/calls.h
-  uint8_t guessed;
-  uint32_t tail;  // index of a LedgerTail, 0: none
-  uint8_t tails;
-  uint8_t reserved[3];
-};
+// A piece of a stack's frames beyond its own. Equal ones are one.
 inline constexpr size_t kLedgerFrameBytes = 6;
-static_assert(sizeof(LedgerStack) == 136);
-
-// Frames beyond those of a stack's own, or of another tail.
 inline constexpr unsigned kLedgerTailFrames = 8;
 struct LedgerTail {
-  char frames[kLedgerTailFrames * kLedgerFrameBytes];
+  char frames[kLedgerTailFrames * kLedgerFrameBytes];  // whole_frame() makes addresses of them
   uint32_t hash;
-  uint32_t next;
-  uint32_t parent;  // index of a LedgerTail, 0: none
-  uint32_t children;
+  uint32_t next;      // link in split order
+  uint32_t parent;    // index of the next piece, outwards; 0: this is the outermost
+  uint32_t children;  // stacks and pieces that have it as their next piece, or a few more
 };
+
+// A stack. The counters that nearly every operation touches have a cache line of their own, so that
+// a thread that counts does not take away the line that look-ups of other threads read.
+struct LedgerStack {
+  LedgerCounterSet own;  // of the thread that met the stack first
+  uint64_t hash;
+  uint32_t next;          // link in split order
+  uint32_t ordinal;       // dense number from 1
+  uint32_t second_owner;  // slot of the thread that came next; 0: none
+  uint32_t second;        // index of that thread's LedgerCounterSet; 0: not made
+  uint32_t others;        // index of LedgerOtherSets; 0: no other thread has come
+  uint32_t retired;       // unload epoch in which one of its modules went; kLedgerAlive: in use
+  uint32_t still_gone;    // last epoch in which its modules had not come back
+  uint8_t own_frames;     // frames here; the others are in the tail
+  uint8_t kind : 6;       // 0: heap; otherwise the number of a kind of resources
+  uint8_t cut : 1;        // there were more frames than depth
+  uint8_t call;           // the function that was called (format/calls.h)
+  uint8_t guessed;        // index of the first frame that may be wrong; 0: none
+  uint32_t tail;          // index of the innermost LedgerTail; 0: none
+  uint8_t tails;          // how many there are
+  uint8_t reserved[3];
+  char frames[];  // addresses of kLedgerFrameBytes, innermost first
+
+  // How many frames it has.
+  unsigned depth() const { return own_frames + tails * kLedgerTailFrames; }
+  // Whether frame i is the first that may be wrong.
+  bool is_guessed(unsigned i) const { return guessed != 0 && guessed == i; }
+};
+static_assert(sizeof(LedgerStack) == 136 && offsetof(LedgerStack, hash) == 88);
 static_assert(sizeof(LedgerTail) == 64);
 
-// The sets of a stack's third thread and of those after it.
+// The sets of the threads after the second, eight to a piece. The first piece also has the set
+// shared by threads without one of their own. A piece has a cache line to itself, seldom written.
 inline constexpr unsigned kLedgerOtherSets = 8;
 inline constexpr unsigned kLedgerMostOtherSets = 8;  // of one stack
 struct LedgerOtherSets {
@@ -362,22 +372,27 @@ struct LedgerRegion {
   uint32_t epoch;
 };
 
-// See ledger/thread_slots.h.
+// A thread; see ledger/thread_slots.h.
 inline constexpr unsigned kLedgerCalls = 14;
-struct LedgerThread {
-  uint32_t tid;
-  uint32_t busy;
+struct alignas(64) LedgerThread {
+  uint32_t tid;   // 0: free
+  uint32_t busy;  // operations under way: a signal handler may begin one inside another
+
+  // What the holders of this slot have allocated, less what they have freed. See ledger/peak.h for
+  // the rest of this group.
   uint64_t live_bytes;
   uint64_t live_blocks;
-  // The least int64_t in `high` makes the thread check `threads_asked` at its next allocation, the
-  // greatest in `low` at its next free.
+  // When live_bytes leaves low..high, the thread publishes it. The least int64_t in `high` makes
+  // the thread check `threads_asked` at its next allocation, the greatest in `low` at its next
+  // free.
   int64_t high;
   int64_t low;
   uint64_t told;
   uint32_t told_times;
-  uint32_t most_kept;
-  uint32_t known_sets;
-  uint32_t unused;
+  uint32_t most_kept;  // the most that high and low ever differed from `told`
+
+  uint32_t known_sets;  // index of its KnownSets (ledger/stack_table.h); 0: none needed yet
+
   uint64_t calls[kLedgerCalls];
   uint64_t failed_allocations;
   uint64_t unknown_frees;

@@ -3,12 +3,12 @@
 // a quarter of the places for notes is taken, a call is only counted in its entry.
 #include <malloc.h>
 
+#include "base/machine.h"
 #include "base/writer.h"
 #include "format/memlog.h"
 #include "ledger/kind_names.h"
 #include "ledger/stack_counters.h"
 #include "life/lifecycle.h"
-#include "base/machine.h"
 #include "next/next_functions.h"
 #include "record/call_stack.h"
 #include "record/recorder.h"
@@ -29,7 +29,7 @@ uint32_t count_control(uint8_t call, const unwind::Registers& caller) {
   if (kind == 0) return 0;
   ledger::Operation operation(g_ledger.threads.slot(this_slot()));
   const uint32_t stack = intern_of_kind(kind, caller, call);
-  if (stack != 0) count_recorded(g_ledger.stacks.record(stack), 0);
+  if (stack != 0) ledger::count_recorded(g_ledger.stacks.record(stack), 0);
   return stack;
 }
 

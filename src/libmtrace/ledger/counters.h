@@ -16,23 +16,7 @@ using Counters = format::LedgerCounters;
 inline uint64_t live_bytes(const Counters& c) { return c.allocated_bytes - c.freed_bytes; }
 inline uint64_t live_blocks(const Counters& c) { return c.allocated_blocks - c.freed_blocks; }
 
-// One set of counters of a stack. It begins at a cache line, so that all that nearly every
-// operation touches is in one. The mark includes the owner, because both are compared each time.
-struct CounterSet {
-  uint64_t allocated_bytes;
-  uint64_t allocated_blocks;
-  uint64_t freed_bytes;
-  uint64_t freed_blocks;
-  uint64_t slack;     // usable less requested bytes of live blocks; one set alone may be negative
-  uint64_t lifetime;  // ticks
-  uint64_t mark;      // the peak that `set_aside` belongs to (ledger/peak.h); above it, the owner
-  uint32_t shortest;  // kMostPackedTicks + 1 - the shortest lifetime, packed; 0: none
-  uint32_t longest;   // 1 + the longest, packed; 0: none. Both since the previous report
-
-  uint64_t set_aside;  // bytes that the set held before its first change after that peak
-  uint64_t temporary;
-  uint64_t long_lived;  // freed blocks that were not short-lived: fewer than those that were
-};
+using CounterSet = format::LedgerCounterSet;
 
 // The owner of a set in its mark: the slot of the thread that alone adds to the set; 0: none.
 inline constexpr unsigned kOwnerShift = format::kLedgerMarkBits;

@@ -144,48 +144,6 @@ using namespace format;
 #define MTRACE_SAME(theirs, ours, member) \
   static_assert(offsetof(theirs, member) == offsetof(ours, member))
 
-static_assert(sizeof(LedgerCounterSet) == sizeof(CounterSet));
-MTRACE_SAME(LedgerCounterSet, CounterSet, allocated_bytes);
-MTRACE_SAME(LedgerCounterSet, CounterSet, allocated_blocks);
-MTRACE_SAME(LedgerCounterSet, CounterSet, freed_bytes);
-MTRACE_SAME(LedgerCounterSet, CounterSet, freed_blocks);
-MTRACE_SAME(LedgerCounterSet, CounterSet, slack);
-MTRACE_SAME(LedgerCounterSet, CounterSet, lifetime);
-MTRACE_SAME(LedgerCounterSet, CounterSet, mark);
-MTRACE_SAME(LedgerCounterSet, CounterSet, shortest);
-MTRACE_SAME(LedgerCounterSet, CounterSet, longest);
-MTRACE_SAME(LedgerCounterSet, CounterSet, set_aside);
-MTRACE_SAME(LedgerCounterSet, CounterSet, temporary);
-MTRACE_SAME(LedgerCounterSet, CounterSet, long_lived);
-static_assert(kOwnerShift == kLedgerMarkBits);
-
-static_assert(sizeof(LedgerStack) == offsetof(StackRecord, frames));
-MTRACE_SAME(LedgerStack, StackRecord, own);
-MTRACE_SAME(LedgerStack, StackRecord, hash);
-MTRACE_SAME(LedgerStack, StackRecord, ordinal);
-MTRACE_SAME(LedgerStack, StackRecord, second);
-MTRACE_SAME(LedgerStack, StackRecord, others);
-MTRACE_SAME(LedgerStack, StackRecord, retired);
-MTRACE_SAME(LedgerStack, StackRecord, own_frames);
-MTRACE_SAME(LedgerStack, StackRecord, tail);
-MTRACE_SAME(LedgerStack, StackRecord, tails);
-MTRACE_SAME(LedgerTail, StackTail, parent);
-MTRACE_SAME(LedgerTail, StackTail, frames);
-MTRACE_SAME(LedgerStack, StackRecord, call);
-MTRACE_SAME(LedgerStack, StackRecord, guessed);
-static_assert(kLedgerAlive == kInUse);
-
-static_assert(sizeof(LedgerThread) == sizeof(ThreadSlot) &&
-              kLedgerThreads == ThreadSlots::kMost + 1 && kLedgerCalls == kCalls);
-MTRACE_SAME(LedgerThread, ThreadSlot, tid);
-MTRACE_SAME(LedgerThread, ThreadSlot, live_bytes);
-MTRACE_SAME(LedgerThread, ThreadSlot, high);
-MTRACE_SAME(LedgerThread, ThreadSlot, most_kept);
-MTRACE_SAME(LedgerThread, ThreadSlot, known_sets);
-MTRACE_SAME(LedgerThread, ThreadSlot, calls);
-MTRACE_SAME(LedgerThread, ThreadSlot, failed_allocations);
-MTRACE_SAME(LedgerThread, ThreadSlot, unknown_frees);
-
 static_assert(kArenaUnit == Arena::kUnit && kArenaChunks == Arena::kMaxChunks &&
               kArenaChunk == uint64_t{Arena::kUnit} * Arena::kChunkUnits);
 static_assert(kLargeChunk == GrowingArray<uint64_t>::kChunk);

@@ -10,9 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/table_memory.h"
 #include "base/atomic.h"
 #include "base/syscall.h"
+#include "base/table_memory.h"
 
 namespace mtrace::ledger {
 

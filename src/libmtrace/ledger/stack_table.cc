@@ -105,7 +105,7 @@ uint32_t StackTable::make_record(const Stack& stack, uint32_t owner) {
     tail = intern_tail(tail, stack.frames + own + (i - 1) * kTailFrames);
     if (tail == 0) return 0;
   }
-  const uint32_t index = arena_.allocate(StackRecord::bytes(own));
+  const uint32_t index = arena_.allocate(record_bytes(own));
   if (index == 0) return 0;
   StackRecord& fresh = record(index);
   fresh.hash = stack.hash;

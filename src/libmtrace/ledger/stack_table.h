@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/table_memory.h"
 #include "base/machine.h"
+#include "base/table_memory.h"
 #include "format/calls.h"
 #include "format/ledger.h"
 #include "format/python.h"
@@ -19,7 +19,7 @@
 
 namespace mtrace::ledger {
 
-inline constexpr uint32_t kInUse = 0xffffffffu;  // StackRecord::retired of a stack not retired
+inline constexpr uint32_t kInUse = format::kLedgerAlive;  // StackRecord::retired of a stack in use
 
 // Frame number i of those stored from `frames` on.
 inline constexpr size_t kFrameBytes = format::kLedgerFrameBytes;
@@ -34,53 +34,14 @@ inline void set_frame(char* frames, unsigned i, uintptr_t frame) {
   __builtin_memcpy(frames + i * kFrameBytes, &frame, kFrameBytes);
 }
 
-// A piece of a tail. Equal ones are one.
-inline constexpr unsigned kTailFrames = format::kLedgerTailFrames;
-struct StackTail {
-  char frames[kTailFrames * kFrameBytes];  // frame_in() reads behind the last one
-  uint32_t hash;
-  uint32_t next;      // link in split order
-  uint32_t parent;    // index of the next piece, outwards; 0: this is the outermost
-  uint32_t children;  // stacks and pieces that have it as their next piece, or a few more
-};
-
-// The counters that nearly every operation touches have a cache line of their own, so that a thread
-// that counts does not take away the line that look-ups of other threads read.
-struct alignas(64) StackRecord {
-  CounterSet own;  // of the thread that met the stack first
-  uint64_t hash;
-  uint32_t next;          // link in split order
-  uint32_t ordinal;       // dense number from 1
-  uint32_t second_owner;  // slot of the thread that came next; 0: none
-  uint32_t second;        // index of that thread's set; 0: not made
-  uint32_t others;        // index of the OtherSets; 0: no other thread has come
-  uint32_t retired;       // unload epoch in which one of its modules went; then not found
-  uint32_t still_gone;    // last epoch in which came_back() returned false
-  uint8_t own_frames;     // frames here; the others are in the tail
-  uint8_t kind : 6;       // 0: heap; otherwise the number of a kind of resources
-  bool cut : 1;           // there were more frames than depth
-  uint8_t call;           // the function that was called (format/calls.h)
-  uint8_t guessed;        // index of the first frame that may be wrong; 0: none
-  uint32_t tail;          // index of the innermost StackTail; 0: none
-  uint8_t tails;          // how many there are
-  uint8_t reserved[3];
-  char frames[];  // look-up addresses of kFrameBytes, innermost first
-
-  // Size of a record, with the bytes that frame_in() reads behind the last frame.
-  static size_t bytes(unsigned own_frames) {
-    return offsetof(StackRecord, frames) + own_frames * kFrameBytes + sizeof(uintptr_t) -
-           kFrameBytes;
-  }
-  // How many frames it has.
-  unsigned depth() const { return own_frames + tails * kTailFrames; }
-  // Whether frame i is the first that may be wrong.
-  bool is_guessed(unsigned i) const { return guessed != 0 && guessed == i; }
-};
-static_assert(offsetof(StackRecord, hash) == 88 && offsetof(StackRecord, frames) == 136);
-
-// The sets of the threads after the second, eight to a piece. The first piece also has the set
-// shared by threads without one of their own. A piece has a cache line to itself, seldom written.
+using StackRecord = format::LedgerStack;
+using StackTail = format::LedgerTail;
 using OtherSets = format::LedgerOtherSets;
+inline constexpr unsigned kTailFrames = format::kLedgerTailFrames;
+// Size of a record, with the bytes that frame_in() reads behind the last frame.
+inline size_t record_bytes(unsigned own_frames) {
+  return sizeof(StackRecord) + own_frames * kFrameBytes + sizeof(uintptr_t) - kFrameBytes;
+}
 
 // Cache of one thread's sets, by stack, for stacks that another thread met first. To read the
 // stack's record instead would take its cache line from the owner, at each free of a block that is

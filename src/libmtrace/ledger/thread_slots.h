@@ -11,6 +11,7 @@
 
 #include "base/atomic.h"
 #include "format/calls.h"
+#include "format/ledger.h"
 
 namespace mtrace::ledger {
 
@@ -32,28 +33,9 @@ enum class Call : uint8_t {
   kDeleteArray,
 };
 inline constexpr unsigned kCalls = 14;
-static_assert(kCalls == format::kAlignedNew);
+static_assert(kCalls == format::kAlignedNew && kCalls == format::kLedgerCalls);
 
-struct alignas(64) ThreadSlot {
-  uint32_t tid;   // 0: free
-  uint32_t busy;  // operations under way: a signal handler may begin one inside another
-
-  // What the holders of this slot have allocated, less what they have freed. See ledger/peak.h for
-  // the rest of this group.
-  uint64_t live_bytes;
-  uint64_t live_blocks;
-  int64_t high;  // when live_bytes leaves low..high, the thread publishes it
-  int64_t low;
-  uint64_t told;
-  uint32_t told_times;
-  uint32_t most_kept;  // the most that high and low ever differed from `told`
-
-  uint32_t known_sets;  // index of its KnownSets (stack_table.h); 0: none needed yet
-
-  uint64_t calls[kCalls];
-  uint64_t failed_allocations;
-  uint64_t unknown_frees;
-};
+using ThreadSlot = format::LedgerThread;
 
 // Sums over all slots, with what threads that have ended left there.
 struct ThreadTotals {
@@ -66,7 +48,7 @@ struct ThreadTotals {
 
 class ThreadSlots {
  public:
-  static constexpr uint32_t kMost = 4096;
+  static constexpr uint32_t kMost = format::kLedgerThreads - 1;
 
   // Takes a slot for thread `tid` of process `pid` and returns its number, or 0 when living threads
   // hold all. A thread without a slot owns no counters, and a fork's child cannot see it busy.

@@ -154,7 +154,7 @@ uint32_t intern_of_kind(unsigned kind, const unwind::Registers& caller, uint8_t 
   const uint32_t index = intern(walk, frames, 0, other, call, static_cast<uint8_t>(kind));
   // The record for stacks that found no room is a heap stack, and stays one.
   if (g_ledger.stacks.record(index).kind != kind) return 0;
-  if (form != 0) set_mapping_form(g_ledger.stacks.record(index), form);
+  if (form != 0) ledger::set_mapping_form(g_ledger.stacks.record(index), form);
   return index;
 }
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "base/machine.h"
 #include "format/memlog.h"
 #include "ledger/kind_names.h"
 #include "ledger/stack_counters.h"
-#include "base/machine.h"
 #include "record/call_stack.h"
 #include "record/recorder.h"
 
@@ -35,7 +35,7 @@ ledger::StackRecord* intern_incident(const char* kind, const unwind::Registers& 
   while (!compare_exchange(stack->own.allocated_bytes, sum,
                            sum + std::min<uint64_t>(size, format::kMostFailed - sum))) {
   }
-  count_recorded(*stack, 0);
+  ledger::count_recorded(*stack, 0);
 }
 
 [[gnu::noinline]] MTRACE_REALIGN void record_unknown_free(unwind::Caller caller) {
@@ -44,7 +44,7 @@ ledger::StackRecord* intern_incident(const char* kind, const unwind::Registers& 
   ledger::Operation operation(ledger::g_ledger.threads.slot(this_slot()));
   ledger::StackRecord* const stack =
       intern_incident(format::kKindUnknownFree, registers, format::kNoCall);
-  if (stack != nullptr) count_recorded(*stack, 0);
+  if (stack != nullptr) ledger::count_recorded(*stack, 0);
 }
 
 }  // namespace mtrace::hook

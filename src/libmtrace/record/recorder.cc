@@ -1,11 +1,11 @@
 #include "record/recorder.h"
 
-#include "base/filters.h"
 #include "base/atomic.h"
+#include "base/filters.h"
+#include "base/machine.h"
 #include "base/process.h"
 #include "events/logging.h"
 #include "next/bootstrap.h"
-#include "base/machine.h"
 #include "next/next_functions.h"
 #include "record/call_form.h"
 #include "record/call_stack.h"
@@ -86,7 +86,7 @@ void count(const ThreadState& self, uint64_t& word) { ledger::add(self.slot != 0
                                                           uint64_t slack) {
   const auto [set, owner] = g_ledger.stacks.counting(g_ledger.stacks.record(stack), slot);
   g_ledger.peak.set_aside(set, owner);
-  count_allocated(set, owner, {bytes, blocks, slack});
+  ledger::count_allocated(set, owner, {bytes, blocks, slack});
   g_ledger.peak.changed(g_ledger.threads, slot, static_cast<int64_t>(bytes),
                         static_cast<int64_t>(blocks));
 }
@@ -94,7 +94,7 @@ void count(const ThreadState& self, uint64_t& word) { ledger::add(self.slot != 0
                                                     const Freed& freed) {
   const auto [set, owner] = g_ledger.stacks.counting(g_ledger.stacks.record(stack), slot);
   g_ledger.peak.set_aside(set, owner);
-  count_freed(set, owner, freed);
+  ledger::count_freed(set, owner, freed);
   g_ledger.peak.changed(g_ledger.threads, slot, -static_cast<int64_t>(freed.bytes),
                         -static_cast<int64_t>(freed.blocks));
 }
@@ -112,7 +112,7 @@ void count(const ThreadState& self, uint64_t& word) { ledger::add(self.slot != 0
 [[gnu::noinline]] CounterSet* own_set_slowly(const ThreadState& self, uint32_t stack) {
   ledger::StackRecord& record = g_ledger.stacks.record(stack);
   CounterSet* own = &record.own;
-  if (owner_of(*own) != self.slot) {
+  if (ledger::owner_of(*own) != self.slot) {
     const uint32_t later = g_ledger.stacks.later_set(record, self.slot);
     if (later == 0) return nullptr;
     uint32_t& known = self.place->known_sets;
@@ -222,7 +222,7 @@ bool is_usual(const ThreadState& self) {
     count_allocation_shared(self.slot, stack.index, weight.bytes, weight.blocks, slack);
     return set_counted(self, block, {word, held, &stack.set});
   }
-  count_allocated(*own, true, {weight.bytes, weight.blocks, slack});
+  ledger::count_allocated(*own, true, {weight.bytes, weight.blocks, slack});
   g_ledger.peak.grown(g_ledger.threads, slot, weight.bytes, weight.blocks);
   set_counted(self, block, {word, held, own});
 }
@@ -361,7 +361,7 @@ namespace {
 // `own`: the thread's own set of the stack.
 [[gnu::always_inline]] inline void count_free(ThreadSlot& slot, CounterSet& own,
                                               const Freed& freed) {
-  count_freed(own, true, freed);
+  ledger::count_freed(own, true, freed);
   g_ledger.peak.shrunk(g_ledger.threads, slot, freed.bytes, freed.blocks);
 }
 void count_free_in_any(const ThreadState& self, uint32_t stack, const Freed& freed) {

@@ -30,7 +30,8 @@ void watch(MappingWatcher watcher, bool on) {
 uint64_t bytes_of(const Region& region) { return region.end - region.start; }
 
 void book_end(const Pieces::Piece& piece) {
-  count_cut(g_ledger.stacks.record(piece.region.stack), bytes_of(piece.region), piece.change);
+  ledger::count_cut(g_ledger.stacks.record(piece.region.stack), bytes_of(piece.region),
+                    piece.change);
 }
 
 // Puts back a piece of a call that failed. `counted`: the counters still contain it.
@@ -45,10 +46,10 @@ void put_back(const Pieces::Piece& piece, bool counted) {
   if (!back) return;
   if (!counted) {
     fetch_add(stack.own.allocated_bytes, bytes_of(piece.region));
-    return count_cut(stack, 0, change);
+    return ledger::count_cut(stack, 0, change);
   }
   // Not zero where another thread has ended a neighbour meanwhile.
-  count_cut(stack, 0, piece.change + change);
+  ledger::count_cut(stack, 0, piece.change + change);
 }
 
 }  // namespace
@@ -92,11 +93,11 @@ void record_region(uintptr_t start, size_t bytes, uint8_t call, uint32_t form,
   if (index == 0) return g_regions.count_lost();
   ledger::StackRecord& stack = g_ledger.stacks.record(index);
   // Counted before another thread can end the region: no stack may release more than it recorded.
-  count_recorded(stack, bytes);
+  ledger::count_recorded(stack, bytes);
   // The kernel chooses only free addresses: a region known there was unmapped past the hooks.
   Pieces covered;
   const bool known = g_regions.put(start, start + bytes, index, &covered);
-  if (!known) count_released(stack, bytes);
+  if (!known) ledger::count_released(stack, bytes);
   for (const Pieces::Piece& piece : covered) book_end(piece);
 }
 
@@ -119,7 +120,7 @@ void RegionsEnd::succeeded(uint8_t call, const unwind::Registers& caller) {
   }
   if (g_end_kind == 0) return;
   const uint32_t index = intern_of_kind(g_end_kind, caller, call);
-  if (index != 0) count_recorded(g_ledger.stacks.record(index), bytes);
+  if (index != 0) ledger::count_recorded(g_ledger.stacks.record(index), bytes);
 }
 
 void RegionsEnd::failed() {

@@ -18,7 +18,7 @@ using report::count_misuse;
 using report::Misuse;
 
 void book_end(const ledger::Resource& resource) {
-  count_released(g_ledger.stacks.record(resource.stack), resource.size);
+  ledger::count_released(g_ledger.stacks.record(resource.stack), resource.size);
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ int record_resource(const char* kind, uint64_t id, int64_t size, const unwind::R
   ledger::StackRecord& stack = g_ledger.stacks.record(index);
   const ledger::Resource resource = {static_cast<uint64_t>(size), index};
   // Counted before another thread can release it: no stack may release more than it recorded.
-  count_recorded(stack, resource.size);
+  ledger::count_recorded(stack, resource.size);
   const bool known = g_resources.put(number, id, resource, [](const ledger::Resource& ended) {
     count_misuse(Misuse::kDuplicate);
     book_end(ended);

@@ -76,7 +76,7 @@ bool take(Savepoint& savepoint) {
   if (held == nullptr) return false;
   g_ledger.stacks.for_each([&](uint32_t, const StackRecord& stack) {
     // A stack that appears meanwhile counts as new.
-    if (stack.kind == 0 && stack.ordinal < capacity) held[stack.ordinal] = live_of(stack);
+    if (stack.kind == 0 && stack.ordinal < capacity) held[stack.ordinal] = ledger::live_of(stack);
   });
   // The child of a fork that comes between finds a savepoint that is not in use.
   const bool was_used = savepoint.used;
@@ -155,7 +155,7 @@ void compare(const Savepoint& savepoint, Growth* growth) {
   memcpy(growth->label, savepoint.label, sizeof growth->label);
   g_ledger.stacks.for_each([&](uint32_t index, const StackRecord& stack) {
     if (stack.kind != 0) return;
-    const Totals now = live_of(stack);
+    const Totals now = ledger::live_of(stack);
     const Totals then =
         stack.ordinal < savepoint.capacity ? savepoint.held[stack.ordinal] : Totals{};
     const Grown grown = {index, static_cast<int64_t>(now.bytes - then.bytes),

@@ -149,7 +149,7 @@ TEST(Rules, TheTablesHaveRoomForTheUpperHalf) {
     ASSERT_TRUE(hash->take(address, &block));
     EXPECT_EQ(block.size, 1000u);
     EXPECT_EQ(block.stack, 7u);
-    std::vector<char> room(ledger::StackRecord::bytes(2));
+    std::vector<char> room(ledger::record_bytes(2));
     auto* record = reinterpret_cast<ledger::StackRecord*>(room.data());
     ledger::set_frame(record->frames, 0, address);
     const uintptr_t of_python = format::PythonFrame::pack(format::kMostPythonCode, 77);
