@@ -44,7 +44,7 @@ struct Range {
 };
 Range g_ranges[format::kMostLedgerExtents];
 uint32_t g_range_count = 0;
-uint32_t g_turn = 0;  // 1: a thread grows the file
+uint64_t g_turn = 0;
 uintptr_t g_little = 0;
 size_t g_little_left = 0;
 uintptr_t g_parts = 0;
@@ -278,7 +278,7 @@ void drop_table_file() {
           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   g_table_header = nullptr;
   g_table_growth.bytes = 0;
-  g_range_count = g_turn = 0;
+  g_range_count = 0;
   g_path[0] = '\0';
 }
 
@@ -297,42 +297,28 @@ bool detach_table_file(bool midway) {
   return good;
 }
 
-TableTurn::TableTurn() : mask_(block_signals()) {
-  const uint64_t end = monotonic_time() + kLongestWait;
-  for (uint32_t nobody = 0; !compare_exchange(g_turn, nobody, 1u); nobody = 0) {
-    const uint64_t now = monotonic_time();
-    if (now >= end) return;
-    wait_on(g_turn, 1, end - now);
-  }
-  held_ = true;
-}
-
-TableTurn::~TableTurn() {
-  if (held_) {
-    store_release(g_turn, 0u);
-    wake_all(g_turn);
-  }
-  restore_signals(mask_);
-}
+TableTurn::TableTurn() : turn_(g_turn, kLongestWait) {}
 
 void* TableTurn::grow(size_t bytes, bool leads_on) {
   format::LedgerHeader* header = g_table_header;
   if (header == nullptr) return nullptr;
   bytes = whole_units(bytes);
-  const long result = held_ ? grow_file(bytes, header->size) : -EBUSY;
+  const long result = turn_ ? grow_file(bytes, header->size) : -EBUSY;
   if (failed(result)) {
     store(header->missing_error, static_cast<int32_t>(-result));
     fetch_add<uint64_t>(header->missing, bytes);
     return nullptr;
   }
-  add_extent(*header, static_cast<uintptr_t>(result), header->size, bytes, leads_on);
-  store(header->size, header->size + bytes);
+  // Room first, then what is in it: a thread that vanishes between leaves room unused.
+  const uint64_t offset = header->size;
+  store_release(header->size, offset + bytes);
+  add_extent(*header, static_cast<uintptr_t>(result), offset, bytes, leads_on);
   store(header->cost.memory, header->size);
   return reinterpret_cast<void*>(result);
 }
 
 void* TableTurn::grow_part(size_t bytes) {
-  if (!held_) return grow(bytes, false);
+  if (!turn_) return grow(bytes, false);
   if (g_parts_left < bytes) {
     const size_t more = whole_units(bytes + g_parts_made / 8);
     void* parts = grow(more, false);
@@ -343,14 +329,14 @@ void* TableTurn::grow_part(size_t bytes) {
     store(g_table_header->cost.shadow, uint64_t{g_parts_made});
   }
   void* part = reinterpret_cast<void*>(g_parts);
-  g_parts += bytes;
-  g_parts_left -= bytes;
+  store(g_parts_left, g_parts_left - bytes);
+  store_release(g_parts, g_parts + bytes);
   return part;
 }
 
 void* TableTurn::grow_little(size_t bytes) {
   bytes = (bytes + 15) & ~size_t{15};
-  if (!held_ || bytes > kLittleChunk) return nullptr;
+  if (!turn_ || bytes > kLittleChunk) return nullptr;
   if (g_little_left < bytes) {
     void* chunk = grow(kLittleChunk);
     if (chunk == nullptr) return nullptr;
@@ -358,8 +344,8 @@ void* TableTurn::grow_little(size_t bytes) {
     g_little_left = kLittleChunk;
   }
   void* memory = reinterpret_cast<void*>(g_little);
-  g_little += bytes;
-  g_little_left -= bytes;
+  store(g_little_left, g_little_left - bytes);
+  store_release(g_little, g_little + bytes);
   return memory;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "base/turn.h"
 #include "format/ledger.h"
 
 namespace mtrace::sys {
@@ -49,14 +50,10 @@ inline void count_loss(uint64_t format::LedgerHeader::*field) {
   if (g_table_header != nullptr) fetch_add<uint64_t>(g_table_header->*field, 1);
 }
 
-// The right to grow the file. Blocks all signals but SIGSYS while it lives, so that its holder
-// always comes to its end; a thread that waits for it longer than a second goes without.
+// The right to grow the file. A thread that waits for it longer than a second goes without.
 class TableTurn {
  public:
   TableTurn();
-  ~TableTurn();
-  TableTurn(const TableTurn&) = delete;
-  TableTurn& operator=(const TableTurn&) = delete;
 
   // Zeroed memory in whole pages, at the end of the file. nullptr: there is no file, or it did not
   // grow, which the header then records. `leads_on`: the memory may hold addresses of other parts.
@@ -68,8 +65,7 @@ class TableTurn {
   void* grow_little(size_t bytes);
 
  private:
-  uint64_t mask_ = 0;
-  bool held_ = false;
+  Turn turn_;
 };
 
 }  // namespace mtrace::sys

@@ -17,8 +17,7 @@ constinit EventRingHeader* g_header = nullptr;
 
 namespace {
 
-constexpr uint64_t kLongestWait = 1'000'000'000u;  // nanoseconds, for the writer
-constexpr unsigned kTurns = 1000;                  // times to yield for the shared ring
+constexpr uint64_t kLongestWait = 1'000'000'000u;  // nanoseconds, for the writer or the shared ring
 
 // Number of events of each ring, in private memory: the child of a fork has a copy, while the rings
 // stay with the parent.
@@ -26,7 +25,7 @@ format::EventThreadAtFork* g_counts = nullptr;
 constexpr size_t kMostCounts = std::extent_v<decltype(EventRingHeader::at_fork)>;
 
 uint32_t g_rings = 0;  // a copy: the program can write to the header
-uint32_t g_shared_turn = 0;
+uint64_t g_shared_turn = 0;
 uint64_t g_lost_before = 0;  // events lost in the rings unmapped last
 
 EventRing& ring_at(uint32_t number) {
@@ -80,15 +79,6 @@ void ring_bell() {
   return room;
 }
 
-bool take_turn() {
-  for (unsigned i = 0; i < kTurns; ++i) {
-    uint32_t expected = 0;
-    if (compare_exchange(g_shared_turn, expected, 1u)) return true;
-    sys::yield();
-  }
-  return false;
-}
-
 bool make_counts() {
   if (g_counts != nullptr) return true;
   g_counts = static_cast<format::EventThreadAtFork*>(
@@ -134,7 +124,6 @@ void leave_rings() {
   if (g_header == nullptr) return;
   g_lost_before = 0;
   if (sys::replace_by_private(g_header, ring_file_size(g_rings))) g_header->done = 2;
-  g_shared_turn = 0;
 }
 
 void unmap_rings() {
@@ -159,17 +148,12 @@ Record::Record(uint32_t ring, unsigned units, bool marks) : number_(ring) {
     reserve(units, marks);
     return;
   }
-  // A signal handler of this thread must not wait for the thread's turn to end.
-  shared_ = true;
-  mask_ = sys::block_signals();
-  if (take_turn()) {
+  if (turn_.take(g_shared_turn, kLongestWait)) {
     ring_ = &ring_at(kNoRing);
     reserve(units, marks);
-    return;
+  } else if (!marks) {
+    fetch_add<uint64_t>(g_header->lost, 1);
   }
-  if (!marks) fetch_add<uint64_t>(g_header->lost, 1);
-  shared_ = false;
-  sys::restore_signals(mask_);
 }
 
 // The stamp is taken inside the reservation, and a record of a signal handler that came between
@@ -195,12 +179,6 @@ void Record::reserve(unsigned units, bool marks) {
     }
     store_release(first.b, word_of(EventRecord::kSkipped, units, 0, at_));
   }
-}
-
-Record::~Record() {
-  if (!shared_) return;
-  store_release(g_shared_turn, 0u);
-  sys::restore_signals(mask_);
 }
 
 void Record::put_bytes(unsigned first, size_t offset, const void* from, size_t size) {

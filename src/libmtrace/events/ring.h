@@ -10,6 +10,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/turn.h"
 #include "format/event_ring.h"
 
 namespace mtrace::events {
@@ -50,7 +51,6 @@ class Record {
   // Reserves `units` units in a ring; kNoRing: in the shared ring, for which threads take turns.
   // `marks`: the record is no event, and is not counted when it is lost.
   Record(uint32_t ring, unsigned units, bool marks = false);
-  ~Record();
   Record(const Record&) = delete;
   Record& operator=(const Record&) = delete;
 
@@ -70,8 +70,7 @@ class Record {
   uint32_t number_;  // of the ring
   uint64_t at_ = 0;
   uint64_t stamp_ = 0;
-  bool shared_ = false;
-  uint64_t mask_ = 0;
+  sys::Turn turn_;  // at the shared ring
 };
 
 // Number of events that found no room.

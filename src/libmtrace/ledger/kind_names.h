@@ -1,5 +1,6 @@
 // Names of the kinds of resources that the program records, numbered from 1 as they appear. Names
-// are only added, at most ResourceTable::kMostKinds of them. Lock-free; async-signal-safe.
+// are only added, at most ResourceTable::kMostKinds of them, one thread at a time (base/turn.h).
+// Thread-safe; async-signal-safe.
 #pragma once
 
 #include <cstddef>

@@ -10,6 +10,7 @@
 #include "base/process.h"
 #include "base/syscall.h"
 #include "base/table_file.h"
+#include "base/turn.h"
 #include "events/logging.h"
 #include "ledger/block.h"
 #include "ledger/region_table.h"
@@ -147,6 +148,7 @@ void after_fork() {
   report::host_after_fork(pid, told ? g_forker : g_forked);
   g_forked = pid;
   store(g_has_forked, false);
+  sys::orphan_turns();
   reset(Reset::kFork);
   leave_parents_events(false);
   if (set_tables_up(pid)) {
@@ -321,7 +323,6 @@ constexpr Row kRows[] = {
     {report::reset_status, kFork | kSession},
     {report::reset_cost, kFork | kSession},
     {report::reset_resolver, kFork},
-    {report::repair_savepoints, kFork},
     {report::empty_savepoints, kTables},
     {report::forget_savepoints, kSession},
     {forget_samples, kSession},

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "base/atomic.h"
-#include "base/process.h"
 #include "base/syscall.h"
+#include "base/turn.h"
 #include "base/writer.h"
 #include "ledger/stack_counters.h"
 #include "report/notes.h"
@@ -16,8 +16,6 @@ using ledger::g_ledger;
 using ledger::StackRecord;
 using ledger::Totals;
 
-constexpr uint64_t kLongestWait = 10'000'000'000u;  // nanoseconds
-
 struct Savepoint {
   uint32_t generation;  // grows when it is freed
   bool used;            // set last and cleared first, for the child of a fork
@@ -28,35 +26,24 @@ struct Savepoint {
 };
 
 Savepoint g_savepoints[kMostSavepoints];
-uint32_t g_lock = 0;  // 0 free, 1 held, 2 held and waited for
+uint64_t g_turn = 0;
 
-// Holds the lock and blocks all signals while it exists. False: not acquired in time.
-class Turn {
+// The savepoints while the calling thread alone uses them. False: they must not be touched.
+class Access {
  public:
-  Turn() : mask_(sys::block_signals()) {
-    const uint64_t end = sys::monotonic_time() + kLongestWait;
-    uint32_t state = 0;
-    if (compare_exchange<uint32_t>(g_lock, state, 1)) {
-      held_ = true;
-      return;
-    }
-    while (!(held_ = exchange<uint32_t>(g_lock, 2) == 0)) {
-      const uint64_t now = sys::monotonic_time();
-      if (now >= end) break;
-      sys::wait_on(g_lock, 2, end - now);
+  Access() : turn_(g_turn) {
+    if (!turn_.orphaned()) return;
+    // What a vanished thread was changing is given up.
+    for (Savepoint& savepoint : g_savepoints) {
+      if (savepoint.used || savepoint.held == nullptr) continue;
+      savepoint.held = nullptr;
+      ++savepoint.generation;
     }
   }
-  ~Turn() {
-    if (held_ && exchange<uint32_t>(g_lock, 0) == 2) sys::wake_all(g_lock);
-    sys::restore_signals(mask_);
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  explicit operator bool() const { return held_; }
+  explicit operator bool() const { return static_cast<bool>(turn_); }
 
  private:
-  uint64_t mask_;
-  bool held_ = false;
+  const sys::Turn turn_;
 };
 
 size_t bytes_of(const Savepoint& savepoint) { return size_t{savepoint.capacity} * sizeof(Totals); }
@@ -169,16 +156,16 @@ void compare(const Savepoint& savepoint, Growth* growth) {
 }  // namespace
 
 SavepointHandle make_savepoint() {
-  const Turn turn;
-  if (!turn) return 0;
+  const Access access;
+  if (!access) return 0;
   const Savepoint* savepoint = make(nullptr);
   return savepoint != nullptr ? handle_of(*savepoint) : 0;
 }
 
 SavepointHandle find_savepoint(const char* name) {
   if (!is_name(name)) return 0;
-  const Turn turn;
-  if (!turn) return 0;
+  const Access access;
+  if (!access) return 0;
   const Savepoint* savepoint = find(name);
   if (savepoint == nullptr) count_misuse(Misuse::kSavepoint);
   return savepoint != nullptr ? handle_of(*savepoint) : 0;
@@ -186,21 +173,21 @@ SavepointHandle find_savepoint(const char* name) {
 
 bool save_savepoint(const char* name) {
   if (!is_name(name)) return false;
-  const Turn turn;
-  if (!turn) return false;
+  const Access access;
+  if (!access) return false;
   Savepoint* savepoint = find(name);
   return savepoint != nullptr ? take(*savepoint) : make(name) != nullptr;
 }
 
 bool update_savepoint(SavepointHandle handle) {
-  const Turn turn;
-  Savepoint* savepoint = turn ? at(handle) : nullptr;
+  const Access access;
+  Savepoint* savepoint = access ? at(handle) : nullptr;
   return savepoint != nullptr && take(*savepoint);
 }
 
 bool label_savepoint(SavepointHandle handle, const char* label) {
-  const Turn turn;
-  Savepoint* savepoint = turn ? at(handle) : nullptr;
+  const Access access;
+  Savepoint* savepoint = access ? at(handle) : nullptr;
   if (savepoint == nullptr) return false;
   if (savepoint->named || label == nullptr) {
     count_misuse(Misuse::kName);
@@ -211,32 +198,23 @@ bool label_savepoint(SavepointHandle handle, const char* label) {
 }
 
 bool free_savepoint(SavepointHandle handle) {
-  const Turn turn;
-  Savepoint* savepoint = turn ? at(handle) : nullptr;
+  const Access access;
+  Savepoint* savepoint = access ? at(handle) : nullptr;
   if (savepoint == nullptr) return false;
   drop(*savepoint);
   return true;
 }
 
 bool compare_savepoint(SavepointHandle handle, Growth* growth) {
-  const Turn turn;
-  const Savepoint* savepoint = turn ? at(handle) : nullptr;
+  const Access access;
+  const Savepoint* savepoint = access ? at(handle) : nullptr;
   if (savepoint == nullptr) return false;
   compare(*savepoint, growth);
   return true;
 }
 
-void repair_savepoints() {
-  g_lock = 0;
-  // A vanished thread may have been changing a savepoint.
-  for (Savepoint& savepoint : g_savepoints) {
-    if (savepoint.used || savepoint.held == nullptr) continue;
-    savepoint.held = nullptr;
-    ++savepoint.generation;
-  }
-}
-
 void empty_savepoints() {
+  const Access access;
   for (Savepoint& savepoint : g_savepoints) {
     if (savepoint.held != nullptr) sys::unmap_memory(savepoint.held, bytes_of(savepoint));
     savepoint.held = nullptr;
@@ -245,6 +223,7 @@ void empty_savepoints() {
 }
 
 void forget_savepoints() {
+  const Access access;
   for (Savepoint& savepoint : g_savepoints) {
     if (savepoint.used) drop(savepoint);
   }

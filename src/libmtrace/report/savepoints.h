@@ -1,8 +1,7 @@
 // Savepoints: what every stack held at a moment that the program chose, for later comparison. Heap
 // only. At most 64 at once; each takes 16 bytes for each stack.
 //
-// Thread-safe: one operation at a time, signals blocked, others wait (at most ten seconds). Not for
-// signal handlers, because of the wait.
+// Thread-safe: one operation at a time (base/turn.h). Not for signal handlers: they might wait.
 #pragma once
 
 #include <cstddef>
@@ -50,8 +49,6 @@ struct Growth {
 // False: no savepoint has the handle.
 bool compare_savepoint(SavepointHandle handle, Growth* growth);
 
-// In the single-threaded child of a fork: keeps all but those that a vanished thread was changing.
-void repair_savepoints();
 // The tables have begun anew: all savepoints stand for that moment, at which nothing was live.
 void empty_savepoints();
 // Frees all savepoints, when counters start again.
