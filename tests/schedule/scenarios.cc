@@ -21,7 +21,6 @@
 #include "ledger/block_table.cc"
 #include "ledger/heap_shadow.cc"
 #include "ledger/peak.cc"
-#include "ledger/resource_table.cc"
 #include "ledger/stack_table.cc"
 #include "ledger/thread_slots.cc"
 #include "memory.h"
@@ -575,45 +574,6 @@ class ReallocFails : public Scenario {
   Shadow& table_ = make<Shadow>();
 };
 
-// ---- Resources.
-
-// Two threads record one id at once, a third releases it: each that was recorded ends once, and not
-// two are live in the end.
-class TwoPuts : public Scenario {
- public:
-  explicit TwoPuts(bool before, bool taker) : taker_(taker) {
-    if (before) put(4);
-  }
-  unsigned threads() const override { return taker_ ? 3 : 2; }
-  void run(unsigned thread) override {
-    if (thread == 2) {
-      Resource old;
-      if (table_.take(1, 5, &old)) ended_ += old.size;
-    } else {
-      put(uint64_t{1} << thread);
-    }
-  }
-  void check() override {
-    Resource old;
-    unsigned live = 0;
-    for (; table_.take(1, 5, &old); ++live) ended_ += old.size;
-    expect(live <= 1, "one id is live twice");
-    expect(taker_ || live == 1, "none is live");
-    expect(ended_ == put_, "one has ended twice, or not at all");
-  }
-
- private:
-  void put(uint64_t size) {
-    put_ += size;
-    expect(table_.put(1, 5, {size, 0}, [&](const Resource& old) { ended_ += old.size; }),
-           "no room");
-  }
-  ResourceTable& table_ = make<ResourceTable>();
-  bool taker_;
-  uint64_t put_ = 0;
-  uint64_t ended_ = 0;
-};
-
 // ---- Peak.
 
 // A second thread comes while the first, which has told of its peak only, goes on.
@@ -769,9 +729,6 @@ const Named kScenarios[] = {
     {"first-page", [] { return new FirstPage; }},
     {"page-is-given-back", [] { return new PageIsGivenBack(true); }},
     {"page-is-emptied", [] { return new PageIsGivenBack(false); }},
-    {"two-puts", [] { return new TwoPuts(false, false); }},
-    {"two-puts-and-old", [] { return new TwoPuts(true, false); }},
-    {"two-puts-and-take", [] { return new TwoPuts(true, true); }},
     {"second-thread-joins", [] { return new SecondThreadJoins; }},
     {"share-is-read", [] { return new ShareIsRead(true); }},
     {"share-of-shared-set", [] { return new ShareIsRead(false); }},

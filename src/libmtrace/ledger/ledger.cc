@@ -65,7 +65,7 @@ void Ledger::count_anew() {
     own.allocated_bytes += weight.bytes;
     own.allocated_blocks += weight.blocks;
   });
-  g_resources.repair([&](const Resource& resource) {
+  g_resources.for_each([&](const Resource& resource) {
     count_recorded(stacks.record(resource.stack), resource.size);
   });
   g_regions.for_each([&](const Region& region) {

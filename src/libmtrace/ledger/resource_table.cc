@@ -2,91 +2,113 @@
 
 #include "base/syscall.h"
 #include "base/table_file.h"
+#include "format/memlog.h"
 
 namespace mtrace::ledger {
 
 constinit ResourceTable g_resources = {};
 
-// Makes level `number` the newest, unless there is a newer one. Threads that come at once all map
-// memory; the losers give theirs back untouched. False: no memory.
-bool ResourceTable::add_level(uint32_t number) {
-  if (number >= kMaxLevels) return false;
-  Slot* known = load_acquire(slots_[number]);
-  if (known == nullptr) {
-    const size_t bytes = level_bytes(number);
-    auto* fresh = static_cast<Slot*>(sys::map_memory(bytes));
-    if (fresh == nullptr) return false;
-    if (!compare_exchange(slots_[number], known, fresh)) sys::unmap_memory(fresh, bytes);
+// A thread that vanishes in here leaves a free slot, and never a mix of two resources.
+void ResourceTable::fill(Slot& slot, const Slot& content) {
+  store(slot.kind, 0u);
+  store_barrier();
+  slot.id = content.id;
+  slot.size = content.size;
+  slot.stack = content.stack;
+  store_release(slot.kind, content.kind);
+}
+
+// False: the table must not be used.
+bool ResourceTable::begin(const sys::Turn& turn) {
+  if (turn && !turn.orphaned()) return true;
+  count_lost();
+  // A slot that was being moved may stand in two places.
+  return turn && (table_ == nullptr || rebuild(table_->capacity));
+}
+
+size_t ResourceTable::Table::home(uint32_t kind, uint64_t id) const {
+  return format::mix64(id + kind * 0x9e3779b97f4a7c15u) & mask();
+}
+
+// The slot of the resource, or the free one in which to put it.
+ResourceTable::Slot& ResourceTable::Table::find(uint32_t kind, uint64_t id) {
+  for (size_t at = home(kind, id);; at = (at + 1) & mask()) {
+    Slot& slot = slots()[at];
+    if (slot.kind == 0 || (slot.kind == kind && slot.id == id)) return slot;
   }
-  // The thread that made the level may not have published it yet.
-  if (number > 0) {
-    uint32_t before = number - 1;
-    compare_exchange(newest_, before, number);
+}
+
+// Replaces the table by one of another capacity. False: no memory, and nothing has changed.
+bool ResourceTable::rebuild(size_t capacity) {
+  auto* const fresh = static_cast<Table*>(sys::map_memory(Table::bytes(capacity)));
+  if (fresh == nullptr) return false;
+  fresh->capacity = capacity;
+  Table* const old = table_;
+  for (size_t i = 0; old != nullptr && i < old->capacity; ++i) {
+    const Slot& slot = old->slots()[i];
+    if (slot.kind == 0) continue;
+    Slot& copy = fresh->find(slot.kind, slot.id);
+    fresh->count += copy.kind == 0;
+    copy = slot;
   }
+  store_release(table_, fresh);
+  if (old != nullptr) sys::unmap_memory(old, Table::bytes(old->capacity));
+  return true;
+}
+
+bool ResourceTable::put(unsigned kind, uint64_t id, const Resource& resource, Resource* ended) {
+  constexpr size_t kFirstCapacity = 256;
+  *ended = {};
+  const sys::Turn turn(turn_);
+  if (!begin(turn)) return false;
+  // Three quarters are used at most, or all but one where there is no memory.
+  if (table_ == nullptr) {
+    rebuild(kFirstCapacity);
+  } else if ((table_->count + 1) * 4 > table_->capacity * 3) {
+    rebuild(table_->capacity * 2);
+  }
+  Slot* const slot = table_ != nullptr ? &table_->find(kind, id) : nullptr;
+  if (slot == nullptr || (slot->kind == 0 && table_->count + 1 >= table_->capacity)) {
+    count_lost();
+    return false;
+  }
+  if (slot->kind != 0) *ended = {slot->size, slot->stack};
+  table_->count += slot->kind == 0;
+  fill(*slot, {id, resource.size, resource.stack, kind});
+  return true;
+}
+
+bool ResourceTable::take(unsigned kind, uint64_t id, Resource* resource) {
+  *resource = {};
+  const sys::Turn turn(turn_);
+  if (!begin(turn)) return true;
+  const Slot* const found = table_ != nullptr ? &table_->find(kind, id) : nullptr;
+  if (found == nullptr || found->kind == 0) return false;
+  *resource = {found->size, found->stack};
+  // The following slots move up, except where a search from their home would then miss them.
+  const size_t mask = table_->mask();
+  Slot* const slots = table_->slots();
+  size_t free = static_cast<size_t>(found - slots);
+  for (size_t at = (free + 1) & mask; slots[at].kind != 0; at = (at + 1) & mask) {
+    const size_t from_home = (at - table_->home(slots[at].kind, slots[at].id)) & mask;
+    if (from_home < ((at - free) & mask)) continue;
+    fill(slots[free], slots[at]);
+    free = at;
+  }
+  store_release(slots[free].kind, 0u);
+  --table_->count;
   return true;
 }
 
 void ResourceTable::clear() {
-  for (uint32_t i = 0; i < kMaxLevels; ++i) {
-    if (slots_[i] != nullptr) sys::unmap_memory(slots_[i], level_bytes(i));
-    slots_[i] = nullptr;
-  }
-  newest_ = 0;
-  lost_ = 0;
+  if (table_ != nullptr) sys::unmap_memory(table_, Table::bytes(table_->capacity));
+  table_ = nullptr;
+  turn_ = lost_ = 0;
 }
 
-void ResourceTable::extend_reach(const Level& level, uint64_t line, unsigned distance) {
-  uint8_t& reach = level.reach[line];
-  uint8_t seen = load(reach);
-  while (seen < distance && !compare_exchange(reach, seen, static_cast<uint8_t>(distance))) {
-  }
-  if (distance >= kCrowded && level.number == load(newest_)) add_level(level.number + 1);
-}
-
-// Returns the state that was published; 0: no free slot near its home.
-uint64_t ResourceTable::insert_in(const Level& level, unsigned kind, uint64_t id,
-                                  const Resource& resource, Slot** slot) {
-  if (level.slots == nullptr) return 0;
-  const uint64_t first = home(level, kind, id);
-  for (unsigned distance = 0; distance <= kMostReach; ++distance) {
-    Slot* line = level.slots + ((first + distance) & (level.lines - 1)) * kLine;
-    for (unsigned s = 0; s < kLine; ++s) {
-      uint64_t state = load(line[s].state);
-      if ((state & kStatusMask) != kFree) continue;
-      uint64_t busy = version_of(state) | kBusy;
-      if (!compare_exchange(line[s].state, state, busy)) continue;
-      store(line[s].id, id);
-      store(line[s].size, resource.size);
-      store(line[s].stack, resource.stack);
-      // Before the slot is live: a search with too short a reach does not find it.
-      if (distance != 0) extend_reach(level, first, distance);
-      const uint64_t live = version_of(state) | kLive | kind << 2;
-      // A locked instruction, so that the search for other slots of the id comes after it. Fails
-      // only when repair() in a fork's child has freed the slot meanwhile.
-      if (!compare_exchange(line[s].state, busy, live)) return 0;
-      *slot = line + s;
-      return live;
-    }
-  }
-  return 0;
-}
-
-uint64_t ResourceTable::insert(unsigned kind, uint64_t id, const Resource& resource, Slot** slot) {
-  add_level(0);  // nothing to do but the first time
-  uint64_t state = insert_in(level(load_acquire(newest_)), kind, id, resource, slot);
-  // Each round makes the next level, or finds one that another thread has made.
-  for (uint32_t full = load_acquire(newest_); state == 0 && add_level(full + 1);
-       full = load_acquire(newest_)) {
-    state = insert_in(level(load_acquire(newest_)), kind, id, resource, slot);
-  }
-  for (uint32_t i = load_acquire(newest_) + 1; state == 0 && i-- > 0;) {
-    state = insert_in(level(i), kind, id, resource, slot);
-  }
-  if (state == 0) {
-    fetch_add<uint64_t>(lost_, 1);
-    sys::count_loss(&format::LedgerHeader::lost_resources);
-  }
-  return state;
+void ResourceTable::count_lost() {
+  fetch_add<uint64_t>(lost_, 1);
+  sys::count_loss(&format::LedgerHeader::lost_resources);
 }
 
 }  // namespace mtrace::ledger

@@ -44,10 +44,12 @@ int record_resource(const char* kind, uint64_t id, int64_t size, const unwind::R
   const ledger::Resource resource = {static_cast<uint64_t>(size), index};
   // Counted before another thread can release it: no stack may release more than it recorded.
   ledger::count_recorded(stack, resource.size);
-  const bool known = g_resources.put(number, id, resource, [](const ledger::Resource& ended) {
+  ledger::Resource ended;
+  const bool known = g_resources.put(number, id, resource, &ended);
+  if (ended.stack != 0) {
     count_misuse(Misuse::kDuplicate);
     book_end(ended);
-  });
+  }
   if (!known) book_end(resource);
   return known ? 0 : -1;
 }
@@ -65,7 +67,7 @@ int release_resource(const char* kind, uint64_t id) {
     count_misuse(Misuse::kRelease);
     return -1;
   }
-  book_end(resource);
+  if (resource.stack != 0) book_end(resource);
   return 0;
 }
 

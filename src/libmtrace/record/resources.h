@@ -1,5 +1,5 @@
 // Resources of the program's own: sizes by kind and id, attributed to stacks as blocks are, and
-// never part of the heap. Thread-safe; async-signal-safe; leaves errno alone; takes no lock.
+// never part of the heap. Thread-safe; async-signal-safe; leaves errno alone.
 #pragma once
 
 #include <cstdint>
