@@ -125,7 +125,7 @@ struct LedgerHeader {
                            // requester writes it; the report sets it to 0
   uint32_t names_left;  // number of the last report whose names are left to the requester; 0: none
   ExitHold exit_hold;   // before any exit handler
-  uint64_t regions;     // address of a LedgerRegionTree, in the process but not in the file; 0: an
+  uint64_t regions;     // address of a LedgerRegionTable, in the process but not in the file; 0: an
                         // older library
   uint64_t first_python_code;  // address of a LedgerPythonCode; 0: none
   uint64_t lost_python;        // as in the line `lost`
@@ -351,25 +351,31 @@ inline constexpr unsigned kShadowStackBits = 26;
 inline constexpr unsigned kShadowSizeBits = 9;
 inline constexpr unsigned kShadowPlaceShift = 62;
 
-// The mappings that the program has made (MTRACE_MMAP); see ledger/region_tree.h. A published tree
-// is never changed, but its nodes are used again once it is not published any more: read `root`
-// again after the nodes.
-struct LedgerRegionTree {
-  uint32_t root;  // index in `nodes`; 0: the tree is empty
-  uint32_t size;
-  uint64_t nodes;  // address of LedgerRegion[used + 1]; 0: none were made
-  uint32_t used;
-};
+// The mappings that the program has made (MTRACE_MMAP), in the order of their addresses; see
+// ledger/region_table.h. What is read while `changes` is odd, or differs afterwards, may be torn.
 struct LedgerRegion {
   uint64_t start;
   uint64_t end;
   uint64_t origin;
   uint32_t stack;  // stack index, as in blocks
-  uint32_t unused;
-  uint32_t left;  // nodes; 0: none
-  uint32_t right;
-  uint32_t link;
-  uint32_t epoch;
+  uint32_t mark;
+};
+inline constexpr uint32_t kLedgerRegions = 127;  // of a chunk
+struct LedgerRegionChunk {
+  uint32_t count;
+  uint32_t unused[7];
+  LedgerRegion regions[kLedgerRegions];
+};
+inline constexpr uint32_t kLedgerRegionChunks = 4689;
+struct LedgerRegionStore {
+  uint32_t ever_used;
+  uint16_t order[kLedgerRegionChunks];  // numbers of chunks
+  LedgerRegionChunk chunks[kLedgerRegionChunks];
+};
+struct LedgerRegionTable {
+  uint32_t changes;
+  uint32_t chunks;  // the first of `order` that are in use
+  uint64_t store;   // address of a LedgerRegionStore; 0: there is none
 };
 
 // A thread; see ledger/thread_slots.h.

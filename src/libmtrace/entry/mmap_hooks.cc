@@ -60,10 +60,6 @@ void* real_sbrk(intptr_t increment) {
   return g_next.sbrk != nullptr ? g_next.sbrk(increment) : __sbrk(increment);
 }
 
-void end_regions(RegionsEnd& end, bool good, uint8_t call, const unwind::Registers& caller) {
-  good ? end.succeeded(call, caller) : end.failed();
-}
-
 [[gnu::noinline]] MTRACE_REALIGN void* map(MmapFunction real, void* address, size_t length,
                                            int protection, int flags, int fd, off_t offset,
                                            const unwind::Registers& caller) {
@@ -75,7 +71,7 @@ void end_regions(RegionsEnd& end, bool good, uint8_t call, const unwind::Registe
     covered.begin(address_of(address), sys::whole_pages(length));
   }
   void* result = real_mmap(real, address, length, protection, flags, fd, offset);
-  end_regions(covered, result != MAP_FAILED, format::kMmap, caller);
+  covered.finish(result != MAP_FAILED, format::kMmap, caller);
   if (result != MAP_FAILED && replaces && events::logs()) {
     log_unmapping(address_of(result), sys::whole_pages(length), format::kMmap, caller);
   }
@@ -104,8 +100,8 @@ void end_regions(RegionsEnd& end, bool good, uint8_t call, const unwind::Registe
     covered.begin(address_of(new_address), sys::whole_pages(length));
   }
   void* result = real_mremap(address, old_length, length, flags, new_address);
-  end_regions(old, result != MAP_FAILED, format::kMremap, caller);
-  end_regions(covered, result != MAP_FAILED, format::kMremap, caller);
+  old.finish(result != MAP_FAILED, format::kMremap, caller);
+  covered.finish(result != MAP_FAILED, format::kMremap, caller);
   if (result != MAP_FAILED && recording()) {
     if (regions) {
       record_region(address_of(result), sys::whole_pages(length), format::kMremap, 0, caller);
@@ -130,7 +126,7 @@ void end_regions(RegionsEnd& end, bool good, uint8_t call, const unwind::Registe
     log_unmapping(address_of(address), sys::whole_pages(length), format::kMunmap, caller);
   }
   const int result = real_munmap(address, length);
-  end_regions(end, result == 0, format::kMunmap, caller);
+  end.finish(result == 0, format::kMunmap, caller);
   return result;
 }
 

@@ -132,7 +132,6 @@ void Ledger::forget_all(uint32_t child) {
 void Ledger::begin_after_fork(uint32_t survivor, uint32_t tid) {
   ++g_births;
   g_resources.clear();
-  g_regions.after_fork();
   g_regions.clear();
   threads.begin_with(survivor, tid);
   threads.restart(survivor, 0, 0);
@@ -192,15 +191,20 @@ uint64_t Layout::shadow(const Ledger& ledger) {
 }
 
 uint64_t Layout::regions() {
-  using Node = RegionTree::Node;
-  static_assert(sizeof(LedgerRegion) == sizeof(Node));
-  static_assert(offsetof(LedgerRegion, stack) == offsetof(Region, stack));
-  MTRACE_SAME(LedgerRegion, Node, left);
-  MTRACE_SAME(LedgerRegion, Node, right);
-  static_assert(offsetof(LedgerRegionTree, root) == offsetof(RegionTree, root_) &&
-                offsetof(LedgerRegionTree, nodes) == offsetof(RegionTree, nodes_) &&
-                offsetof(LedgerRegionTree, used) == offsetof(RegionTree, used_));
-  return reinterpret_cast<uint64_t>(&g_regions.tree_);
+  using Shown = decltype(RegionTable::shown_);
+  static_assert(sizeof(LedgerRegion) == sizeof(Region) &&
+                offsetof(LedgerRegion, stack) == offsetof(Region, stack));
+  static_assert(sizeof(LedgerRegionChunk) == sizeof(RegionTable::Chunk) &&
+                kLedgerRegionChunks == RegionTable::kChunks);
+  MTRACE_SAME(LedgerRegionChunk, RegionTable::Chunk, count);
+  MTRACE_SAME(LedgerRegionChunk, RegionTable::Chunk, regions);
+  static_assert(sizeof(LedgerRegionStore) == sizeof(RegionTable::Store));
+  MTRACE_SAME(LedgerRegionStore, RegionTable::Store, order);
+  MTRACE_SAME(LedgerRegionStore, RegionTable::Store, chunks);
+  MTRACE_SAME(LedgerRegionTable, Shown, changes);
+  MTRACE_SAME(LedgerRegionTable, Shown, chunks);
+  MTRACE_SAME(LedgerRegionTable, Shown, store);
+  return reinterpret_cast<uint64_t>(&g_regions.shown_);
 }
 
 }  // namespace mtrace::ledger

@@ -1,8 +1,12 @@
-// The mappings that the program itself has made: their addresses and the stacks that made them.
+// The mappings that the program itself has made: their addresses and the stacks that made them. For
+// one thread at a time (base/turn.h), never across the program's own mmap or munmap.
 //
-// One operation at a time, under a lock that is held only with all signals blocked, and never
-// across the program's own mmap or munmap. The holder may still vanish, in a fork's child or when a
-// vfork child is killed: the tree (region_tree.h) is consistent at any moment.
+// Regions are in the order of their addresses, in chunks that are in that order, too. A chunk that
+// is full is split; two neighbours that fit into one are joined.
+//
+// A call that ends mappings has two steps, because after the call another thread may be given the
+// same addresses at once. begin_end() marks the regions, and cuts them at the ends of the range.
+// end() removes those that still have the mark. A put() at their addresses removes them, too.
 //
 // Thread-safe; async-signal-safe. A table of zeros is ready for use.
 #pragma once
@@ -11,99 +15,114 @@
 #include <cstdint>
 
 #include "base/atomic.h"
-#include "base/table_file.h"
-#include "ledger/region_tree.h"
+#include "base/turn.h"
 
 namespace mtrace::ledger {
 
-// Regions, or parts of them, taken out of the table, to be counted or given back. More than kNear
-// are in scratch memory from the kernel.
-class Pieces {
- public:
-  struct Piece {
-    Region region;
-    int change;  // of the number of regions: -1 one gone, 0 one shorter, +1 one split in two
-  };
-
-  Pieces() = default;
-  ~Pieces();
-  Pieces(const Pieces&) = delete;
-  Pieces& operator=(const Pieces&) = delete;
-  const Piece* begin() const { return pieces_; }
-  const Piece* end() const { return pieces_ + count_; }
-  size_t size() const { return count_; }
-
- private:
-  friend class RegionTable;
-  static constexpr size_t kNear = 4;
-  bool reserve(size_t count);  // once, while empty. False: no memory
-  void add(const Region& region, int change) { pieces_[count_++] = {region, change}; }
-  void clear() { count_ = 0; }
-
-  Piece near_[kNear] = {};
-  Piece* pieces_ = near_;
-  size_t count_ = 0;
-  size_t mapped_ = 0;    // bytes
-  uint32_t births_ = 0;  // RegionTable::births_ when the pieces were taken
+// Addresses [start, end), mapped by one call. What is left of a mapping counts as one region for
+// each stretch without a gap, though a call under way may have cut it.
+struct Region {
+  uintptr_t start;
+  uintptr_t end;
+  uint64_t origin;  // number of the put() that this is left of
+  uint32_t stack;   // index in the stack table
+  uint32_t mark;    // of the call that is about to end it; 0: none
 };
 
 class RegionTable {
  public:
-  static constexpr uint32_t kMost = RegionTree::kMost;
+  static constexpr uint32_t kMost = 1u << 18;  // regions
 
-  // Adds a region. `covered` (empty) receives what the table had at its addresses, now taken out.
-  // False: no room, and lost() has grown.
-  bool put(uintptr_t start, uintptr_t end, uint32_t stack, Pieces* covered);
+  // Called for each region that is removed, with the change in the number of regions: -1 one gone,
+  // 0 one shorter, +1 one split in two. Must not call the table.
+  using Removed = void (*)(const Region& region, int change);
 
-  // Takes out what the table has in [start, end), to be settled once the call that unmaps it has
-  // returned. A region of which both ends stay becomes two.
-  void take(uintptr_t start, uintptr_t end, Pieces* pieces);
+  // Adds a region, and removes what the table has at its addresses. False: no room, and lost() has
+  // grown.
+  bool put(uintptr_t start, uintptr_t end, uint32_t stack, Removed removed);
 
-  // Call before the pieces are counted or given back. False: this is the child of a fork since
-  // take(), whose counters were computed from the table without the pieces.
-  bool settle(const Pieces& pieces);
-
-  // Puts back a piece of take() and joins it with what is left of its region. `change` receives the
-  // change in the number of regions: +1, 0 or -1. False: its addresses are in use again; or no
-  // room, and lost() has grown.
-  bool give_back(const Region& region, int* change);
+  // A call that is about to end the mappings in [start, end).
+  struct Ending {
+    uintptr_t start;
+    uintptr_t end;
+    uint64_t bytes;  // of the regions marked
+    uint32_t mark;   // 0: no region is concerned
+    uint32_t births;
+  };
+  Ending begin_end(uintptr_t start, uintptr_t end);
+  // After the call. `kept`, after a call that failed: whether a region stays. False: this is the
+  // child of a fork since begin_end(), whose counters were computed without the marked regions.
+  bool end(const Ending& ending, Removed removed, bool (*kept)(const Region&) = nullptr);
 
   // Calls visit(region) for each region. No other thread may run.
   template <typename Visit>
-  void for_each(Visit&& visit) {
-    tree_.walk(tree_.root(), [&](uint32_t index) { visit(tree_.region(index)); });
+  void for_each(Visit&& visit) const {
+    for (uint32_t c = 0; c < shown_.chunks; ++c) {
+      const Chunk& in = chunk(c);
+      for (uint32_t i = 0; i < in.count; ++i) visit(in.regions[i]);
+    }
   }
 
-  // In the single-threaded child of a fork: repairs what vanished threads left. Returns the number
-  // of pieces taken and not settled, which count as lost.
+  // In the single-threaded child of a fork, after orphan_turns(): removes what vanished threads
+  // were about to end. Returns how much was lost.
   uint64_t after_fork();
 
   // Forgets all regions. No other thread may be inside the library.
-  void clear() {
-    tree_.clear();
-    lost_ = 0;
-  }
+  void clear();
 
   uint64_t lost() const { return load(lost_); }  // regions of which a part was not recorded
-  void count_lost() {
-    fetch_add<uint64_t>(lost_, 1);
-    sys::count_loss(&format::LedgerHeader::lost_regions);
-  }
-  uint32_t size() const { return tree_.size(); }
+  void count_lost();
+  uint32_t size() const { return load(size_); }
 
  private:
-  class Lock;
+  static constexpr uint32_t kChunk = 127;  // regions: 4 KiB with the head
+  // Of neighbours that are not full enough to stay two; so two hold more than this together.
+  static constexpr uint32_t kJoined = 112;
+  static constexpr uint32_t kChunks = 2 * kMost / kJoined + 8;
+  struct Chunk {
+    uint32_t count;
+    uint32_t unused[7];
+    Region regions[kChunk];
+  };
+  struct Store {
+    uint32_t ever_used;       // chunks from this number on never were
+    uint16_t order[kChunks];  // all chunks: those in use by address, then the free ones
+    Chunk chunks[kChunks];
+  };
+  struct Place {
+    uint32_t chunk;  // place in the order
+    uint32_t at;
+  };
+  class Access;
   friend struct Layout;
-  bool acquire();
-  void release();
-  RegionTree::Halves take_range(uintptr_t start, uintptr_t end, Pieces* pieces);
 
-  uint32_t lock_ = 0;    // id of the holder, with kWaiters
-  uint32_t births_ = 0;  // forks from the first traced process to this one
-  uint64_t origins_ = 0;
-  uint64_t pending_ = 0;  // pieces taken and not settled
+  Chunk& chunk(uint32_t place) const { return shown_.store->chunks[shown_.store->order[place]]; }
+  Region* at(Place place) const;
+  Place find(uintptr_t address) const;
+  Region* next(uintptr_t* from, uintptr_t end, Place* place) const;
+  bool make_store();
+  void use_chunk();
+  void split_chunk(uint32_t place, uint32_t keep);
+  void join_chunks(uint32_t place);
+  void insert(Place place, const Region& region);
+  void erase(Place place);
+  void remove(Place place, Removed removed);
+  bool split(uintptr_t address);
+  void join(uintptr_t address);
+  void repair();
+
+  uint64_t turn_ = 0;
   uint64_t lost_ = 0;
-  RegionTree tree_;
+  uint64_t origins_ = 0;
+  uint32_t marks_ = 0;
+  uint32_t births_ = 0;  // changes when the marks given out until then mean nothing any more
+  uint32_t size_ = 0;
+  // For readers of the memory (format/ledger.h).
+  struct {
+    uint32_t changes;  // odd: a thread is changing the table
+    uint32_t chunks;   // in use
+    Store* store;
+  } shown_ = {};
 };
 
 // Of this process.

@@ -66,11 +66,23 @@ MTRACE_OWN void* memcpy(void* result, const void* source, size_t size) {
 MTRACE_OWN void* memmove(void* result, const void* source, size_t size) {
   auto* to = static_cast<unsigned char*>(result);
   const auto* from = static_cast<const unsigned char*>(source);
-  // `to` does not begin inside the bytes to copy.
-  if (reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(from) >= size) {
-    return memcpy(result, source, size);
+  const uintptr_t ahead = reinterpret_cast<uintptr_t>(from) - reinterpret_cast<uintptr_t>(to);
+  const uintptr_t behind = -ahead;
+  if (ahead >= size && behind >= size) return memcpy(result, source, size);
+  // The processor's way to copy is slow where the two overlap.
+  if (ahead < size) {
+    for (; size >= sizeof(Wide); size -= sizeof(Wide)) {
+      copy_one<Wide>(to, from);
+      to += sizeof(Wide);
+      from += sizeof(Wide);
+    }
+    for (; size != 0; --size) *to++ = *from++;
+  } else {
+    for (; size >= sizeof(Wide); size -= sizeof(Wide)) {
+      copy_one<Wide>(to + size - sizeof(Wide), from + size - sizeof(Wide));
+    }
+    while (size-- != 0) to[size] = from[size];
   }
-  while (size-- != 0) to[size] = from[size];
   return result;
 }
 

@@ -16,7 +16,6 @@ namespace {
 
 using ledger::g_ledger;
 using ledger::g_regions;
-using ledger::Pieces;
 using ledger::Region;
 
 unsigned g_kind = 0;
@@ -29,27 +28,16 @@ void watch(MappingWatcher watcher, bool on) {
 
 uint64_t bytes_of(const Region& region) { return region.end - region.start; }
 
-void book_end(const Pieces::Piece& piece) {
-  ledger::count_cut(g_ledger.stacks.record(piece.region.stack), bytes_of(piece.region),
-                    piece.change);
+void book_end(const Region& region, int change) {
+  ledger::count_cut(g_ledger.stacks.record(region.stack), bytes_of(region), change);
 }
 
-// Puts back a piece of a call that failed. `counted`: the counters still contain it.
-void put_back(const Pieces::Piece& piece, bool counted) {
-  int change = 0;
-  const bool mapped = sys::mapped(piece.region.start, bytes_of(piece.region));
-  const bool back = mapped && g_regions.give_back(piece.region, &change);
+// Whether a region is still mapped after the call that was to end it has failed.
+bool is_mapped(const Region& region) {
+  if (sys::mapped(region.start, bytes_of(region))) return true;
   // mremap may have cut the end off before it failed.
-  if (!mapped && sys::mapped(piece.region.start, 1)) g_regions.count_lost();
-  ledger::StackRecord& stack = g_ledger.stacks.record(piece.region.stack);
-  if (!back && counted) return book_end(piece);
-  if (!back) return;
-  if (!counted) {
-    fetch_add(stack.own.allocated_bytes, bytes_of(piece.region));
-    return ledger::count_cut(stack, 0, change);
-  }
-  // Not zero where another thread has ended a neighbour meanwhile.
-  ledger::count_cut(stack, 0, piece.change + change);
+  if (sys::mapped(region.start, 1)) g_regions.count_lost();
+  return false;
 }
 
 }  // namespace
@@ -95,10 +83,8 @@ void record_region(uintptr_t start, size_t bytes, uint8_t call, uint32_t form,
   // Counted before another thread can end the region: no stack may release more than it recorded.
   ledger::count_recorded(stack, bytes);
   // The kernel chooses only free addresses: a region known there was unmapped past the hooks.
-  Pieces covered;
-  const bool known = g_regions.put(start, start + bytes, index, &covered);
+  const bool known = g_regions.put(start, start + bytes, index, book_end);
   if (!known) ledger::count_released(stack, bytes);
-  for (const Pieces::Piece& piece : covered) book_end(piece);
 }
 
 void RegionsEnd::begin(uintptr_t start, size_t bytes) {
@@ -106,29 +92,16 @@ void RegionsEnd::begin(uintptr_t start, size_t bytes) {
   if (start != sys::page_start(start) || start >= kUserEnd) return;
   if (bytes == 0 || bytes > kUserEnd - start) return;
   ledger::Operation operation(g_ledger.threads.slot(this_slot()));
-  g_regions.take(start, start + bytes, &pieces_);
+  ending_ = g_regions.begin_end(start, start + bytes);
 }
 
-void RegionsEnd::succeeded(uint8_t call, const unwind::Registers& caller) {
-  if (pieces_.size() == 0) return;
+void RegionsEnd::finish(bool good, uint8_t call, const unwind::Registers& caller) {
+  if (ending_.mark == 0) return;
   ledger::Operation operation(g_ledger.threads.slot(this_slot()));
-  if (!g_regions.settle(pieces_)) return;
-  uint64_t bytes = 0;
-  for (const Pieces::Piece& piece : pieces_) {
-    book_end(piece);
-    bytes += bytes_of(piece.region);
-  }
-  if (g_end_kind == 0) return;
+  const bool ours = g_regions.end(ending_, book_end, good ? nullptr : is_mapped);
+  if (!ours || !good || g_end_kind == 0) return;
   const uint32_t index = intern_of_kind(g_end_kind, caller, call);
-  if (index != 0) ledger::count_recorded(g_ledger.stacks.record(index), bytes);
-}
-
-void RegionsEnd::failed() {
-  if (pieces_.size() == 0) return;
-  ledger::Operation operation(g_ledger.threads.slot(this_slot()));
-  const bool counted = g_regions.settle(pieces_);
-  if (births_ != load(ledger::g_births)) return;  // the pieces' stacks are not in this table
-  for (const Pieces::Piece& piece : pieces_) put_back(piece, counted);
+  if (index != 0) ledger::count_recorded(g_ledger.stacks.record(index), ending_.bytes);
 }
 
 }  // namespace mtrace::hook

@@ -36,20 +36,17 @@ void log_remapping(uintptr_t old, size_t old_bytes, uintptr_t start, size_t byte
 // Logs the end of mappings. Call it before munmap.
 void log_unmapping(uintptr_t start, size_t bytes, uint8_t call, const unwind::Registers& caller);
 
-// Mappings that are about to end. Taken out before the call that ends them, because after it
-// another thread may be given the same addresses. Then call succeeded() or failed().
+// Mappings that a call is about to end. begin() comes before the call, finish() after it.
 class RegionsEnd {
  public:
-  // Takes the mappings out; none if the kernel would not accept the range.
+  // No mappings, if the kernel would not accept the range.
   void begin(uintptr_t start, size_t bytes);
-  // `call` (format/calls.h) of `caller` has ended the mappings.
-  void succeeded(uint8_t call, const unwind::Registers& caller);
-  // Puts back what is still mapped: a call may have ended some mappings before it failed.
-  void failed();
+  // `good`: `call` (format/calls.h) of `caller` has ended the mappings. After a call that failed,
+  // keeps what is still mapped, since it may have ended some.
+  void finish(bool good, uint8_t call, const unwind::Registers& caller);
 
  private:
-  ledger::Pieces pieces_;
-  uint32_t births_ = load(ledger::g_births);
+  ledger::RegionTable::Ending ending_ = {};
 };
 
 }  // namespace mtrace::hook

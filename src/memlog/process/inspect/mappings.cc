@@ -194,49 +194,45 @@ uint64_t descriptor_at_end(const Mapping& region, const ReadMemory& read, bool n
 }
 namespace {
 
-using format::LedgerRegion;
-using format::LedgerRegionTree;
+using format::LedgerRegionChunk;
+using format::LedgerRegionStore;
+using format::LedgerRegionTable;
 
-constexpr uint32_t kMost = 1u << 20;  // nodes
 constexpr int kTries = 5;
 
-// Follows a tree whose indexes may be anything.
-std::vector<OwnMapping> in_tree(const std::vector<LedgerRegion>& nodes, uint32_t root) {
-  std::vector<OwnMapping> found;
-  std::vector<bool> seen(nodes.size());
-  std::vector<uint32_t> left = {root};
-  while (!left.empty()) {
-    const uint32_t index = left.back();
-    left.pop_back();
-    if (index == 0 || index >= nodes.size() || seen[index]) continue;
-    seen[index] = true;
-    const LedgerRegion& node = nodes[index];
-    found.push_back({node.start, node.end, node.stack});
-    left.push_back(node.left);
-    left.push_back(node.right);
+// The regions of one chunk, whatever it holds, without those that do not follow `found`.
+void add_regions(const LedgerRegionChunk& chunk, std::vector<OwnMapping>* found) {
+  for (uint32_t i = 0; i < std::min(chunk.count, format::kLedgerRegions); ++i) {
+    const format::LedgerRegion& region = chunk.regions[i];
+    const uint64_t last = found->empty() ? 0 : found->back().end;
+    if (region.start < last || region.end <= region.start) continue;
+    found->push_back({region.start, region.end, region.stack});
   }
-  std::sort(found.begin(), found.end(),
-            [](const OwnMapping& a, const OwnMapping& b) { return a.begin < b.begin; });
-  return found;
 }
 
 }  // namespace
 
 std::vector<OwnMapping> own_mappings(pid_t pid, const ledger::LedgerFile& ledger) {
   const uint64_t place = ledger.header().regions;
-  std::vector<LedgerRegion> nodes;
+  std::vector<OwnMapping> found;
   for (int tries = 0; place != 0 && tries < kTries; ++tries) {
-    LedgerRegionTree tree = {};
-    LedgerRegionTree after = {};
-    if (!read_memory(pid, place, &tree, sizeof tree) || tree.nodes == 0) return {};
-    nodes.resize(std::min(tree.used, kMost) + 1);
-    if (!read_memory(pid, tree.nodes, nodes.data(), nodes.size() * sizeof nodes[0]) ||
-        !read_memory(pid, place, &after, sizeof after)) {
-      return {};
+    found.clear();
+    LedgerRegionTable table = {};
+    if (!read_memory(pid, place, &table, sizeof table) || table.store == 0) return {};
+    std::vector<uint16_t> order(std::min(table.chunks, format::kLedgerRegionChunks));
+    bool good = read_memory(pid, table.store + offsetof(LedgerRegionStore, order), order.data(),
+                            order.size() * sizeof order[0]);
+    for (const uint16_t number : order) {
+      LedgerRegionChunk chunk = {};
+      const uint64_t at = offsetof(LedgerRegionStore, chunks) + number * sizeof chunk;
+      good = good && read_memory(pid, table.store + at, &chunk, sizeof chunk);
+      if (good) add_regions(chunk, &found);
     }
-    if (after.root == tree.root && after.used == tree.used) return in_tree(nodes, tree.root);
+    LedgerRegionTable after = {};
+    if (!read_memory(pid, place, &after, sizeof after)) return {};
+    if (good && table.changes % 2 == 0 && after.changes == table.changes) break;
   }
-  return {};
+  return found;  // of a table that always changes, the last of what was read
 }
 namespace {
 

@@ -87,8 +87,8 @@ struct OwnMapping {
   uint32_t stack = 0;  // ledger::LedgerStackState::index
 };
 
-// Returns the mappings by address. Empty: the library records none, or the process maps and unmaps
-// all the time.
+// Returns the mappings by address; of a process that maps and unmaps all the time, perhaps without
+// some that it had. Empty: the library records none.
 std::vector<OwnMapping> own_mappings(pid_t pid, const ledger::LedgerFile& ledger);
 
 // What the mappings of a process are for.
