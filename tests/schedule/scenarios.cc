@@ -14,9 +14,9 @@
 #include <set>
 
 #include "base/clock.h"
-#include "base/table_memory.h"
 #include "base/probe.h"
 #include "base/process.h"
+#include "base/table_memory.h"
 #include "ledger/block_hash.cc"
 #include "ledger/block_table.cc"
 #include "ledger/heap_shadow.cc"

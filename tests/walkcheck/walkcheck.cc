@@ -20,9 +20,9 @@
 #include "modules/modules.h"
 #include "python/runtime.h"
 #include "unwind/last_walk.h"
-#include "unwind/walker.h"
 #include "unwind/slow_walk.h"
 #include "unwind/walk_memory.h"
+#include "unwind/walker.h"
 
 extern "C" const void* _Unwind_Find_FDE(void* pc, void* bases);
 

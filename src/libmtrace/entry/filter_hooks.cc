@@ -10,6 +10,7 @@
 
 #include "base/atomic.h"
 #include "base/filters.h"
+#include "base/machine.h"
 #include "base/probe.h"
 #include "base/process.h"
 #include "base/syscall.h"
@@ -18,7 +19,6 @@
 #include "life/lifecycle.h"
 #include "life/triggers.h"
 #include "modules/object.h"
-#include "base/machine.h"
 #include "next/next_functions.h"
 #include "record/recorder.h"
 #include "report/report.h"

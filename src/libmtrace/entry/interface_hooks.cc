@@ -1,14 +1,14 @@
 // The hooks of interfaces.def. Each calls the real function and counts as malloc_hooks.cc does.
 //
-// Calls inside the allocator do not reach these hooks (next/interfaces.cc), so a function that calls
-// another one is counted once, for its own caller.
+// Calls inside the allocator do not reach these hooks (next/interfaces.cc), so a function that
+// calls another one is counted once, for its own caller.
 #include <errno.h>
 
 #include <cstring>
 
+#include "base/machine.h"
 #include "modules/linkage.h"
 #include "next/bootstrap.h"
-#include "base/machine.h"
 #include "next/interfaces.h"
 #include "next/next_functions.h"
 #include "record/call_form.h"

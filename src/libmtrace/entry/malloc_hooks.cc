@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/machine.h"
 #include "life/lifecycle.h"
 #include "next/bootstrap.h"
-#include "base/machine.h"
 #include "next/next_functions.h"
 #include "record/call_form.h"
 #include "record/recorder.h"

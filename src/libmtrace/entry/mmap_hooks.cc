@@ -8,13 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/machine.h"
 #include "base/own_memory.h"
 #include "base/probe.h"
 #include "base/program_break.h"
 #include "base/syscall.h"
 #include "events/logging.h"
 #include "format/mapping_form.h"
-#include "base/machine.h"
 #include "next/next_functions.h"
 #include "record/recorder.h"
 #include "record/regions.h"

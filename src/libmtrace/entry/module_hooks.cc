@@ -1,8 +1,8 @@
 // Hooks of what makes code come and go: dlclose, and libgcc's registration of call-frame
 // information for code made at run time.
+#include "base/machine.h"
 #include "life/lifecycle.h"
 #include "modules/c_library.h"
-#include "base/machine.h"
 #include "next/next_functions.h"
 #include "record/recorder.h"
 #include "record/unloading.h"

@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <string_view>
 
+#include "base/machine.h"
 #include "life/lifecycle.h"
 #include "modules/c_library.h"
 #include "next/bootstrap.h"
-#include "base/machine.h"
 #include "next/next_functions.h"
 #include "record/call_form.h"
 #include "record/recorder.h"

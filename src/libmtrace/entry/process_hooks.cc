@@ -11,6 +11,7 @@
 #include <cstdarg>
 #include <cstddef>
 
+#include "base/machine.h"
 #include "base/process.h"
 #include "base/table_file.h"
 #include "life/exit_hold.h"
@@ -19,7 +20,6 @@
 #include "life/lifecycle.h"
 #include "life/reporting.h"
 #include "life/triggers.h"
-#include "base/machine.h"
 #include "next/next_functions.h"
 #include "record/thread_state.h"
 

@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 
 #include "base/atomic.h"
+#include "base/machine.h"
 #include "base/spawn.h"
 #include "life/lifecycle.h"
-#include "base/machine.h"
 #include "next/next_functions.h"
 
 namespace mtrace::hook {

@@ -2,8 +2,8 @@
 // and in any thread; in a process that is not traced they return 0.
 #include <cstring>
 
-#include "base/machine.h"
 #include "base/file.h"
+#include "base/machine.h"
 #include "ledger/block_table.h"
 #include "ledger/kind_names.h"
 #include "ledger/resource_table.h"

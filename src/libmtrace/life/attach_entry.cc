@@ -1,11 +1,11 @@
 // Entry points of memlog attach and detach, called while the process's other threads are stopped.
+#include "base/machine.h"
 #include "base/own_memory.h"
 #include "base/spawn.h"
 #include "base/syscall.h"
 #include "base/writer.h"
 #include "format/attach_protocol.h"
 #include "life/lifecycle.h"
-#include "base/machine.h"
 #include "next/interfaces.h"
 #include "record/thread_state.h"
 #include "report/status.h"

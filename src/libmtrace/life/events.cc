@@ -4,17 +4,17 @@
 
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/process.h"
-#include "base/clock.h"
 #include "base/writer.h"
 #include "events/logging.h"
 #include "format/escape.h"
 #include "life/fork.h"
 #include "life/lifecycle.h"
 #include "life/options.h"
-#include "record/regions.h"
 #include "record/recorder.h"
+#include "record/regions.h"
 #include "report/event_writer.h"
 #include "report/host.h"
 #include "report/notes.h"

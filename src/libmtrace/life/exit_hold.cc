@@ -5,13 +5,13 @@
 
 #include "base/atomic.h"
 #include "base/file.h"
+#include "base/machine.h"
 #include "base/process.h"
 #include "base/table_file.h"
 #include "base/writer.h"
 #include "format/ledger.h"
 #include "life/lifecycle.h"
 #include "life/options.h"
-#include "base/machine.h"
 #include "report/status.h"
 
 namespace mtrace::hook {

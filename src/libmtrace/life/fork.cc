@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/filters.h"
+#include "base/machine.h"
 #include "base/probe.h"
 #include "base/process.h"
 #include "base/syscall.h"
@@ -21,7 +22,6 @@
 #include "life/reporting.h"
 #include "modules/c_library.h"
 #include "modules/modules.h"
-#include "base/machine.h"
 #include "next/interfaces.h"
 #include "next/next_functions.h"
 #include "python/code.h"
@@ -31,9 +31,9 @@
 #include "record/unloading.h"
 #include "report/host.h"
 #include "report/mapped_ledger.h"
+#include "report/memory_use.h"
 #include "report/notes.h"
 #include "report/output.h"
-#include "report/memory_use.h"
 #include "report/report.h"
 #include "report/resolver_process.h"
 #include "report/savepoints.h"

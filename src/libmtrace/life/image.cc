@@ -153,7 +153,10 @@ bool takes_library_at(int fd, const char* path, int flags) {
 bool takes_library(int fd) {
   if (sys::may_be_filtered()) return true;
   char path[64];
-  Writer(path, sizeof path).text("/proc/thread-self/fd/").number(static_cast<uint64_t>(fd)).finish();
+  Writer(path, sizeof path)
+      .text("/proc/thread-self/fd/")
+      .number(static_cast<uint64_t>(fd))
+      .finish();
   return file_takes_library(path);
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/machine.h"
 #include "base/process.h"
 #include "base/writer.h"
 #include "format/escape.h"
@@ -19,7 +20,6 @@
 #include "life/relatives.h"
 #include "modules/c_library.h"
 #include "modules/linkage.h"
-#include "base/machine.h"
 #include "next/interfaces.h"
 #include "next/next_functions.h"
 #include "report/coverage.h"

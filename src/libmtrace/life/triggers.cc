@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "base/atomic.h"
-#include "base/process.h"
 #include "base/machine.h"
 #include "base/probe.h"
+#include "base/process.h"
 #include "life/lifecycle.h"
 #include "life/reporting.h"
 #include "next/next_functions.h"

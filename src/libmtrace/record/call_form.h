@@ -22,8 +22,8 @@
 
 namespace mtrace::hook {
 
-// The counted function (ledger/thread_slots.h) of each form; of forms that are not a function's own:
-// malloc.
+// The counted function (ledger/thread_slots.h) of each form; of forms that are not a function's
+// own: malloc.
 struct CountedCalls {
   ledger::Call of[256] = {};
 

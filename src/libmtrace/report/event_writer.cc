@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/process.h"
-#include "base/clock.h"
 #include "base/syscall.h"
 #include "base/table_file.h"
 #include "base/writer.h"

@@ -13,10 +13,10 @@ namespace mtrace::report {
 struct EventSettings {
   const char* place;  // "1": beside the reports; a directory; or a file
   bool drop;
-  bool full;         // with addresses and steps of 100 ns
+  bool full;            // with addresses and steps of 100 ns
   uint64_t most_bytes;  // of its files together; 0: any number
   uint32_t files;       // of them
-  uint32_t cull_ms;  // blocks that live shorter are left out; 0: none
+  uint32_t cull_ms;     // blocks that live shorter are left out; 0: none
 };
 
 // Makes the rings and starts the writer. Returns nullptr, or a static text: why there is no log.

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/machine.h"
-#include "base/syscall.h"
 #include "base/process.h"
+#include "base/syscall.h"
 #include "events/ring.h"
 #include "format/calls.h"
 #include "format/escape.h"
@@ -17,7 +17,6 @@
 #include "ledger/region_table.h"
 #include "ledger/resource_table.h"
 #include "ledger/stack_counters.h"
-#include "unwind/registered_frames.h"
 #include "modules/modules.h"
 #include "python/code.h"
 #include "report/coverage.h"
@@ -26,6 +25,7 @@
 #include "report/mapped_ledger.h"
 #include "report/memory_use.h"
 #include "report/resident_memory.h"
+#include "unwind/registered_frames.h"
 
 namespace mtrace::report {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/table_memory.h"
 #include "base/probe.h"
+#include "base/table_memory.h"
 #include "cfi/kernel_frame.h"
 #include "cfi/row.h"
 #include "modules/c_library.h"

@@ -1,11 +1,11 @@
-#include "base/file.h"
-
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <string>
 #include <vector>
+
+#include "base/file.h"
 
 namespace mtrace::sys {
 namespace {

@@ -1,10 +1,9 @@
-#include "ledger/block.h"
-
 #include <gtest/gtest.h>
 #include <time.h>
 
 #include <random>
 
+#include "ledger/block.h"
 #include "modules/linkage.h"
 
 namespace mtrace::ledger {

@@ -1,8 +1,8 @@
-#include "unwind/code.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "unwind/code.h"
 
 namespace mtrace::unwind {
 namespace {

@@ -17,8 +17,8 @@
 #include "ledger/stack_table.h"
 #include "taken_walk.h"
 #include "unwind/code.h"
-#include "unwind/rule_cache.h"
 #include "unwind/rule.h"
+#include "unwind/rule_cache.h"
 #include "unwind/stack_memory.h"
 
 namespace mtrace::unwind {

@@ -1,7 +1,5 @@
 // What leads on where a frame has no call-frame information of a loaded object: the frame pointer,
 // where that is plausible, and what the program has registered.
-#include "unwind/guess.h"
-
 #include <gtest/gtest.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +13,7 @@
 #include "modules/object.h"
 #include "pages.h"
 #include "unwind/code.h"
+#include "unwind/guess.h"
 #include "unwind/registered_frames.h"
 
 namespace mtrace::unwind {
