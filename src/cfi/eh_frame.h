@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cfi/bounds.h"
+#include "cfi/cursor.h"
 
 namespace mtrace::unwind {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "cfi/bounds.h"
+#include "cfi/cursor.h"
 #include "cfi/eh_frame.h"
 #include "cfi/registers.h"
 

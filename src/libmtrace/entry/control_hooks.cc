@@ -6,7 +6,7 @@
 #include "base/machine.h"
 #include "base/writer.h"
 #include "format/memlog.h"
-#include "ledger/kind_names.h"
+#include "ledger/resource_table.h"
 #include "ledger/stack_counters.h"
 #include "life/lifecycle.h"
 #include "next/next_functions.h"

@@ -8,7 +8,6 @@
 
 #include "base/machine.h"
 #include "modules/linkage.h"
-#include "next/bootstrap.h"
 #include "next/interfaces.h"
 #include "next/next_functions.h"
 #include "record/call_form.h"

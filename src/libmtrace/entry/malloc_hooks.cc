@@ -7,11 +7,10 @@
 
 #include "base/machine.h"
 #include "life/lifecycle.h"
-#include "next/bootstrap.h"
 #include "next/next_functions.h"
 #include "record/call_form.h"
+#include "record/call_stack.h"
 #include "record/recorder.h"
-#include "record/unloading.h"
 #include "record/usable_size.h"
 
 namespace mtrace::hook {

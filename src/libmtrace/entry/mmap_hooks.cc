@@ -11,7 +11,6 @@
 #include "base/machine.h"
 #include "base/own_memory.h"
 #include "base/probe.h"
-#include "base/program_break.h"
 #include "base/syscall.h"
 #include "events/logging.h"
 #include "format/mapping_form.h"

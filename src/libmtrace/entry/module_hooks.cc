@@ -4,8 +4,8 @@
 #include "life/lifecycle.h"
 #include "modules/c_library.h"
 #include "next/next_functions.h"
+#include "record/call_stack.h"
 #include "record/recorder.h"
-#include "record/unloading.h"
 #include "report/coverage.h"
 #include "unwind/registered_frames.h"
 

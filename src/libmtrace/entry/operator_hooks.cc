@@ -11,7 +11,6 @@
 #include "base/machine.h"
 #include "life/lifecycle.h"
 #include "modules/c_library.h"
-#include "next/bootstrap.h"
 #include "next/next_functions.h"
 #include "record/call_form.h"
 #include "record/recorder.h"

@@ -6,8 +6,8 @@
 #include "base/syscall.h"
 #include "format/memlog.h"
 #include "format/python.h"
-#include "ledger/kind_names.h"
 #include "ledger/ledger.h"
+#include "ledger/resource_table.h"
 #include "modules/modules.h"
 #include "python/code.h"
 

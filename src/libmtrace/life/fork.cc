@@ -28,7 +28,6 @@
 #include "record/call_stack.h"
 #include "record/recorder.h"
 #include "record/sampler.h"
-#include "record/unloading.h"
 #include "report/host.h"
 #include "report/mapped_ledger.h"
 #include "report/memory_use.h"

@@ -34,7 +34,6 @@
 #include "record/recorder.h"
 #include "record/regions.h"
 #include "record/sampler.h"
-#include "record/unloading.h"
 #include "record/usable_size.h"
 #include "report/host.h"
 #include "report/launcher.h"

@@ -11,7 +11,7 @@
 #include "base/writer.h"
 #include "format/escape.h"
 #include "format/option_kind.h"
-#include "life/relatives.h"
+#include "life/environment.h"
 
 namespace mtrace::hook {
 

@@ -17,7 +17,6 @@
 #include "format/sanitizers.h"
 #include "life/environment.h"
 #include "life/options.h"
-#include "life/relatives.h"
 #include "modules/c_library.h"
 #include "modules/linkage.h"
 #include "next/interfaces.h"

@@ -27,7 +27,7 @@ void say_when_hidden();
 // ---- The message at start when reports cannot go where they should.
 
 // Writes a line to stderr when reports cannot be written where they should be: why, and where they
-// go; not if the parent has (life/relatives.h). `envp`: this process's environment.
+// go; not if the parent has (life/environment.h). `envp`: this process's environment.
 void say_when_elsewhere(char* const* envp);
 
 }  // namespace mtrace::hook

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/probe.h"
-#include "cfi/bounds.h"
+#include "cfi/cursor.h"
 #include "modules/modules.h"
 
 namespace mtrace::unwind {

@@ -10,7 +10,6 @@
 #include "base/process.h"
 #include "modules/c_library.h"
 #include "modules/linkage.h"
-#include "next/bootstrap.h"
 
 // This library's malloc_usable_size under another name, in malloc_hooks.cc.
 extern "C" {

@@ -1,5 +1,7 @@
 #include "record/call_stack.h"
 
+#include <link.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -7,9 +9,12 @@
 #include "format/memlog.h"
 #include "ledger/ledger.h"
 #include "ledger/stack_counters.h"
+#include "modules/c_library.h"
+#include "modules/modules.h"
+#include "modules/object.h"
 #include "python/runtime.h"
 #include "record/call_form.h"
-#include "record/unloading.h"
+#include "record/recorder.h"
 #include "unwind/last_walk.h"
 
 namespace mtrace::hook {
@@ -166,5 +171,49 @@ void forget_walks() {
 }
 
 void set_depth(unsigned depth) { g_depth = depth; }
+
+uint32_t g_seen_epoch = 0;
+uintptr_t g_loader_begin = 0;
+size_t g_loader_size = 0;
+
+namespace {
+
+void retire(uintptr_t begin, uintptr_t end, uint32_t epoch, void*) {
+  ledger::g_ledger.stacks.retire(begin, end, epoch);
+}
+
+bool is_same(const unwind::Module* a, const unwind::Module* b) {
+  if (a == nullptr || b == nullptr) return a == b;
+  return a == b ||
+         (a->base == b->base && a->identity == b->identity && a->generation == b->generation);
+}
+
+}  // namespace
+
+bool modules_came_back(const ledger::StackRecord& stack) {
+  const uint32_t retired = load(stack.retired);
+  bool back = true;
+  ledger::g_ledger.stacks.each_frame(stack, [&](unsigned, uintptr_t frame) {
+    if (!back) return;
+    const unwind::Module* now = unwind::find_module(frame, unwind::kAlive, nullptr);
+    back = (now == nullptr || now->first < retired) &&  // otherwise loaded later than that
+           is_same(unwind::find_module(frame, retired, nullptr), now);
+  });
+  return back;
+}
+
+void find_loader() {
+  if (!unwind::is_glibc()) return;  // musl's dlclose unloads nothing
+  unwind::Object loader;
+  if (!unwind::locate_object(unwind::loader_state().r_ldbase, &loader)) return;
+  g_loader_begin = loader.start;
+  g_loader_size = loader.end - loader.start;
+}
+
+void look_for_unloaded() {
+  if (counting() && unwind::any_unloaded()) retire_unloaded();
+}
+
+void retire_unloaded() { store(g_seen_epoch, unwind::forget_unloaded(retire, nullptr)); }
 
 }  // namespace mtrace::hook

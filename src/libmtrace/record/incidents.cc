@@ -4,7 +4,7 @@
 
 #include "base/machine.h"
 #include "format/memlog.h"
-#include "ledger/kind_names.h"
+#include "ledger/resource_table.h"
 #include "ledger/stack_counters.h"
 #include "record/call_stack.h"
 #include "record/recorder.h"

@@ -5,7 +5,6 @@
 #include "base/machine.h"
 #include "base/process.h"
 #include "events/logging.h"
-#include "next/bootstrap.h"
 #include "next/next_functions.h"
 #include "record/call_form.h"
 #include "record/call_stack.h"
@@ -545,6 +544,32 @@ void count_missed_frees() { ledger::g_on_missed_free = count_missed_free; }
 
 void set_short_lived(uint64_t milliseconds) {
   g_short_lived = milliseconds * 1'000'000u >> ledger::kTickShift;
+}
+
+namespace {
+
+uint64_t g_never = kUnsettled;
+void (*g_set_up_child)() = nullptr;
+
+}  // namespace
+
+MTRACE_HOT constinit const uint64_t* g_counting = &g_never;
+
+void count_by(const uint64_t* word, void (*set_up_child)()) {
+  g_set_up_child = set_up_child;
+  g_counting = word != nullptr ? word : &g_never;
+}
+
+MTRACE_REALIGN bool counting_slowly() {
+  if (g_counting == &g_never) return false;
+  if (load(*g_counting) == kUnsettled) g_set_up_child();
+  return g_counting != &g_never;
+}
+
+MTRACE_REALIGN bool recording_slowly() {
+  if (!counting_slowly()) return false;
+  const uint64_t now = load(*g_counting);
+  return now == kRecording || now == kLogging;
 }
 
 }  // namespace mtrace::hook

@@ -2,7 +2,7 @@
 
 #include "base/probe.h"
 #include "events/logging.h"
-#include "ledger/kind_names.h"
+#include "ledger/resource_table.h"
 #include "ledger/stack_counters.h"
 #include "record/call_form.h"
 #include "record/call_stack.h"

@@ -13,6 +13,24 @@
 
 namespace mtrace::hook {
 
+// Random numbers for statistics, not for secrets. Integers throughout; async-signal-safe.
+// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
+// Thread-safe: each number is drawn by one thread.
+class Random {
+ public:
+  constexpr Random() = default;
+  explicit constexpr Random(uint64_t seed) : state_(seed) {}
+  void seed(uint64_t seed) { store(state_, seed); }
+
+  // Uniform over all numbers of 64 bits.
+  uint64_t operator()();
+  // From the exponential distribution with this mean, rounded down. The mean is below 2^57.
+  uint64_t exponential(uint64_t mean);
+
+ private:
+  uint64_t state_ = 0;
+};
+
 [[gnu::visibility("hidden")]] extern uint64_t g_sample_mean;  // bytes; 0: each block is recorded
 inline bool samples() { return g_sample_mean != 0; }
 
@@ -41,7 +59,7 @@ bool sample_falls_into(size_t size);
 inline uint8_t& recorded_like(const void* block) {
   return g_recorded[reinterpret_cast<uintptr_t>(block) >> 4 & (sizeof g_recorded - 1)];
 }
-// False: the block is not in the ledger, and not from the bootstrap memory (bootstrap.h).
+// False: the block is not in the ledger, and not from the bootstrap memory.
 inline bool may_be_recorded(const void* block) { return load(recorded_like(block)) != 0; }
 void now_recorded(const void* block);
 void no_longer_recorded(const void* block);

@@ -13,7 +13,6 @@
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "ledger/block.h"
-#include "ledger/kind_names.h"
 #include "ledger/ledger.h"
 #include "ledger/region_table.h"
 #include "ledger/resource_table.h"

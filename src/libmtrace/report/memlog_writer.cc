@@ -13,7 +13,6 @@
 #include "format/escape.h"
 #include "format/mapping_form.h"
 #include "format/memlog.h"
-#include "ledger/kind_names.h"
 #include "ledger/region_table.h"
 #include "ledger/resource_table.h"
 #include "ledger/stack_counters.h"

@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/own_memory.h"
 #include "base/probe.h"
-#include "base/program_break.h"
 #include "base/syscall.h"
 #include "base/table_file.h"
 #include "format/escape.h"

@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cfi/frame_memory.h"
+#include "cfi/frame_registers.h"
 
 namespace mtrace::unwind {
 

@@ -35,7 +35,7 @@ std::unique_ptr<ledger::Ledger> make_ledger(size_t stacks) {
     frames[kDepth - 1] += i / 4096 * 4096 % 65536;
     const uint32_t index =
         made->stacks.intern({0, hash ^ hash >> 29, frames, kDepth, 0, false, false}, 1);
-    count_allocated(made->stacks.record(index).own, true, {64 + i % 4096, 1, 8});
+    ledger::count_allocated(made->stacks.record(index).own, true, {64 + i % 4096, 1, 8});
   }
   return made;
 }

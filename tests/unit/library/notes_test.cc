@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "ledger/kind_names.h"
+#include "ledger/resource_table.h"
 
 namespace mtrace::report {
 namespace {
