@@ -34,7 +34,7 @@ FUZZ_ALL_memlog  := util model/profile model/ledger model/events view/analyze vi
 FUZZ_SRC_elf     := $(addprefix src/memlog/model/symbols/,demangle.cc dwarf_index.cc dwarf_scopes.cc elf_file.cc \
                       module_symbols.cc symbol_table.cc worker.cc) \
                     src/memlog/model/profile/model.cc src/memlog/util/text.cc
-FUZZ_SRC_options := $(addprefix src/libmtrace/life/,environment.cc installation.cc options.cc relatives.cc) \
+FUZZ_SRC_options := $(addprefix src/libmtrace/life/,environment.cc options.cc) \
                     $(addprefix src/libmtrace/modules/,c_library.cc linkage.cc object.cc) src/libmtrace/report/host.cc $(FUZZ_KERNEL)
 FUZZ_ALL_decode  := util model/symbols model/profile
 FUZZ_ALL_ledger  := util model/profile model/ledger
