@@ -393,8 +393,8 @@ struct alignas(64) LedgerThread {
   // free.
   int64_t high;
   int64_t low;
-  uint64_t told;
-  uint32_t told_times;
+  uint64_t published;
+  uint32_t publications;
   uint32_t most_kept;  // the most that high and low ever differed from `told`
 
   uint32_t known_sets;  // index of its KnownSets (ledger/stack_table.h); 0: none needed yet

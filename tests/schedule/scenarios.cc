@@ -576,7 +576,7 @@ class ReallocFails : public Scenario {
 
 // ---- Peak.
 
-// A second thread comes while the first, which has told of its peak only, goes on.
+// A second thread comes while the first, which has published its peak only, goes on.
 class SecondThreadJoins : public Scenario {
  public:
   SecondThreadJoins() {
@@ -601,9 +601,9 @@ class SecondThreadJoins : public Scenario {
     const uint64_t off = peak_.kept_at_most(threads_);
     expect(peak_.height() + off >= 100 && peak_.height() <= 150 + off, "not the peak");
     expect(threads_.totals().live_bytes == 60, "not what is live");
-    // Both have told now, so what they say together is what is live.
+    // Both have published now, so what they say together is what is live.
     change(1, 1000), change(2, 1000);
-    expect(peak_.height_now(threads_) == 2060, "something was told twice, or never");
+    expect(peak_.height_now(threads_) == 2060, "something was published twice, or never");
   }
 
  private:

@@ -34,7 +34,7 @@ uint32_t g_for_all = 0;  // of them, those for all threads
 
 struct Thread {
   uint32_t filters;  // added or perhaps inherited; without those that another has added for all
-  bool met;
+  bool seen;
   bool dispatched;
   const volatile char* selector;
 };
@@ -42,7 +42,7 @@ struct Thread {
 
 // A thread that was not met may have inherited any filter.
 bool has_added_filters() {
-  return t_filters.met ? (t_filters.filters | load(g_for_all)) != 0 : load(g_added) != 0;
+  return t_filters.seen ? (t_filters.filters | load(g_for_all)) != 0 : load(g_added) != 0;
 }
 
 // ---- Filters from before the start.
@@ -217,14 +217,14 @@ long call_if_inherited(long number, long a, long b, long c, long d, long e, long
 
 bool makes_no_calls() { return g_filtered && (is_dispatched() || has_added_filters()); }
 
-void meet_thread() {
-  if (t_filters.met) return;
+void note_thread() {
+  if (t_filters.seen) return;
   t_filters.filters = load(g_added);
-  t_filters.met = true;
+  t_filters.seen = true;
 }
 
 AddedFilter::AddedFilter(bool for_all_threads) : for_all_threads_(for_all_threads) {
-  meet_thread();
+  note_thread();
   ++t_filters.filters;
   fetch_add(g_added, 1u);
   if (for_all_threads) fetch_add(g_for_all, 1u);

@@ -22,7 +22,7 @@ bool makes_no_calls();
 
 // Call when the calling thread is first seen. The thread may have inherited any filter added so
 // far; a filter that another thread adds later applies only if added for all threads.
-void meet_thread();
+void note_thread();
 
 // A filter that the calling thread is about to add. Recorded before the kernel has it, so that no
 // call of the library comes between. Not for a child of vfork, whose memory is its parent's.

@@ -199,16 +199,16 @@ bool lock_limit_fits_program() {
   rlimit64 limit = {RLIM64_INFINITY, RLIM64_INFINITY};
   call(SYS_prlimit64, 0, RLIMIT_MEMLOCK, nullptr, &limit);
   uint64_t bytes = 0;
-  const bool told = each_part([&](const Part& part) {
+  const bool known = each_part([&](const Part& part) {
     if (!part.own) bytes += part.end - part.start;
   });
-  return told && bytes <= limit.rlim_cur;
+  return known && bytes <= limit.rlim_cur;
 }
 
 // Ignores other errors, as mlockall(2) does: pages without any access.
 bool lock_programs_memory(bool on_fault) {
   bool allowed = true;
-  const bool told = each_part([&](const Part& part) {
+  const bool known = each_part([&](const Part& part) {
     const size_t bytes = part.end - part.start;
     if (part.own) {
       call(SYS_munlock, part.start, bytes);
@@ -217,7 +217,7 @@ bool lock_programs_memory(bool on_fault) {
       allowed &= result != -EPERM && result != -ENOSYS;
     }
   });
-  return told && allowed;
+  return known && allowed;
 }
 
 }  // namespace mtrace::sys

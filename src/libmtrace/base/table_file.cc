@@ -39,7 +39,7 @@ struct Range {
   uintptr_t address;
   uint64_t offset;
   uint32_t units;
-  bool leads_on;  // may hold addresses of other parts
+  bool has_addresses;  // may hold addresses of other parts
   size_t size() const { return size_t{units} * kUnit; }
 };
 Range g_ranges[format::kMostLedgerExtents];
@@ -103,8 +103,8 @@ long map_shared(void* address, size_t bytes, int fd, uint64_t offset) {
 }
 
 void add_extent(format::LedgerHeader& header, uintptr_t address, uint64_t offset, size_t bytes,
-                bool leads_on) {
-  g_ranges[g_range_count] = {address, offset, units_of(bytes), leads_on};
+                bool has_addresses) {
+  g_ranges[g_range_count] = {address, offset, units_of(bytes), has_addresses};
   header.extents[g_range_count] = {address, offset, bytes};
   store(g_range_count, g_range_count + 1);
   store_release(header.extents_used, g_range_count);
@@ -204,7 +204,7 @@ bool keep_what_is_led_to(int fd) {
   bool good = true;
   for (uint32_t i = 0; i < g_range_count;) {
     for (; i < g_range_count; ++i) {
-      if (g_ranges[i].leads_on) make_own(g_ranges[i]);
+      if (g_ranges[i].has_addresses) make_own(g_ranges[i]);
     }
     // Pages copied by now lead to nothing that the parent makes after this.
     good &= map_later_extents(fd);
@@ -299,7 +299,7 @@ bool detach_table_file(bool midway) {
 
 TableTurn::TableTurn() : turn_(g_turn, kLongestWait) {}
 
-void* TableTurn::grow(size_t bytes, bool leads_on) {
+void* TableTurn::grow(size_t bytes, bool has_addresses) {
   format::LedgerHeader* header = g_table_header;
   if (header == nullptr) return nullptr;
   bytes = whole_units(bytes);
@@ -312,7 +312,7 @@ void* TableTurn::grow(size_t bytes, bool leads_on) {
   // Room first, then what is in it: a thread that vanishes between leaves room unused.
   const uint64_t offset = header->size;
   store_release(header->size, offset + bytes);
-  add_extent(*header, static_cast<uintptr_t>(result), offset, bytes, leads_on);
+  add_extent(*header, static_cast<uintptr_t>(result), offset, bytes, has_addresses);
   store(header->cost.memory, header->size);
   return reinterpret_cast<void*>(result);
 }

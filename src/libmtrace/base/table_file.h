@@ -56,8 +56,9 @@ class TableTurn {
   TableTurn();
 
   // Zeroed memory in whole pages, at the end of the file. nullptr: there is no file, or it did not
-  // grow, which the header then records. `leads_on`: the memory may hold addresses of other parts.
-  void* grow(size_t bytes, bool leads_on = true);
+  // grow, which the header then records. `has_addresses`: the memory may hold addresses of other
+  // parts.
+  void* grow(size_t bytes, bool has_addresses = true);
   // grow() for parts without such addresses, of which there will be many: grows the file for
   // several at once, by an eighth of what parts take already, because its list of extents is short.
   void* grow_part(size_t bytes);

@@ -23,12 +23,12 @@ using Caller = unwind::Caller;
 
 // Prevents queries for usable sizes of blocks that are not of malloc's allocator: that allocator
 // would answer for a block it does not know.
-class Elsewhere {
+class AnotherAllocator {
  public:
-  explicit Elsewhere(bool elsewhere) : before_(t_thread.asking) {
+  explicit AnotherAllocator(bool elsewhere) : before_(t_thread.asking) {
     if (elsewhere) t_thread.asking = true;
   }
-  ~Elsewhere() { t_thread.asking = before_; }
+  ~AnotherAllocator() { t_thread.asking = before_; }
 
  private:
   bool before_;
@@ -62,7 +62,7 @@ struct Hooks {
     return reinterpret_cast<Result (*)(All...)>(const_cast<void*>(g_interfaces[kNumber].real))(
         all...);
   }
-  static bool elsewhere() { return g_interfaces[kNumber].elsewhere; }
+  static bool is_another() { return g_interfaces[kNumber].is_another; }
 
   // `moved`: see record().
   MTRACE_INLINE void* entered(void* block, size_t size, Caller caller,
@@ -72,8 +72,8 @@ struct Hooks {
     return record(block, size, kCall, caller, moved);
   }
   MTRACE_INLINE void* counted(void* block, size_t size, Content content, Caller caller) {
-    const Elsewhere guard(elsewhere());
-    if (content == kNone && !elsewhere()) filled(block, 0, size);
+    const AnotherAllocator guard(is_another());
+    if (content == kNone && !is_another()) filled(block, 0, size);
     return entered(block, size, caller);
   }
   template <typename... All>
@@ -83,7 +83,7 @@ struct Hooks {
   }
 
   MTRACE_INLINE Reallocation reallocation_of(void* block, Caller caller) {
-    const Elsewhere guard(elsewhere());
+    const AnotherAllocator guard(is_another());
     return {block, caller};
   }
 
@@ -98,7 +98,7 @@ struct Hooks {
                              Resize&& call) {
     if (g_bootstrap.owns(old)) {
       before_call();
-      const Elsewhere guard(elsewhere());
+      const AnotherAllocator guard(is_another());
       void* fresh = g_next.malloc(size);
       if (fresh != nullptr) {
         const size_t old_size = Bootstrap::size(old);
@@ -111,12 +111,12 @@ struct Hooks {
     if (!may_be_known) {
       void* fresh = call();
       if (fresh == nullptr && failure == kInPlace) return nullptr;
-      const Elsewhere guard(elsewhere());
+      const AnotherAllocator guard(is_another());
       return entered(fresh, size, caller);
     }
     Reallocation reallocation = reallocation_of(old, caller);
     void* fresh = call();
-    const Elsewhere guard(elsewhere());
+    const AnotherAllocator guard(is_another());
     if (fresh == nullptr && (failure == kInPlace || (failure == kKept && size != 0))) {
       reallocation.failed();
       return failure == kInPlace ? nullptr : entered(fresh, size, caller);
@@ -222,7 +222,7 @@ struct Hooks {
     }
     Reallocation reallocation = reallocation_of(block, caller);
     const size_t usable = real<size_t>(block, size, extra, flags);
-    const Elsewhere guard(elsewhere());
+    const AnotherAllocator guard(is_another());
     if (usable < size) {
       reallocation.failed();
       return usable;
@@ -245,7 +245,7 @@ struct Hooks {
   MTRACE_REALIGN static void freed_with(void* block, Rest... rest) {
     if (g_bootstrap.owns(block)) return;
     if (block != nullptr) {
-      const Elsewhere guard(elsewhere());
+      const AnotherAllocator guard(is_another());
       forget(block, kCall, MTRACE_CALLER());
     }
     t_thread.moving = block;
@@ -259,7 +259,7 @@ struct Hooks {
   }
 
   MTRACE_INLINE char* copy(Caller caller, char* text) {
-    const Elsewhere guard(elsewhere());
+    const AnotherAllocator guard(is_another());
     return static_cast<char*>(entered(text, text != nullptr ? strlen(text) + 1 : 1, caller));
   }
   template <typename... Rest>
@@ -290,7 +290,7 @@ struct Hooks {
     if (text == nullptr) return fresh;
     size_t length = 0;
     while (text[length] != 0) ++length;
-    const Elsewhere guard(elsewhere());
+    const AnotherAllocator guard(is_another());
     return static_cast<uint16_t*>(entered(fresh, (length + 1) * sizeof *text, MTRACE_CALLER()));
   }
   MTRACE_REALIGN static int copy_of_variable(char** buffer, size_t* size, const char* name) {
@@ -314,7 +314,7 @@ struct Hooks {
     // The blocks of the thread's own heap outlive the call.
     if (heap != nullptr && visit_blocks != nullptr && backing != nullptr && heap != backing() &&
         counting()) {
-      const Elsewhere guard(elsewhere());
+      const AnotherAllocator guard(is_another());
       visit_blocks(heap, true, forget_in_heap, nullptr);
     }
     real<void>(heap);

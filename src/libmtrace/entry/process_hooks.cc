@@ -40,13 +40,13 @@ template <typename Call>
 // next program has this library, which calls sigaction at its start.
 template <typename Call>
 int become(bool takes, char* const envp[], const Call& call) {
-  const Leaving leaving = leave_program();
+  const ExecPreparation preparation = prepare_exec();
   const bool ignores = ignores_triggers() && room_without_library(envp) != 0;
   if (ignores) let_triggers_through(true);
   const int result = with_environment(takes, envp, call);
   const int error = errno;
   if (ignores) let_triggers_through(false);
-  stay_in_program(leaving);
+  undo_exec(preparation);
   errno = error;
   return result;
 }

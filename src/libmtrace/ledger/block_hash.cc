@@ -128,9 +128,9 @@ void BlockHash::retire_levels() {
   store_release(newest_, smallest);
 }
 
-void BlockHash::give_back(uint64_t pages, bool settled, bool alone) {
+void BlockHash::give_back(uint64_t pages, bool outside, bool alone) {
   // With a limit, new blocks go wherever a place is free.
-  if (settled && !sys::tables_in_file() && !sys::may_be_filtered()) {
+  if (outside && !sys::tables_in_file() && !sys::may_be_filtered()) {
     const bool moves = alone && fullness(levels_[load_acquire(newest_)]) < 50;
     while (pages > 0) pages = give_back_some(pages, moves);
   }

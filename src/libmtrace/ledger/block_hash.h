@@ -123,10 +123,10 @@ class BlockHash {
   // a time. The first chooses a smaller level to take them, if few of all places are used. Before
   // the second, each other thread must have been outside an operation.
   void retire_levels();
-  // Looks at `pages` pages, and goes on there the next time. `settled`: that was so; otherwise
-  // gives nothing back. `alone`: no other thread is inside the library; so blocks are moved out of
-  // pages that have few.
-  void give_back(uint64_t pages, bool settled, bool alone);
+  // Looks at `pages` pages, and goes on there the next time. `outside`: each other thread has been
+  // outside since; otherwise gives nothing back. `alone`: no other thread is inside the library; so
+  // blocks are moved out of pages that have few.
+  void give_back(uint64_t pages, bool outside, bool alone);
 
   uint64_t lost_blocks() const { return load(lost_blocks_); }
   void count_lost() { fetch_add<uint64_t>(lost_blocks_, 1); }

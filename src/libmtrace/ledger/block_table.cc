@@ -56,9 +56,9 @@ void BlockTable::give_back_some(bool inside) {
         range, [&](uintptr_t address, const Block& block) { return hash_.put(address, block); });
   }
   shadow_.close_empty(range);
-  const bool settled = process_.all_were_outside(inside);
-  shadow_.give_back(range, settled);
-  hash_.give_back(kStep, settled, alone);
+  const bool outside = process_.all_were_outside(inside);
+  shadow_.give_back(range, outside);
+  hash_.give_back(kStep, outside, alone);
 }
 
 void BlockTable::give_back_empty(bool inside) {

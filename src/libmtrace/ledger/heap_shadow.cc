@@ -160,12 +160,12 @@ void HeapShadow::give_back_those(Range range, IsFree&& is_free) {
   empty(from, to);
 }
 
-void HeapShadow::give_back(Range range, bool settled) {
+void HeapShadow::give_back(Range range, bool outside) {
   // Whoever found a word in one of them has put a block there by now, and no other does.
   give_back_those(range, [&](int64_t& entry, const uint64_t* words) {
     const int64_t open = load(entry) & ~kClosed;
     if (load(entry) == open || open != reinterpret_cast<int64_t>(words)) return false;
-    if (settled && count(words) == 0) return true;
+    if (outside && count(words) == 0) return true;
     store_release(entry, open);
     return false;
   });

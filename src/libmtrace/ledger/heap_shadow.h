@@ -134,8 +134,8 @@ class HeapShadow {
     uint32_t from, to;
   };
   void close_empty(Range range);
-  // `settled`: that was so; otherwise opens the pages again.
-  void give_back(Range range, bool settled);
+  // `outside`: each other thread has been outside since; otherwise opens the pages again.
+  void give_back(Range range, bool outside);
   // Calls move(address, block) for each block of pages that have few; true: takes it out. No other
   // thread may be inside the library.
   template <typename Move>

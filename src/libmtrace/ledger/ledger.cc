@@ -26,7 +26,7 @@ uint64_t live_blocks() { return g_ledger.threads.totals().live_blocks; }
 bool all_were_outside(bool inside) { return g_ledger.threads.all_were_outside(inside); }
 
 // Resets the lifetimes of a set, and its mark where the child's peak could equal the marked one.
-void settle(CounterSet& set, uint64_t height) {
+void begin_anew(CounterSet& set, uint64_t height) {
   if (set.shortest != 0) set.shortest = 0;
   if (set.longest != 0) set.longest = 0;
   // The child's peak starts from the inherited bytes and may reach the height of one of the
@@ -105,7 +105,7 @@ void Ledger::rebase_after_fork(uint32_t survivor, uint32_t tid) {
   peak.restart(inherited.bytes, ticks_now());
   reported_peak = 0;
   stacks.for_each([&](uint32_t, StackRecord& stack) {
-    stacks.each_set(stack, [&](CounterSet& set) { settle(set, inherited.bytes); });
+    stacks.each_set(stack, [&](CounterSet& set) { begin_anew(set, inherited.bytes); });
     const Counters now = stacks.read(stack);
     Counters* base = reported.find(stack.ordinal);
     if (base == nullptr && now.allocated_blocks != 0) {

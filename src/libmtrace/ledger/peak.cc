@@ -28,18 +28,19 @@ void Peak::join(ThreadSlots& threads) {
   store(first_owes_, 1u);
   exchange<int64_t>(threads.slot(threads.first()).high, INT64_MIN);
   exchange<int64_t>(threads.slot(threads.first()).low, INT64_MAX);
-  tell_for_first(threads);
+  publish_for_first(threads);
 }
 
 // Repeated until the first thread publishes itself: an operation that was under way when its limits
 // were removed counts without a lock, and may have read the old limits while its count was on its
 // way to memory. If that was the thread's last operation, it never publishes the count.
-void Peak::tell_for_first(ThreadSlots& threads) {
+void Peak::publish_for_first(ThreadSlots& threads) {
   ThreadSlot& first = threads.slot(threads.first());
   if (load(first.high) != INT64_MIN) return;  // it has published, or is about to
-  uint64_t told = load(first.told);
+  uint64_t published = load(first.published);
   const uint64_t now = load(first.live_bytes);
-  if (now != told && compare_exchange(first.told, told, now)) add_to_total(now - told);
+  if (now != published && compare_exchange(first.published, published, now))
+    add_to_total(now - published);
 }
 
 uint64_t Peak::add_to_total(uint64_t step) {
@@ -72,31 +73,31 @@ void Peak::look(uint64_t total) const {
 // do not contend for the total for ever; one that publishes seldom stays close to exact.
 int64_t Peak::batch(const ThreadSlots& threads, const ThreadSlot& slot) const {
   const auto by_peak = static_cast<int64_t>(load(height_) / 1024 / threads.used());
-  const int64_t by_habit = load(slot.told_times);
+  const int64_t by_habit = load(slot.publications);
   const int64_t batch = by_peak > by_habit ? by_peak : by_habit;
   return batch < kLargestBatch ? batch : kLargestBatch;
 }
 
-void Peak::tell_at_once(ThreadSlots& threads, int64_t bytes) {
+void Peak::publish_at_once(ThreadSlots& threads, int64_t bytes) {
   join(threads);
-  if (load(first_owes_) != 0) tell_for_first(threads);
+  if (load(first_owes_) != 0) publish_for_first(threads);
   look(add_to_total(static_cast<uint64_t>(bytes)));
 }
 
-void Peak::tell(ThreadSlots& threads, ThreadSlot& slot) {
+void Peak::publish(ThreadSlots& threads, ThreadSlot& slot) {
   constexpr uint32_t kHabitLimit = 4096;
   if (load(first_owes_) != 0) [[unlikely]] {
     if (&slot == &threads.slot(threads.first())) {
       store(first_owes_, 0u);
     } else {
-      tell_for_first(threads);
+      publish_for_first(threads);
     }
   }
   // Again if a signal handler, or a thread in join(), has published meanwhile.
-  uint64_t told = load(slot.told);
+  uint64_t published = load(slot.published);
   uint64_t now = load(slot.live_bytes);
-  while (!compare_exchange(slot.told, told, now)) now = load(slot.live_bytes);
-  const uint64_t total = add_to_total(now - told);
+  while (!compare_exchange(slot.published, published, now)) now = load(slot.live_bytes);
+  const uint64_t total = add_to_total(now - published);
   const auto live = static_cast<int64_t>(now);
   bool alone;
   do {
@@ -107,7 +108,8 @@ void Peak::tell(ThreadSlots& threads, ThreadSlot& slot) {
       store<int64_t>(slot.high, live + static_cast<int64_t>(load(height_) - total));
       store(slot.low, floor == 0 ? INT64_MIN : live - static_cast<int64_t>(total - floor));
     } else {
-      if (load(slot.told_times) < kHabitLimit) store(slot.told_times, load(slot.told_times) + 1);
+      if (load(slot.publications) < kHabitLimit)
+        store(slot.publications, load(slot.publications) + 1);
       const int64_t keeps = batch(threads, slot);
       if (load(slot.most_kept) < keeps) store(slot.most_kept, static_cast<uint32_t>(keeps));
       store<int64_t>(slot.high, live + keeps);
@@ -127,7 +129,7 @@ uint64_t Peak::height_now(const ThreadSlots& threads) const {
   auto total = static_cast<int64_t>(load(total_));
   for (uint32_t number = 1; number <= threads.used(); ++number) {
     const ThreadSlot& slot = threads.slot(number);
-    const auto kept = static_cast<int64_t>(load(slot.live_bytes) - load(slot.told));
+    const auto kept = static_cast<int64_t>(load(slot.live_bytes) - load(slot.published));
     // The thread is about to publish a larger difference.
     const int64_t most = load(slot.most_kept);
     if (kept >= -most && kept <= most) total += kept;

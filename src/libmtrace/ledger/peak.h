@@ -62,7 +62,7 @@ class Peak {
     }
     fetch_add<uint64_t>(slot.live_blocks, blocks);
     fetch_add<uint64_t>(slot.live_bytes, bytes);
-    tell_at_once(threads, bytes);
+    publish_at_once(threads, bytes);
   }
   // grown() and shrunk() are changed() for a thread with a slot of its own, not slot 0. Each checks
   // one limit: to make a thread publish at its next operation, both limits are removed.
@@ -71,14 +71,14 @@ class Peak {
     add_own(slot.live_blocks, blocks);
     add_own(slot.live_bytes, bytes);
     if (static_cast<int64_t>(load(slot.live_bytes)) > load(slot.high)) [[unlikely]]
-      tell(threads, slot);
+      publish(threads, slot);
   }
   [[gnu::always_inline]] void shrunk(ThreadSlots& threads, ThreadSlot& slot, uint64_t bytes,
                                      uint64_t blocks) {
     subtract_own(slot.live_blocks, blocks);
     subtract_own(slot.live_bytes, bytes);
     if (static_cast<int64_t>(load(slot.live_bytes)) < load(slot.low)) [[unlikely]]
-      tell(threads, slot);
+      publish(threads, slot);
   }
 
   // A thread other than the first has started: from now on threads publish in batches.
@@ -121,11 +121,11 @@ class Peak {
   void set_aside_slowly(CounterSet& set, bool owner, uint64_t height) const;
   int64_t batch(const ThreadSlots& threads, const ThreadSlot& slot) const;
   // Publishes for the first thread, if it has not published itself since join().
-  void tell_for_first(ThreadSlots& threads);
+  void publish_for_first(ThreadSlots& threads);
   // Adds what the calling thread has not published to the total.
-  void tell(ThreadSlots& threads, ThreadSlot& slot);
+  void publish(ThreadSlots& threads, ThreadSlot& slot);
   // Adds `bytes` to the total at once, for a thread without a slot.
-  void tell_at_once(ThreadSlots& threads, int64_t bytes);
+  void publish_at_once(ThreadSlots& threads, int64_t bytes);
   uint64_t add_to_total(uint64_t step);
   void look(uint64_t total) const;
   void raise(uint64_t total);

@@ -63,15 +63,15 @@ void ThreadSlots::restart(uint32_t survivor, uint64_t bytes, uint64_t blocks) {
     // Most slots were never held: their pages stay untouched.
     if (slot.live_bytes != 0) slot.live_bytes = 0;
     if (slot.live_blocks != 0) slot.live_blocks = 0;
-    if (slot.told != 0) slot.told = 0;
+    if (slot.published != 0) slot.published = 0;
     if (slot.high != 0) slot.high = 0;
     if (slot.low != 0) slot.low = 0;
-    if (slot.told_times != 0) slot.told_times = 0;
+    if (slot.publications != 0) slot.publications = 0;
     if (slot.most_kept != 0) slot.most_kept = 0;
   }
   several_ = 0;
   first_ = survivor;
-  slots_[first()].live_bytes = slots_[first()].told = bytes;
+  slots_[first()].live_bytes = slots_[first()].published = bytes;
   slots_[first()].live_blocks = blocks;
 }
 

@@ -238,7 +238,7 @@ bool is_traced(uint64_t pid) {
   return traced;
 }
 
-bool parent_has_told(const char* entry) {
+bool parent_has_complained(const char* entry) {
   const uint64_t parent = relatives().parent;
   return parent != 0 && (entry == nullptr || was_started_with(parent, entry)) && is_traced(parent);
 }

@@ -58,6 +58,6 @@ bool is_traced(uint64_t pid);
 // Whether this process's parent is traced and was started with the same entry of the environment
 // ("NAME=value"; nullptr: any), so that it has written what is wrong with the entry. False also
 // when that is not known.
-bool parent_has_told(const char* entry);
+bool parent_has_complained(const char* entry);
 
 }  // namespace mtrace::hook

@@ -82,14 +82,14 @@ void say_when_not_logged() {
 void end_events(format::EventsState how) {
   if (!events::logs()) return;
   set_logging(false);
-  settle(settled_to_record());
+  switch_recording(is_recording_on());
   report::finish_event_writer(how, g_options.exit_wait);
 }
 
 void resume_events() {
   if (g_options.events[0] == '\0' || g_why_none != nullptr || events::logs()) return;
   if (const char* const why = start_log()) return note_absence(why);
-  settle(settled_to_record());
+  switch_recording(is_recording_on());
 }
 
 void log_fork() {
@@ -99,7 +99,7 @@ void log_fork() {
   t_thread.fork = events::fork_begins(t_thread.slot);
 }
 
-void leave_parents_events(bool told) { report::leave_event_writer(told ? t_thread.fork : 0); }
+void leave_parents_events(bool logged) { report::leave_event_writer(logged ? t_thread.fork : 0); }
 
 void begin_childs_events() {
   if (!events::logs()) return;

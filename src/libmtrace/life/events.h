@@ -17,9 +17,9 @@ void resume_events();
 // In the thread that forks, before the fork: waits until the log has a name, which the child's log
 // will give as its parent's, and logs the fork.
 void log_fork();
-// In a fork's child, before anything there is logged: leaves the parent's log. `told`: log_fork()
+// In a fork's child, before anything there is logged: leaves the parent's log. `logged`: log_fork()
 // came before this fork. Only the first call has an effect.
-void leave_parents_events(bool told);
+void leave_parents_events(bool logged);
 // Starts the child's own log, once the child is set up.
 void begin_childs_events();
 

@@ -48,7 +48,7 @@ using ledger::g_ledger;
 // child that libc's fork has made; wiped by a fork that bypasses libc.
 uint64_t* g_fork_page = nullptr;
 uint64_t g_fork_words[2];
-uint64_t g_settled = kRecording;  // word 0 once this process is set up
+uint64_t g_decided = kRecording;  // word 0 once this process is set up
 uint32_t g_forked = 0;            // the last process that libc's fork made, or this one
 uint32_t g_forker = 0;            // the process that called that fork
 bool g_has_forked = false;
@@ -64,8 +64,8 @@ void fork_child_handler() {
   g_forked = sys::process_id();
   if (g_fork_page != nullptr) {
     // qemu-user up to 7.2 says that it wipes the page, and does not.
-    const bool wiped = load(*g_fork_page) == kUnsettled;
-    if (!wiped && report::g_host.pid != g_forked) store(*g_fork_page, uint64_t{kUnsettled});
+    const bool wiped = load(*g_fork_page) == kUndecided;
+    if (!wiped && report::g_host.pid != g_forked) store(*g_fork_page, uint64_t{kUndecided});
     g_fork_page[1] = g_forked;
   }
   leave_parents_tables();
@@ -136,15 +136,15 @@ bool set_tables_up(uint32_t pid) {
 // In a fork's child, before anything else there touches the tables, by the child's only thread.
 void after_fork() {
   const uint64_t mask = sys::block_signals();
-  if (load(*g_fork_page) != kUnsettled) {  // a signal handler did it just now
+  if (load(*g_fork_page) != kUndecided) {  // a signal handler did it just now
     sys::restore_signals(mask);
     return;
   }
   // This may run in a vfork child of the fork's child, in that child's memory: word 1, which libc's
   // fork has set, names the owner. After a clone by a raw system call word 1 is 0.
-  const bool told = g_forked != report::g_host.pid && g_fork_page[1] == g_forked;
-  const uint32_t pid = told ? g_forked : sys::process_id();
-  report::host_after_fork(pid, told ? g_forker : g_forked);
+  const bool forked_by_libc = g_forked != report::g_host.pid && g_fork_page[1] == g_forked;
+  const uint32_t pid = forked_by_libc ? g_forked : sys::process_id();
+  report::host_after_fork(pid, forked_by_libc ? g_forker : g_forked);
   g_forked = pid;
   store(g_has_forked, false);
   sys::orphan_turns();
@@ -153,8 +153,8 @@ void after_fork() {
   if (set_tables_up(pid)) {
     begin_reporting();
     begin_childs_events();
-    if (load(g_settled) != kStopped) g_settled = when_recording();
-    store(*g_fork_page, load(g_settled));
+    if (load(g_decided) != kStopped) g_decided = when_recording();
+    store(*g_fork_page, load(g_decided));
   } else {
     go_quiet("no memory for the tables");
   }
@@ -201,13 +201,13 @@ void limit_tables() {
   // A sample is a few blocks of the whole heap, too far from each other. And a program with limited
   // address space needs all of it.
   const bool no_shadow = g_options.sample != 0 || sys::address_space_limit() != ~0ul;
-  const bool is_libc = allocator_is_libc() && !interfaces_are_elsewhere();
+  const bool is_libc = allocator_is_libc() && !interfaces_have_another_allocator();
   g_ledger.use_shadow(no_shadow ? Granules::kUnused : is_libc ? Granules::kOwn : Granules::kShared);
 }
 
 void begin_counting(bool recording) {
   g_forked = report::g_host.pid;
-  *g_fork_page = g_settled = recording ? when_recording() : kStopped;
+  *g_fork_page = g_decided = recording ? when_recording() : kStopped;
   count_by(g_fork_page, after_fork);
 }
 
@@ -252,14 +252,14 @@ bool has_forked() { return load(g_has_forked); }
 
 bool is_set_up() { return g_counting == g_fork_page && g_fork_page != nullptr && counting(); }
 
-bool is_unsettled() { return g_counting == g_fork_page && load(*g_fork_page) == kUnsettled; }
+bool is_new_child() { return g_counting == g_fork_page && load(*g_fork_page) == kUndecided; }
 
-bool settle(bool recording) {
-  const uint64_t before = exchange<uint64_t>(g_settled, recording ? when_recording() : kStopped);
-  store(*g_fork_page, load(g_settled));
+bool switch_recording(bool recording) {
+  const uint64_t before = exchange<uint64_t>(g_decided, recording ? when_recording() : kStopped);
+  store(*g_fork_page, load(g_decided));
   return before != kStopped;
 }
-bool settled_to_record() { return load(g_settled) != kStopped; }
+bool is_recording_on() { return load(g_decided) != kStopped; }
 
 namespace {
 
@@ -276,7 +276,7 @@ void look_at_memory() {
   }
   uint64_t expected = kRecording;
   if (!compare_exchange(*g_fork_page, expected, uint64_t{kFull})) return;
-  store(g_settled, uint64_t{kFull});
+  store(g_decided, uint64_t{kFull});
   report::full_since(sys::real_time());
 }
 
@@ -298,7 +298,7 @@ void describe_threads() {
 }  // namespace
 
 void show_ledger() {
-  report::describe_ledger(settled_to_record());
+  report::describe_ledger(is_recording_on());
   describe_threads();
   report::status_ledger(report::ledger_path());
 }
@@ -327,7 +327,7 @@ constexpr Row kRows[] = {
     {forget_samples, kSession},
     // They lead to stacks of tables that are gone.
     {forget_walks, kSession | kTables},
-    // What readers of the file behind the tables were told, they are told in the next one.
+    // Readers of the file behind the tables find the same in the next one.
     {unwind::log_modules_again, kTables},
     {unwind::log_python_again, kTables},
 };

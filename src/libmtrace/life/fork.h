@@ -30,10 +30,10 @@ bool has_forked();
 // True: this process counts, in tables of its own. Sets up a fork's child first.
 bool is_set_up();
 // True in a fork's child that is not set up yet.
-bool is_unsettled();
+bool is_new_child();
 // Starts or stops the recording of new blocks. Returns whether it was on.
-bool settle(bool recording);
-bool settled_to_record();
+bool switch_recording(bool recording);
+bool is_recording_on();
 // MTRACE_MAX_MEMORY: watches how far the tables grow. Beyond the limit new blocks are lost.
 void limit_memory();
 

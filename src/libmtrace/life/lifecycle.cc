@@ -54,7 +54,7 @@ char g_library_line[4096];
 
 // Calls the allocator's usable size once, so that it sets itself up before blocks are counted.
 void ask_allocator_once() {
-  if (interfaces_are_elsewhere()) always_ask_for_usable_size();
+  if (interfaces_have_another_allocator()) always_ask_for_usable_size();
   if (g_next.usable_size == nullptr || malloc_is_replaced()) return;
   void* block = g_next.malloc(1);
   if (block != nullptr) g_next.usable_size(block);
@@ -166,7 +166,7 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   choose_path();
   if (unwind::at_fork_allocates()) watch_forks();  // what it allocates is not counted yet
   begin_counting(g_options.start);
-  if (!is_late() && g_interfaces_found) lead_interfaces_here();
+  if (!is_late() && g_interfaces_found) redirect_interfaces();
   show_ledger();
   if (g_options.mmap != 0) watch_regions(g_options.mmap > 1);
   report::set_recording(g_options.start);
@@ -210,7 +210,7 @@ void say_when_quiet() {
   if (!active) return say_when_aside();
   complain(arguments.envp);
   say_when_not_logged();
-  say_when_elsewhere(arguments.envp);
+  say_when_output_fails(arguments.envp);
   say_when_hidden();
   // If libunwind cannot be loaded, the default unwinder stays.
   if (strcmp(g_options.unwinder, "libunwind") == 0 && !unwind::use_libunwind()) {
@@ -286,14 +286,14 @@ void stop_late() {
 
 bool set_recording(bool on) {
   if (!is_own_process()) return false;
-  const bool before = settle(on);
+  const bool before = switch_recording(on);
   if (events::logs()) events::recording(on);
   report::set_recording(on);
   report::ledger_recording(on);
   return before;
 }
 
-void toggle_recording() { set_recording(!settled_to_record()); }
+void toggle_recording() { set_recording(!is_recording_on()); }
 
 bool is_own_process() { return is_set_up() && sys::process_id() == report::g_host.pid; }
 

@@ -318,7 +318,7 @@ namespace {
 
 void complain_of_value(const Entry& entry, const char* bad) {
   // The entry "NAME=value" begins before its value.
-  if (parent_has_told(bad - strlen(entry.variable) - 1)) return;
+  if (parent_has_complained(bad - strlen(entry.variable) - 1)) return;
   char line[1280];  // the value, escaped, is at most 800 bytes of it
   Writer out(line, sizeof line);
   out.text("mtrace: ").text(entry.variable).put('=');
@@ -340,7 +340,7 @@ bool is_unknown_option(const char* name, size_t length) {
 }
 
 void complain_of_name(const char* entry, size_t length) {
-  if (parent_has_told(entry)) return;
+  if (parent_has_complained(entry)) return;
   char line[512];
   Writer out(line, sizeof line);
   out.text("mtrace: ").escaped(entry, length < 100 ? length : 100, format::kReservedNone);

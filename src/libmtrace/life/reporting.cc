@@ -42,33 +42,33 @@ int trigger_report(report::Trigger trigger, const char* label) {
   return is_own_process() ? report::report(trigger, label) : -1;
 }
 
-Leaving leave_program() {
+ExecPreparation prepare_exec() {
   // A child of vfork would act for its parent. A fork's child that is not set up yet has nothing to
   // wait for.
-  const bool fresh = is_unsettled();
+  const bool fresh = is_new_child();
   if (!fresh && !is_own_process()) return {};
   report::status_leaves(!fresh);
-  Leaving leaving = {true, !fresh, false};
-  if (leaving.settled) {
-    leaving.held = report::hold_reports();
+  ExecPreparation preparation = {true, !fresh, false};
+  if (preparation.ended) {
+    preparation.held = report::hold_reports();
     report::finish_resolver(g_options.exit_wait);
     end_events(format::EventsState::kReplaced);
     report::end_ledger(format::LedgerState::kReplaced);
   }
   take_off_trigger();
-  return leaving;
+  return preparation;
 }
 
-void stay_in_program(Leaving leaving) {
-  if (leaving.announced) report::status_stays();
-  if (leaving.settled) report::ledger_goes_on();
-  if (leaving.settled) resume_events();
-  if (leaving.held) report::release_reports();
+void undo_exec(ExecPreparation preparation) {
+  if (preparation.announced) report::status_stays();
+  if (preparation.ended) report::ledger_goes_on();
+  if (preparation.ended) resume_events();
+  if (preparation.held) report::release_reports();
 }
 
 namespace {
 void report_end(bool wanted, const char* label) {
-  // Without getpid(2) a child of vfork cannot be told from its parent.
+  // Without getpid(2) a child of vfork looks like its parent.
   if (sys::makes_no_calls()) {
     if (wanted) report::withhold_report();
     return report::end_ledger(format::LedgerState::kUnreported);
@@ -81,12 +81,12 @@ void report_end(bool wanted, const char* label) {
     hold_exit();  // for the ends that the hooks of exit and main do not see
   }
   if (wanted) report::set_names(names_of_last_report());
-  const bool told = !wanted || report::report(report::Trigger::kExit, label) > 0;
+  const bool reported = !wanted || report::report(report::Trigger::kExit, label) > 0;
   report::stop_resolving();
   end_events(format::EventsState::kEnded);
   report::finish_resolver(g_options.exit_wait);
   using format::LedgerState;
-  report::end_ledger(told ? LedgerState::kEnded : LedgerState::kUnreported);
+  report::end_ledger(reported ? LedgerState::kEnded : LedgerState::kUnreported);
 }
 }  // namespace
 

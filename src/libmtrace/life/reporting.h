@@ -8,17 +8,17 @@ namespace mtrace::hook {
 // Writes the report of a trigger; returns as report::report(). Async-signal-safe.
 int trigger_report(report::Trigger trigger, const char* label);
 
-// What leave_program() has done, to be undone if the exec fails.
-struct Leaving {
+// What prepare_exec() has done, to be undone if the exec fails.
+struct ExecPreparation {
   bool announced;  // in the status block
-  bool settled;    // names were waited for, and the ledger has ended
+  bool ended;      // names were waited for, and the ledger has ended
   bool held;       // reports are held
 };
 // Before an exec: announces it to memlog, waits for names as at the end of the process, and holds
-// reports. Discards a pending trigger, which would reach the next program. stay_in_program(): after
+// reports. Discards a pending trigger, which would reach the next program. undo_exec(): after
 // an exec that failed.
-Leaving leave_program();
-void stay_in_program(Leaving leaving);
+ExecPreparation prepare_exec();
+void undo_exec(ExecPreparation preparation);
 
 // Writes the report at the end of the process, once, and waits for its names.
 void report_exit();

@@ -156,14 +156,14 @@ void say_when_hidden() {
   sys::write_all(STDERR_FILENO, line, out.size());
 }
 
-void say_when_elsewhere(char* const* envp) {
+void say_when_output_fails(char* const* envp) {
   if (g_options.signal == 0 && !g_options.exit_report) return;
   const report::OutputCheck check = report::check_output(sys::real_time());
   // EPERM: a filter of system calls forbids the check.
   if (check.error == 0 || check.error == -EPERM) return;
   constexpr char kVariable[] = "MTRACE_OUTPUT";
   const char* given = find_variable(envp, kVariable);
-  if (parent_has_told(given != nullptr ? given - sizeof kVariable : nullptr)) return;
+  if (parent_has_complained(given != nullptr ? given - sizeof kVariable : nullptr)) return;
   char line[2 * report::kPathCapacity];
   Writer out(line, sizeof line);
   const char* const directory = report::output_directory();

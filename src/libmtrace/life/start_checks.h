@@ -28,6 +28,6 @@ void say_when_hidden();
 
 // Writes a line to stderr when reports cannot be written where they should be: why, and where they
 // go; not if the parent has (life/environment.h). `envp`: this process's environment.
-void say_when_elsewhere(char* const* envp);
+void say_when_output_fails(char* const* envp);
 
 }  // namespace mtrace::hook

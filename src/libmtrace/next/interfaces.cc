@@ -36,7 +36,7 @@ void take_definitions(const link_map& object) {
     if (address == reinterpret_cast<uintptr_t>(one.hook)) continue;
     one.real = reinterpret_cast<const void*>(address);
     one.definition = &object;
-    one.elsewhere = &object != allocator;
+    one.is_another = &object != allocator;
   }
 }
 
@@ -62,14 +62,14 @@ bool find_interfaces() {
   return any;
 }
 
-bool interfaces_are_elsewhere() {
+bool interfaces_have_another_allocator() {
   for (const Interface& one : g_interfaces) {
-    if (one.real != nullptr && one.elsewhere) return true;
+    if (one.real != nullptr && one.is_another) return true;
   }
   return false;
 }
 
-void lead_interfaces_here() {
+void redirect_interfaces() {
   constexpr size_t kBytes = format::kMostPatches * sizeof(format::Patch);
   auto* const patches = static_cast<format::Patch*>(sys::map_memory(kBytes));
   if (patches == nullptr) return;

@@ -19,7 +19,7 @@ struct Interface {
   const void* hook;
   const void* real;  // the definition that the program's calls are bound to; nullptr: none
   const link_map* definition;  // the object that defines it
-  bool elsewhere;              // that object does not define the next malloc
+  bool is_another;             // that object does not define the next malloc
 };
 
 enum InterfaceNumber : unsigned {
@@ -34,11 +34,11 @@ enum InterfaceNumber : unsigned {
 // find_next_functions(), while no thread loads or unloads objects.
 bool find_interfaces();
 // Whether some of these functions belong to another allocator than malloc.
-bool interfaces_are_elsewhere();
+bool interfaces_have_another_allocator();
 
 // Makes a program that was started with this library call the hooks. Call it while no other thread
 // allocates by these functions.
-void lead_interfaces_here();
+void redirect_interfaces();
 
 // ---- Lists the words to change so that the calls of a running program reach the hooks, or bypass
 // them again.

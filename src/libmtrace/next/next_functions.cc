@@ -89,7 +89,7 @@ void take_over(NextFunctions& found) {
       object_of(address_of(found.malloc_usable_size)) == object_of(address_of(found.malloc))) {
     found.usable_size = found.malloc_usable_size;
   }
-  if (!unwind::is_glibc()) lead_past_hooks(found);
+  if (!unwind::is_glibc()) bypass_hooks(found);
   g_next = found;
   mtrace_next_system_call = found.system_call;
   store_release<uint32_t>(g_search, kDone);
@@ -176,7 +176,7 @@ const link_map* definer(Function* function) {
 
 }  // namespace
 
-void lead_past_hooks(NextFunctions& found) {
+void bypass_hooks(NextFunctions& found) {
   const link_map* const libc = definer(found.exit_now);
   const auto is_libcs = [=](auto* function) {
     return function != nullptr && definer(function) == libc;

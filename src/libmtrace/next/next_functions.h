@@ -72,7 +72,7 @@ inline bool operators_apart() { return internal::operators_apart; }
 // come back to a hook, which would find libc in place of the program's code as its caller.
 
 // Puts them into `found` where that has musl's calloc, memalign, posix_memalign and valloc.
-void lead_past_hooks(NextFunctions& found);
+void bypass_hooks(NextFunctions& found);
 
 }  // namespace mtrace::hook
 

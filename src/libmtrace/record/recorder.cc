@@ -63,7 +63,7 @@ void take_slot(uint32_t slot) {
 }
 
 [[gnu::noinline]] MTRACE_REALIGN uint32_t find_slot() {
-  sys::meet_thread();
+  sys::note_thread();
   // A vfork child shares its parent thread's state but not its id, and is soon gone.
   if (t_thread.no_slot || sys::process_id() != report::g_host.pid) return 0;
   take_slot(g_ledger.threads.acquire(report::g_host.pid, sys::thread_id()));
@@ -548,7 +548,7 @@ void set_short_lived(uint64_t milliseconds) {
 
 namespace {
 
-uint64_t g_never = kUnsettled;
+uint64_t g_never = kUndecided;
 void (*g_set_up_child)() = nullptr;
 
 }  // namespace
@@ -562,7 +562,7 @@ void count_by(const uint64_t* word, void (*set_up_child)()) {
 
 MTRACE_REALIGN bool counting_slowly() {
   if (g_counting == &g_never) return false;
-  if (load(*g_counting) == kUnsettled) g_set_up_child();
+  if (load(*g_counting) == kUndecided) g_set_up_child();
   return g_counting != &g_never;
 }
 

@@ -90,7 +90,7 @@ void set_short_lived(uint64_t milliseconds);
 // ---- Whether this process records blocks: one word, which a hook reads by one load.
 //
 //   word         new blocks   frees of known ones   event log
-//   kUnsettled   as decided by counting_slowly(): not started, or a fork's child
+//   kUndecided   as decided by counting_slowly(): not started, or a fork's child
 //   kRecording   recorded     taken out             none
 //   kStopped     go unseen    taken out             as before
 //   kLogging     recorded     taken out             written
@@ -98,11 +98,11 @@ void set_short_lived(uint64_t milliseconds);
 
 // The word lies in a page that reads as zero after fork, so that one load answers both "are we on?"
 // and "are we a new process?".
-enum Counting : uint64_t { kUnsettled = 0, kRecording = 1, kStopped = 2, kLogging = 3, kFull = 4 };
+enum Counting : uint64_t { kUndecided = 0, kRecording = 1, kStopped = 2, kLogging = 3, kFull = 4 };
 [[gnu::visibility("hidden")]] extern const uint64_t* g_counting;
 
 // Makes `word` the one to read. `set_up_child` is called in a fork's child, where the word is
-// kUnsettled. nullptr: the process counts nothing from now on.
+// kUndecided. nullptr: the process counts nothing from now on.
 void count_by(const uint64_t* word, void (*set_up_child)());
 
 // True: blocks of this process are taken out of the ledger when they are freed, after doing what

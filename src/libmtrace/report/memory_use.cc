@@ -113,8 +113,8 @@ uint64_t memory_limit(const char* root) {
       line += length + (line[length] == '\n');
     }
   }
-  const bool told = sys::read_file(in_root("/proc/meminfo"), text, sizeof text) != 0;
-  const uint64_t computer = told ? kilobytes(text, "MemTotal:") : 0;
+  const bool known = sys::read_file(in_root("/proc/meminfo"), text, sizeof text) != 0;
+  const uint64_t computer = known ? kilobytes(text, "MemTotal:") : 0;
   return computer != 0 && computer < least ? computer : least == UINT64_MAX ? 0 : least;
 }
 

@@ -122,7 +122,7 @@ TEST(Peak, OfOneThreadIsExact) {
 }
 
 // Threads one step at a time in a random order, so that what is true is known: what the total was
-// after each operation was told. Every operation is in one of its steps when others go on.
+// after each operation was published. Every operation is in one of its steps when others go on.
 TEST(Peak, OfSeveralThreadsIsWithinItsBound) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
@@ -217,7 +217,7 @@ TEST(Peak, ThreadThatIsJoinedTellsWhatItKept) {
     count(*world, 1, {0, bytes});
     change(*world, 1, {0, bytes});
   }
-  // The first thread has told of its peak and kept the rest to itself; with a total still at
+  // The first thread has published its peak and kept the rest to itself; with a total still at
   // 100,000 the second one's blocks would seem to be a new peak.
   world->peak.join(world->threads);
   ASSERT_EQ(world->threads.acquire(getpid(), gettid()), 2u);
@@ -248,7 +248,7 @@ TEST(Peak, BoundHoldsWhenMoreThreadsCome) {
     ASSERT_EQ(world->threads.acquire(getpid(), gettid()), t);
     world->peak.join(world->threads);
     batches[t] = kLarge / 1024 / t;
-    total += book(t, 2 * batches[t]);  // told at once
+    total += book(t, 2 * batches[t]);  // published at once
   }
   for (unsigned t = 2; t <= kThreads; ++t) total += book(t, batches[t] - 1);
   EXPECT_LE(std::abs(static_cast<int64_t>(world->peak.height()) - total),
