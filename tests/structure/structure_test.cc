@@ -445,9 +445,29 @@ TEST(StructureTest, FoldersOfMemlogStayReadable) {
   for (const auto& [folder, count] : files) EXPECT_LE(count, 40) << "src/" << folder;
 }
 
-TEST(StructureTest, FilesStayReadable) {
+// Most lines of each layer, comments and all. Only to be lowered: what grows has to shrink
+// elsewhere.
+const std::map<std::string, size_t> kMostLines = {
+    {"format", 1697},           {"cfi", 1225},
+    {"libmtrace/base", 3776},   {"libmtrace/modules", 1785},
+    {"libmtrace/unwind", 3201}, {"libmtrace/python", 1639},
+    {"libmtrace/ledger", 3932}, {"libmtrace/events", 617},
+    {"libmtrace/report", 4876}, {"libmtrace/next", 577},
+    {"libmtrace/record", 1730}, {"libmtrace/life", 3275},
+    {"libmtrace/entry", 1956},
+};
+
+TEST(StructureTest, LayersOnlyShrink) {
+  std::map<std::string, size_t> lines;
+  for (const Source& source : sources()) lines[layer_of(source.folder)] += source.lines.size();
+  for (const auto& [layer, most] : kMostLines) {
+    EXPECT_LE(lines[layer], most) << "src/" << layer;
+    EXPECT_GT(lines[layer], most * 9 / 10) << "lower the limit of src/" << layer;
+  }
+}
+
+TEST(StructureTest, NoTabs) {
   for (const Source& source : sources()) {
-    EXPECT_LE(source.lines.size(), 600u) << "src/" << source.path;
     for (size_t i = 0; i < source.lines.size(); ++i) {
       EXPECT_EQ(source.lines[i].find('\t'), std::string::npos) << source.path << ":" << i + 1;
     }
