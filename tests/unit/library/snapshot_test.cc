@@ -22,8 +22,8 @@ class SnapshotTest : public ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(ledger_->init(nullptr));
     index_ = ledger_->stacks.intern({0, 7, kFrames, 2, 0, false, false}, 1);
-    count_allocated(own(), true, {100, 1, 0});
-    count_freed(own(), true, {100, 1, 0, 5, false, false});
+    ledger::count_allocated(own(), true, {100, 1, 0});
+    ledger::count_freed(own(), true, {100, 1, 0, 5, false, false});
   }
   CounterSet& own() { return ledger_->stacks.record(index_).own; }
   Extremes taken() {
@@ -60,7 +60,7 @@ TEST_F(SnapshotTest, LifetimesOfFreesThatAreNotCountedYetAreLeftToTheNext) {
   ASSERT_TRUE(first.take(*ledger_, Listed::kActive));
   first.remember(*ledger_);
   raise_extremes(own(), extremes_of(9));
-  count_allocated(own(), true, {100, 1, 0});
+  ledger::count_allocated(own(), true, {100, 1, 0});
   EXPECT_EQ(taken().longest, 0u);
   EXPECT_EQ(own().longest, extremes_of(9).longest);
 }
@@ -68,7 +68,7 @@ TEST_F(SnapshotTest, LifetimesOfFreesThatAreNotCountedYetAreLeftToTheNext) {
 TEST_F(SnapshotTest, SeesEveryStackThatHoldsMemoryWhileOthersAppear) {
   constexpr uint64_t kHolders = 2000;
   for (uint64_t i = 1; i <= kHolders; ++i) {
-    count_allocated(ledger_->stacks.record(numbered(i)).own, true, {8, 1, 0});
+    ledger::count_allocated(ledger_->stacks.record(numbered(i)).own, true, {8, 1, 0});
   }
   std::atomic<uint64_t> made = 0;
   const std::jthread other([&](const std::stop_token& stop) {
