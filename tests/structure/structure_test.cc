@@ -453,7 +453,7 @@ const std::map<std::string, size_t> kMostLines = {
     {"libmtrace/unwind", 3201}, {"libmtrace/python", 1639},
     {"libmtrace/ledger", 3932}, {"libmtrace/events", 617},
     {"libmtrace/report", 4876}, {"libmtrace/next", 577},
-    {"libmtrace/record", 1730}, {"libmtrace/life", 3275},
+    {"libmtrace/record", 1688}, {"libmtrace/life", 3275},
     {"libmtrace/entry", 1956},
 };
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/atomic.h"
+#include "base/random.h"
 #include "format/memlog.h"
 #include "ledger/ledger.h"
 #include "next/next_functions.h"
@@ -82,31 +83,6 @@ void no_longer_recorded(const void* block) {
   uint8_t seen = load(count);
   while (seen != kMany && seen != 0 &&
          !compare_exchange(count, seen, static_cast<uint8_t>(seen - 1))) {
-  }
-}
-
-uint64_t Random::operator()() {
-  constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
-  return format::mix64(fetch_add(state_, kStep) + kStep);
-}
-
-// J. von Neumann, Various techniques used in connection with random digits, 1951 (Knuth, The Art of
-// Computer Programming 2, 3.4.1): draw numbers between 0 and 1 as long as each is below the one
-// before. An odd number of them comes with the probability exp(-first), and then the first is the
-// fraction; an even number raises the whole part by one.
-uint64_t Random::exponential(uint64_t mean) {
-  for (uint64_t whole = 0;; ++whole) {
-    const uint64_t first = (*this)();
-    bool odd = true;
-    uint64_t last = first;
-    for (uint64_t next = (*this)(); next < last; next = (*this)()) {
-      last = next;
-      odd = !odd;
-    }
-    if (odd) {
-      return whole * mean +
-             static_cast<uint64_t>(static_cast<unsigned __int128>(first) * mean >> 64);
-    }
   }
 }
 

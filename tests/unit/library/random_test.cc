@@ -4,9 +4,9 @@
 #include <cmath>
 #include <vector>
 
-#include "record/sampler.h"
+#include "base/random.h"
 
-namespace mtrace::hook {
+namespace mtrace {
 namespace {
 
 // The first numbers of SplitMix64 for the seed 1234567, as published with the algorithm's reference
@@ -59,4 +59,4 @@ TEST(Random, RoundedDownItStaysExact) {
 }
 
 }  // namespace
-}  // namespace mtrace::hook
+}  // namespace mtrace
