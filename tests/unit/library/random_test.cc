@@ -1,10 +1,10 @@
+#include "base/random.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
-
-#include "base/random.h"
 
 namespace mtrace {
 namespace {
