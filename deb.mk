@@ -11,13 +11,13 @@ DEBS      = $(foreach name,$(DEB_NAMES),$(addprefix $(DEB_OUT)/$(name),_$(VERSIO
                 -dbgsym_$(VERSION)_$(DEB_ARCHITECTURE).deb))
 
 DEB_PATHS := PREFIX=/usr LIBDIR=/usr/lib/$(MULTIARCH) BINDIR=/usr/bin
-$(DEB_DIR)/installation.o: src/libmtrace/life/installation.cc
+$(DEB_DIR)/environment.o: src/libmtrace/life/environment.cc
 	$(call say,CXX,$@)
 	$(Q)$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(LIB_FLAGS)) $(CXXFLAGS) -c $< -o $@
 $(DEB_DIR)/preload.o: src/memlog/process/run/preload.cc
 	$(call say,CXX,$@)
 	$(Q)$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(TOOL_FLAGS)) $(CXXFLAGS) -c $< -o $@
-$(DEB_DIR)/libmtrace.so: $(filter-out %/life/installation.o,$(LIB_OBJ)) $(DEB_DIR)/installation.o
+$(DEB_DIR)/libmtrace.so: $(filter-out %/life/environment.o,$(LIB_OBJ)) $(DEB_DIR)/environment.o
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LIB_LINK) $(LDFLAGS) -o $@ $^ -lc
 $(DEB_DIR)/memlog: $(filter-out %/process/run/preload.o,$(TOOL_OBJ)) $(DEB_DIR)/preload.o

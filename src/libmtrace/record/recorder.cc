@@ -489,7 +489,8 @@ bool forget_known(void* block, Call call) { return forget_rarely(block, call, {}
 
 namespace {
 
-[[gnu::noinline]] void free_any(void* block, unwind::Caller caller) {
+// Realigns by itself: a compiler makes checked_free() a jump.
+[[gnu::noinline]] MTRACE_REALIGN void free_any(void* block, unwind::Caller caller) {
   const Call call = take_delete(t_thread);
   if (block == nullptr || g_bootstrap.owns(block)) return;
   forget(block, call, caller);
