@@ -1,7 +1,8 @@
 // The memory in which a traced process leaves its events for the writer of its event log
 // (MTRACE_EVENTS): a header and a ring for each thread, in a file without a name that both map.
-// doc/events.md has the protocol. The writer must validate every number before using it: the
-// program can write here by mistake.
+// What the process is and what its stacks are, the writer reads from the process's ledger
+// (format/ledger.h). doc/events.md has the protocol. The writer must validate every number before
+// using it: the program can write here by mistake.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 
 namespace mtrace::format {
 
-inline constexpr uint64_t kEventRingMagic = 0x32474e4952'56454du;  // "MEVRING2"
+inline constexpr uint64_t kEventRingMagic = 0x33474e4952'56454du;  // "MEVRING3"
 
 // The unit of memory, 16 bytes. A record has one or more, and may continue at the start of the
 // ring.
@@ -43,12 +44,7 @@ enum class EventRecord : uint8_t {
   kStop = 16,
   kReport = 17,  // bits 0 to 44: its number; length of its label, 0; label
   kNote = 18,    // length, 0; text
-  kStack = 19,   // a: EventStackFacts; bits 0 to 44: index; addresses of frames, innermost first
-  kModule = 20,  // a: number; base, generation; length of build-id, of path; both as bytes
-  kPython = 21,  // a: frame (format/python.h); bits 0 to 44: number of its source file, a kModule
-                 // of generation 0; offset, line; length of the function's name, 0; name.
-                 // Or a: address in code made at run time; 0; address, 0; as above
-  kFork = 22,    // bits 0 to 44: the number of the fork in this process, from 1
+  kFork = 19,    // bits 0 to 44: the number of the fork in this process, from 1
   kLast = kFork,
 };
 inline constexpr uint64_t kEventLowBits = (uint64_t{1} << 45) - 1;
@@ -60,20 +56,7 @@ constexpr EventRecord event_kind(uint64_t word) {
   return static_cast<EventRecord>(word >> kEventKindShift & kBits);
 }
 
-// `a` of a kStack record, from the lowest bit. A frame has the number of its module + 1 in the
-// highest 16 bits (0: no module), and in the other 48 its ELF address or, without a module, its
-// address or Python frame, of which whole_frame() makes what it was.
-struct EventStackFacts {
-  uint16_t depth;
-  uint8_t kind;  // index into EventRingHeader::kinds, from 1; 0: heap
-  uint8_t cut;
-  uint8_t call;     // the function that was called (format/calls.h)
-  uint8_t guessed;  // index of the first frame that may be wrong; 0: none
-  uint8_t unused[2];
-};
-static_assert(sizeof(EventStackFacts) == 8);
-
-// Tells a record from the one that was in its place a lap before. Never 0.
+// Differs from that of the record that was in its place a lap before. Never 0.
 constexpr uint64_t event_lap(uint64_t position) { return position / kEventUnits % 128 + 128; }
 
 // Written by the thread that owns the ring, except `taken`.
@@ -102,13 +85,10 @@ enum class EventsState : uint32_t {
 };
 
 struct EventRingHeader {
-  uint64_t magic;  // written last
-  uint32_t pid;
-  uint32_t parent;   // of a fork's child, otherwise 0
+  uint64_t magic;    // written last
   uint32_t rings;    // number of rings: the first for events of no thread, or of a thread without a
                      // slot; the others for the slots of the ledger
   uint32_t counter;  // 1: stamps are of the time stamp counter; 0: they are nanoseconds
-  uint64_t started;  // nanoseconds since 1970
   uint64_t zero_stamp;   // a stamp
   uint64_t zero_real;    // nanoseconds since 1970, read at the same moment
   uint64_t parent_time;  // nanoseconds since 1970: the fork
@@ -127,28 +107,20 @@ struct EventRingHeader {
   uint32_t writer;   // its pid
   uint64_t lost;     // events of threads that could not get at the first ring
   char place[4096];  // of the log: a directory, if it ends with a slash, or a file
-  char name[256];    // of the program, for the file's name
-  char program[4096];
-  char library[4096];
-  char node[72];
-  char boot_id[40];
-  char kinds[31][32];  // names of kinds, from index 1
   char parent_log[4096];
   char log[4096];  // path of the log that the writer has opened
   // Of a fork's child:
   uint32_t parent_fork;      // number of the fork in the parent's log; 0: not logged there
   uint32_t threads_at_fork;  // entries of at_fork in use
-  uint32_t knows_inherited;  // 1: the next two are what the tables inherited
-  uint32_t compact;          // 1: the log has numbers of blocks in place of their addresses
-  uint64_t inherited_bytes;
-  uint64_t inherited_blocks;
   EventThreadAtFork at_fork[4104];
-  uint64_t most_bytes;      // of the log's files together; 0: any number
-  uint32_t files;           // of them, at least 1
-  uint32_t command_length;  // of `command`
-  char command[64 * 1024];
+  // Of the log:
+  uint64_t most_bytes;   // of its files together; 0: any number
+  uint32_t files;        // of them, at least 1
+  uint32_t compact;      // 1: it has numbers of blocks in place of their addresses
+  uint32_t owns_ledger;  // 1: the ledger is for the log alone; if the process is killed, the writer
+                         // removes it
 };
-inline constexpr uint64_t kEventHeaderBytes = 192 * 1024;
+inline constexpr uint64_t kEventHeaderBytes = 80 * 1024;
 static_assert(sizeof(EventRingHeader) <= kEventHeaderBytes);
 inline constexpr uint64_t kEventRingBytes = 68 * 1024;  // a ring, in whole pages
 static_assert(sizeof(EventRing) <= kEventRingBytes);

@@ -22,6 +22,7 @@ namespace mtrace::format {
 inline constexpr uint64_t kLedgerMagic = 0x315245474445'4c4du;  // "MLEDGER1"
 inline constexpr uint32_t kLedgerVersion = 10;                  // of everything in this file
 inline constexpr char kLedgerSuffix[] = ".ledger";
+inline constexpr char kLedgerPlace[] = "/dev/shm";  // where nobody has chosen a place: in memory
 
 // `size` bytes at `address` of the process are at `offset` of the file.
 struct LedgerExtent {

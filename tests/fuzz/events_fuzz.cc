@@ -89,11 +89,9 @@ void read_ring(std::string_view bytes) {
   events::RingReader reader(*ring);
   uint64_t taken = 0;
   for (int i = 0; i < 3; ++i) {
-    reader.look(UINT64_MAX, 0.6, [&](const events::RingRecord& record) {
-      reader.bytes(record, 3, 0, reader.unit_of(record, 2).a);
-    });
+    reader.look(UINT64_MAX, 0.6);
     while (reader.next_stamp() != UINT64_MAX) {
-      reader.bytes(reader.next(), 2, 0, reader.unit(1).a);
+      reader.text(2, reader.unit(1).a);
       reader.take();
       if (++taken > 4 * format::kEventUnits) std::abort();
     }

@@ -80,6 +80,10 @@ long open_to_change(const char* path) {
   return above_standard(call(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOCTTY), O_RDWR);
 }
 
+long open_for_helper(const char* path) {
+  return above_standard(open_to_read(path, AT_FDCWD), O_RDONLY);
+}
+
 long open_to_read(const char* path, int directory) {
   return call(SYS_openat, directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }

@@ -19,6 +19,8 @@ namespace mtrace::sys {
 long create_file(const char* path, int access = O_WRONLY);
 // Opens an existing file to read, without blocking.
 long open_to_read(const char* path, int directory = AT_FDCWD);
+// Opens an existing file to read, as a descriptor above 2, for a program that gets it.
+long open_for_helper(const char* path);
 // Opens an existing file to read and write.
 long open_to_change(const char* path);
 // Reads at most `size` bytes from `offset` on; returns their number.

@@ -13,8 +13,8 @@
 
 namespace mtrace::events {
 
-// For a new log: forgets which stacks and modules the old log had. False: no memory.
-bool begin_log();
+// For a new log: its forks are numbered from 1.
+void begin_log();
 // True: events are recorded.
 [[gnu::visibility("hidden")]] extern bool g_logging;
 inline bool logs() { return load(g_logging); }

@@ -1,5 +1,6 @@
 #include "events/ring.h"
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -181,16 +182,12 @@ void Record::reserve(unsigned units, bool marks) {
   }
 }
 
-void Record::put_bytes(unsigned first, size_t offset, const void* from, size_t size) {
+void Record::put_bytes(unsigned first, const void* from, size_t size) {
   const auto* source = static_cast<const char*>(from);
-  while (size > 0) {
-    const size_t inside = offset % sizeof(EventUnit);
-    const size_t part = size < sizeof(EventUnit) - inside ? size : sizeof(EventUnit) - inside;
-    auto* unit_bytes =
-        reinterpret_cast<char*>(&unit(first + static_cast<unsigned>(offset / sizeof(EventUnit))));
-    memcpy(unit_bytes + inside, source, part);
+  for (; size > 0; ++first) {
+    const size_t part = std::min(size, sizeof(EventUnit));
+    memcpy(&unit(first), source, part);
     source += part;
-    offset += part;
     size -= part;
   }
 }
@@ -200,12 +197,6 @@ void Record::commit(EventRecord kind, uint64_t low, unsigned call) {
   first.a = stamp_;
   store_release(first.b, word_of(kind, low, call, at_));
   add_own(g_counts[number_].events, uint64_t{1});
-}
-
-void Record::commit_facts(EventRecord kind, uint64_t low, uint64_t facts) {
-  EventUnit& first = unit(0);
-  first.a = facts;
-  store_release(first.b, word_of(kind, low, 0, at_));
 }
 
 uint64_t lost_events() {

@@ -22,10 +22,6 @@ using format::EventUnit;
 // The shared memory; nullptr: there is no log. Then no record may be written.
 [[gnu::visibility("hidden")]] extern format::EventRingHeader* g_header;
 
-// Of a limit of address space (RLIMIT_AS): the rings take at most so large a part, and so does what
-// is known of stacks (events/logging.cc). The program needs the rest.
-inline constexpr unsigned kShare = 32;
-
 // Maps the rings of a memory file of ring_file_size(rings) bytes. False: no memory.
 bool map_rings(int fd, uint32_t rings);
 uint64_t ring_file_size(uint32_t rings);
@@ -57,11 +53,10 @@ class Record {
   // False: there is no room, and no other function may be called.
   explicit operator bool() const { return ring_ != nullptr; }
   EventUnit& unit(unsigned number) { return ring_->units[(at_ + number) % format::kEventUnits]; }
-  // Copies bytes to the record, `offset` bytes after the beginning of unit `first`.
-  void put_bytes(unsigned first, size_t offset, const void* from, size_t size);
-  // Publishes the record, stamped with the time of its constructor, or with `facts` instead.
+  // Copies bytes to the record, from unit `first` on.
+  void put_bytes(unsigned first, const void* from, size_t size);
+  // Publishes the record, stamped with the time of its constructor.
   void commit(EventRecord kind, uint64_t low, unsigned call = 0);
-  void commit_facts(EventRecord kind, uint64_t low, uint64_t facts);
 
  private:
   void reserve(unsigned units, bool marks);

@@ -10,6 +10,7 @@
 #include "base/writer.h"
 #include "events/logging.h"
 #include "format/escape.h"
+#include "format/ledger.h"
 #include "life/fork.h"
 #include "life/lifecycle.h"
 #include "life/options.h"
@@ -33,8 +34,9 @@ void set_logging(bool on) {
 
 // Starts a log. Returns nullptr, or why there is no log.
 const char* start_log() {
-  if (!events::begin_log()) return "no memory";
+  events::begin_log();
   const char* why = report::start_event_writer({g_options.events, g_options.events_drop != 0,
+                                                g_options.ledger == format::kLedgerPlace,
                                                 g_options.events_full != 0, g_options.events_max,
                                                 static_cast<uint32_t>(g_options.events_files),
                                                 static_cast<uint32_t>(g_options.events_cull_ms)});
@@ -84,6 +86,7 @@ void end_events(format::EventsState how) {
   set_logging(false);
   switch_recording(is_recording_on());
   report::finish_event_writer(how, g_options.exit_wait);
+  if (how == format::EventsState::kReplaced) report::keep_ledger_open();
 }
 
 void resume_events() {

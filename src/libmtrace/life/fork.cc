@@ -129,7 +129,7 @@ bool set_tables_up(uint32_t pid) {
   if (mapped) note_inheritance();
   sample_after_fork();
   if (!mapped) g_ledger.rebase_after_fork(t_thread.slot, pid);
-  show_ledger();
+  show_ledger(is_recording_on());
   return true;
 }
 
@@ -297,8 +297,8 @@ void describe_threads() {
 
 }  // namespace
 
-void show_ledger() {
-  report::describe_ledger(is_recording_on());
+void show_ledger(bool recording) {
+  report::describe_ledger(recording);
   describe_threads();
   report::status_ledger(report::ledger_path());
 }

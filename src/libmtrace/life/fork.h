@@ -38,7 +38,7 @@ bool is_recording_on();
 void limit_memory();
 
 // Publishes the ledger, with what is known now, to readers in other processes.
-void show_ledger();
+void show_ledger(bool recording);
 
 // ---- What the modules of this library that keep something of the process forget, and when.
 

@@ -136,8 +136,7 @@ void look_at_program() {
   ask_allocator_once();
 }
 
-// Chooses what the hooks of malloc and free do. The event log begins before the first block is
-// counted, too.
+// Chooses what the hooks of malloc and free do.
 void choose_path() {
   g_fill = g_options.fill;
   g_unknown_frees_have_stacks = strcmp(g_options.unknown, "stacks") == 0 && g_options.sample == 0;
@@ -148,7 +147,6 @@ void choose_path() {
   if (g_fill >= 0) g_path.malloc = checked_malloc;
   limit_memory();
   watch_for_moments();
-  if (g_options.events[0] != '\0') begin_events();
 }
 
 // Starts counting with the options that were read. `dormant`: the reason not to, or nullptr.
@@ -164,10 +162,11 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   report::status_mode(Mode::kActive, "");
   look_at_program();
   choose_path();
-  if (unwind::at_fork_allocates()) watch_forks();  // what it allocates is not counted yet
+  show_ledger(g_options.start);
+  if (g_options.events[0] != '\0') begin_events();  // its writer reads the ledger
+  if (unwind::at_fork_allocates()) watch_forks();   // what it allocates is not counted yet
   begin_counting(g_options.start);
   if (!is_late() && g_interfaces_found) redirect_interfaces();
-  show_ledger();
   if (g_options.mmap != 0) watch_regions(g_options.mmap > 1);
   report::set_recording(g_options.start);
 }

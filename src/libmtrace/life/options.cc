@@ -10,6 +10,7 @@
 #include "base/syscall.h"
 #include "base/writer.h"
 #include "format/escape.h"
+#include "format/ledger.h"
 #include "format/option_kind.h"
 #include "life/environment.h"
 
@@ -307,8 +308,9 @@ void read_options(char* const* envp) {
   g_options.member = value_of<OptionKind::kind>(g_value[k_##member]);
 #include "format/options.def"
 #undef MTRACE_OPTION
-  // An event log has every block, so it excludes samples.
+  // An event log has every block, so it excludes samples; its writer reads a ledger.
   if (g_options.events[0] != '\0') {
+    if (g_options.ledger[0] == '\0') g_options.ledger = format::kLedgerPlace;
     refuse(k_sample, g_options.sample);
     refuse(k_max_memory, g_options.max_memory);
   }

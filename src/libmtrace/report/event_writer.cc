@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -11,7 +12,6 @@
 #include "base/table_file.h"
 #include "base/writer.h"
 #include "events/ring.h"
-#include "ledger/ledger.h"
 #include "ledger/thread_slots.h"
 #include "report/host.h"
 #include "report/launcher.h"
@@ -27,6 +27,7 @@ using format::EventsState;
 
 constexpr uint64_t kNoLimit = ~uint64_t{0};
 constexpr uint64_t kLongestStart = 20'000'000'000u;  // nanoseconds, until the log is open
+constexpr unsigned kShare = 16;  // the part of a limited address space that rings may take
 
 struct EventWriter : Launch {
   EventRingHeader* header;
@@ -39,6 +40,7 @@ uint64_t g_fork_time = 0;  // nanoseconds since 1970
 uint32_t g_parent_fork = 0;
 bool g_left_parents = false;
 EventSettings g_settings;
+long g_kept_ledger = -1;  // descriptor; before an exec, which takes the file's name
 
 void write_events(Launch& launch) {
   run_tool(launch);
@@ -53,7 +55,7 @@ void write_events(Launch& launch) {
 // ring share one.
 bool make_memory(int fd) {
   const uint64_t most =
-      std::min<uint64_t>(sys::address_space_limit() / events::kShare, sys::file_size_limit());
+      std::min<uint64_t>(sys::address_space_limit() / kShare, sys::file_size_limit());
   for (uint32_t rings = ledger::ThreadSlots::kMost + 1; rings >= 1; rings /= 8) {
     const uint64_t size = events::ring_file_size(rings);
     if (size > most) continue;
@@ -61,11 +63,6 @@ bool make_memory(int fd) {
     if (events::map_rings(fd, rings)) return true;
   }
   return false;
-}
-
-template <size_t N>
-void set_text(char (&field)[N], const char* text) {
-  Writer(field, N).text(text).finish();
 }
 
 // A directory ends with a slash.
@@ -92,46 +89,27 @@ void set_place(EventRingHeader& header) {
   Writer(header.place, sizeof header.place).text(inside).put('/').finish();
 }
 
-// Of a fork's child, in its first log only.
-void describe_inheritance(EventRingHeader& header) {
-  events::count_anew(header, g_parent_log[0] != '\0');
-  if (g_parent_log[0] == '\0') return;
-  header.parent_fork = g_parent_fork;
-  header.knows_inherited = !g_host.began_anew;
-  header.inherited_bytes = ledger::g_ledger.inherited.bytes;
-  header.inherited_blocks = ledger::g_ledger.inherited.blocks;
-}
-
 void describe(EventRingHeader& header) {
-  header.pid = g_host.pid;
-  header.parent = g_host.parent;
-  header.started = g_host.started;
   header.parent_time = g_host.parent != 0 ? g_fork_time : 0;
   header.counter = sys::stamps_are_counted();
   header.drop = g_settings.drop;
+  header.owns_ledger = g_settings.owns_ledger;
   header.cull = g_settings.cull_ms;
   header.compact = !g_settings.full;
   header.most_bytes = g_settings.most_bytes;
   header.files = g_settings.files;
   set_place(header);
-  set_text(header.name, g_host.name);
-  set_text(header.program, g_host.program);
-  set_text(header.library, library_line());
-  set_text(header.node, g_host.node);
-  set_text(header.boot_id, g_host.boot_id);
-  set_text(header.parent_log, g_parent_log);
-  describe_inheritance(header);
-  const size_t length = g_host.command != nullptr ? strlen(g_host.command) : 0;
-  header.command_length =
-      static_cast<uint32_t>(length < sizeof header.command ? length : sizeof header.command);
-  if (length != 0) memcpy(header.command, g_host.command, header.command_length);
+  const bool inherits = g_parent_log[0] != '\0';  // this is the first log of a fork's child
+  events::count_anew(header, inherits);
+  if (inherits) Writer(header.parent_log, sizeof header.parent_log).text(g_parent_log).finish();
+  if (inherits) header.parent_fork = g_parent_fork;
   header.zero_stamp = sys::stamp();
   header.zero_real = sys::real_time();
   store_release(header.magic, format::kEventRingMagic);
 }
 
-// The supervisor gets the descriptor; this process keeps none.
-bool start_supervisor(int fd) {
+// The supervisor gets the descriptors; this process keeps none.
+bool start_supervisor(int rings, int ledger) {
   if (g_writer == nullptr) {
     g_writer = static_cast<EventWriter*>(sys::map_memory(sizeof(EventWriter)));
   }
@@ -143,26 +121,35 @@ bool start_supervisor(int fd) {
   writer.argv[2] = "--write-log";
   // The program waits for it, so no lower priority.
   prepare(writer, sys::Helper::kEventWriter, write_events, writer.argv, kNoLimit, 0);
-  writer.program.input = fd;
+  writer.program.input = rings;
+  writer.program.output = ledger;
   return start(writer) && wait_for_zero(writer.shares, kLongestStart);
 }
 
-const char* start_writer_alone() {
+const char* start_writer_alone(long kept) {
   if (!may_start_tool()) return "the memlog program that writes it was not found or may not run";
-  const long fd = sys::create_memory_file();
-  if (sys::failed(fd)) return "no memory that can be shared";
+  const long ledger = kept >= 0                    ? kept
+                      : sys::table_file_has_name() ? sys::open_for_helper(sys::table_file_path())
+                                                   : -1;
+  if (sys::failed(ledger)) return "there is no ledger, which it needs";
+  const long rings = sys::create_memory_file();
   const char* why = "no memory that can be shared";
-  if (make_memory(static_cast<int>(fd))) {
+  if (!sys::failed(rings) && make_memory(static_cast<int>(rings))) {
     describe(*g_header);
-    why = start_supervisor(static_cast<int>(fd)) ? nullptr : "no process can be started";
+    why = start_supervisor(static_cast<int>(rings), static_cast<int>(ledger))
+              ? nullptr
+              : "no process can be started";
   }
-  sys::close_file(static_cast<int>(fd));
+  if (!sys::failed(rings)) sys::close_file(static_cast<int>(rings));
+  if (kept < 0) sys::close_file(static_cast<int>(ledger));
   return why;
 }
 
 const char* start_writer() {
   const char* why = nullptr;
-  sys::with_own_files([&] { why = start_writer_alone(); });
+  const long kept = std::exchange(g_kept_ledger, -1);
+  sys::with_own_files([&] { why = start_writer_alone(kept); }, static_cast<int>(kept));
+  if (kept >= 0) sys::close_file(static_cast<int>(kept));
   return why;
 }
 
@@ -191,6 +178,8 @@ const char* start_event_writer(const EventSettings& settings) {
   }
   return why;
 }
+
+void keep_ledger_open() { g_kept_ledger = sys::open_for_helper(sys::table_file_path()); }
 
 void note_fork() { g_fork_time = sys::real_time(); }
 

@@ -1,5 +1,5 @@
-// The process that writes the event log: memlog (report/launcher.h), reading memory that it shares
-// with this process.
+// The process that writes the event log: memlog (report/launcher.h). Its standard input is memory
+// that it shares with this process, its standard output the ledger, which it reads.
 //
 // By one thread at a time, signals blocked or harmless.
 #pragma once
@@ -13,6 +13,7 @@ namespace mtrace::report {
 struct EventSettings {
   const char* place;  // "1": beside the reports; a directory; or a file
   bool drop;
+  bool owns_ledger;     // nobody else asked for it
   bool full;            // with addresses and steps of 100 ns
   uint64_t most_bytes;  // of its files together; 0: any number
   uint32_t files;       // of them
@@ -25,6 +26,9 @@ const char* start_event_writer(const EventSettings& settings);
 // given, receives the reason when the writer has given up, and the log then ends; `error` the errno
 // of the log's file, which stands behind the reason, or 0.
 void await_event_log(const char** why, int* error);
+// Before an exec, which takes the ledger's name: keeps the ledger open, for another writer if the
+// exec fails.
+void keep_ledger_open();
 // Call before a fork: stores the time at which the child leaves its parent's log.
 void note_fork();
 // In the child of a fork: leaves its parent's writer and rings, once. `fork`: the number of the

@@ -120,6 +120,13 @@ bool LedgerFile::offset_of(uint64_t address, size_t size, uint64_t& offset) cons
   return true;
 }
 
+std::string LedgerFile::command() const {
+  constexpr uint64_t kMost = 64 * 1024;
+  std::string command(std::min(header_->command_length, kMost), '\0');
+  const bool kept = header_->command != 0 && read(header_->command, command.data(), command.size());
+  return kept ? command : std::string();
+}
+
 bool LedgerFile::read(uint64_t address, void* to, size_t size) const {
   uint64_t offset = 0;
   return offset_of(address, size, offset) && read_all(descriptor_, offset, to, size);

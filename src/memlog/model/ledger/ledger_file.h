@@ -59,6 +59,8 @@ class LedgerFile {
   bool read(uint64_t address, T& to) const {
     return read(address, &to, sizeof to);
   }
+  // The command line, as the library has escaped it; empty: not kept.
+  std::string command() const;
   // Gets the file offset of these bytes, for a writer. Returns false when the file does not have
   // all of them.
   bool offset_of(uint64_t address, size_t size, uint64_t& offset) const;

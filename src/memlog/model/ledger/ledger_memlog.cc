@@ -106,10 +106,7 @@ class Text : private profile::MemlogText {
   }
 
   void write_command() {
-    constexpr uint64_t kMost = 64 * 1024;
-    std::string command(std::min(header_.command_length, kMost), '\0');
-    if (header_.command == 0 || !file_.read(header_.command, command.data(), command.size()))
-      return;
+    const std::string command = file_.command();
     if (!command.empty() && util::is_printable(command, false)) {
       line("# {}: {}", format::kKeyCommand, command);  // escaped by the library
     }

@@ -78,10 +78,11 @@ PythonFrameText python_frame(const LedgerState& state, uint64_t frame) {
   text.offset = format::python_offset(code.entry.identity, frame);
   format::PythonLines lines(reinterpret_cast<const unsigned char*>(code.table.data()),
                             code.table.size(), code.entry.first_line);
-  if (const uint32_t line = lines.line_of(PythonFrame::instruction(frame)); line != 0) {
+  text.line = lines.line_of(PythonFrame::instruction(frame));
+  if (text.line != 0) {
     size_t length = 0;
     const char* const name = format::python_file_name(code.file.data(), code.file.size(), &length);
-    text.source = fmt::format("{}:{}", std::string_view(name, length), line);
+    text.source = fmt::format("{}:{}", std::string_view(name, length), text.line);
   }
   return text;
 }

@@ -26,7 +26,8 @@ std::vector<LedgerNoteText> read_notes(const LedgerFile& file);
 // A frame of a Python function as memlogs have it.
 struct PythonFrameText {
   std::string function;
-  std::string source;     // FILE:LINE; empty: no line belongs to it
+  uint32_t line = 0;      // 0: none belongs to it
+  std::string source;     // FILE:LINE; empty: none
   std::string module;     // the source file's path; empty: the function found no room
   uint64_t identity = 0;  // format::module_identity of the path
   uint64_t offset = 0;

@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <bitset>
+#include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <memory>
 #include <numeric>
+#include <utility>
 
 #include "format/memlog.h"
 #include "format/python.h"
 #include "model/ledger/ledger_file.h"
 #include "model/ledger/ledger_notes.h"
+#include "util/file.h"
 
 namespace mtrace::ledger {
 namespace {
@@ -122,33 +125,51 @@ void add_frames(const char* bytes, unsigned count, uint32_t machine, std::vector
   }
 }
 
-// Reads everything but the allocated totals. Returns false when the record is incomplete.
-bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
-  format::LedgerStack record;
-  if (!arena.get(stack.index, record, ArenaCopy::kFirst) || record.ordinal != stack.ordinal ||
+// Reads what the stack at `stack.index` is, but no counters. `get(index, offset, to, size)` copies
+// bytes from behind the start of a unit of the arena, and returns false when the file does not have
+// them; so does this.
+template <typename Get>
+bool read_frames(Get&& get, uint32_t machine, format::LedgerStack& record,
+                 LedgerStackState& stack) {
+  if (!get(stack.index, 0, &record, sizeof record) || record.ordinal == 0 ||
       record.own_frames + record.tails * format::kLedgerTailFrames > format::kMaxDepth) {
     return false;
   }
-  const size_t frames = record.own_frames * format::kLedgerFrameBytes;
-  const char* bytes = arena.at(stack.index, sizeof record + frames, ArenaCopy::kFirst);
-  if (bytes == nullptr) return false;
+  char bytes[format::kMaxDepth * format::kLedgerFrameBytes];
+  if (!get(stack.index, sizeof record, bytes, record.own_frames * format::kLedgerFrameBytes)) {
+    return false;
+  }
   stack.frames.clear();
-  add_frames(bytes + sizeof record, record.own_frames, arena.machine(), stack.frames);
+  add_frames(bytes, record.own_frames, machine, stack.frames);
   uint32_t next = record.tail;
   for (unsigned i = 0; i < record.tails; ++i) {
     format::LedgerTail tail;
-    if (next == 0 || !arena.get(next, tail, ArenaCopy::kFirst)) return false;
-    add_frames(tail.frames, format::kLedgerTailFrames, arena.machine(), stack.frames);
+    if (next == 0 || !get(next, 0, &tail, sizeof tail)) return false;
+    add_frames(tail.frames, format::kLedgerTailFrames, machine, stack.frames);
     next = tail.parent;
   }
+  stack.ordinal = record.ordinal;
   stack.kind = record.kind <= format::kLedgerKinds ? record.kind : 0;
   stack.call = record.call;
-  if (stack.kind != 0 && (record.own.set_aside & format::kLedgerMappingForm) != 0) {
-    stack.mapping_form = static_cast<uint32_t>(record.own.set_aside);
-  }
   stack.cut = record.cut != 0;
   stack.guessed = record.guessed;
   stack.retired = record.retired;
+  return true;
+}
+
+// Reads everything but the allocated totals. Returns false when the record is incomplete.
+bool read_record(ArenaCopy& arena, uint64_t height, LedgerStackState& stack) {
+  const auto get = [&](uint32_t index, size_t offset, void* to, size_t size) {
+    const char* bytes = arena.at(index, offset + size, ArenaCopy::kFirst);
+    if (bytes != nullptr) std::memcpy(to, bytes + offset, size);
+    return bytes != nullptr;
+  };
+  const uint32_t ordinal = stack.ordinal;
+  format::LedgerStack record;
+  if (!read_frames(get, arena.machine(), record, stack) || stack.ordinal != ordinal) return false;
+  if (stack.kind != 0 && (record.own.set_aside & format::kLedgerMappingForm) != 0) {
+    stack.mapping_form = static_cast<uint32_t>(record.own.set_aside);
+  }
   return each_set(arena, record, ArenaCopy::kFirst, [&](const LedgerCounterSet& set) {
     stack.now.freed_bytes += set.freed_bytes;
     stack.now.freed_blocks += set.freed_blocks;
@@ -233,11 +254,13 @@ void read_threads(const LedgerFile& file, LedgerState& state) {
   }
 }
 
-void read_modules(const LedgerFile& file, LedgerState& state) {
+// Reads the modules in the list from `address` to `until`, which is not one of them.
+void read_modules(const LedgerFile& file, uint64_t address, uint64_t until, LedgerState& state) {
   std::vector<bool> known(kMostModules);
-  uint64_t address = file.header().first_module;
-  for (uint32_t i = 0; address != 0 && i < kMostModules; ++i) {
+  for (const LedgerModuleState& module : state.modules) known[module.entry.number] = true;
+  while (address != until && state.modules.size() < kMostModules) {
     LedgerModuleState module;
+    module.address = address;
     if (!file.read(address, module.entry) || module.entry.path_length > kMostPath ||
         module.entry.number >= kMostModules || known[module.entry.number] ||
         module.entry.build_id_size > sizeof module.entry.build_id) {
@@ -258,11 +281,11 @@ void read_modules(const LedgerFile& file, LedgerState& state) {
             [](const auto& a, const auto& b) { return a.entry.number < b.entry.number; });
 }
 
-void read_python(const LedgerFile& file, LedgerState& state) {
+// Like read_modules(), for code objects of Python.
+void read_python(const LedgerFile& file, uint64_t address, uint64_t until, LedgerState& state) {
   constexpr uint32_t kMostText = 1024;
   constexpr uint32_t kMostTable = 64 * 1024;
-  uint64_t address = file.header().first_python_code;
-  while (address != 0) {
+  while (address != until) {
     LedgerCodeState code;
     if (!file.read(address, code.entry) || code.entry.number > format::kMostPythonCode ||
         code.entry.name_bytes > kMostText || code.entry.file_bytes > kMostText ||
@@ -301,8 +324,8 @@ LedgerState read_ledger(const LedgerFile& file) {
   file.read(roots.peak_when, state.peak_when);
   read_stacks(file, state);
   read_threads(file, state);
-  read_modules(file, state);
-  read_python(file, state);
+  read_modules(file, file.header().first_module, 0, state);
+  read_python(file, file.header().first_python_code, 0, state);
   file.read(roots.lost_stacks, state.lost_stacks);
   file.read(roots.lost_frames, state.lost_frames);
   file.read(roots.lost_blocks, state.lost_blocks);
@@ -313,15 +336,6 @@ LedgerState read_ledger(const LedgerFile& file) {
 
 using format::kLedgerAlive;
 using format::LedgerModule;
-
-LedgerModules::LedgerModules(const LedgerState& state) : state_(state), modules_(state.modules) {
-  for (const LedgerModuleState& module : modules_) {
-    const LedgerModule& entry = module.entry;
-    identities_.push_back(entry.build_id_size != 0
-                              ? format::module_identity(entry.build_id, entry.build_id_size)
-                              : format::module_identity(module.path.data(), module.path.size()));
-  }
-}
 
 // Chooses as the library does (modules/modules.cc). Of two modules there in turn: the later one. Of
 // two there at once: the one in the other's hole. If none is alive: one that is about to be
@@ -349,6 +363,13 @@ size_t LedgerModules::find(uint64_t address, uint32_t retired) {
 }
 
 profile::StackIds LedgerModules::stack_ids(const LedgerStackState& stack) {
+  for (size_t i = identities_.size(); i < modules_.size(); ++i) {
+    const LedgerModule& entry = modules_[i].entry;
+    const std::string& path = modules_[i].path;
+    identities_.push_back(entry.build_id_size != 0
+                              ? format::module_identity(entry.build_id, entry.build_id_size)
+                              : format::module_identity(path.data(), path.size()));
+  }
   profile::StackIds ids;
   for (auto at = stack.frames.rbegin(); at != stack.frames.rend(); ++at) {
     const uint64_t frame = *at;
@@ -365,6 +386,89 @@ profile::StackIds LedgerModules::stack_ids(const LedgerStackState& stack) {
     }
   }
   return ids;
+}
+
+template <typename T>
+T LedgerStacks::header_word(size_t offset) const {
+  T word = 0;
+  util::read_at(file_.descriptor(), offset, &word, sizeof word);
+  return word;
+}
+
+bool LedgerStacks::has_grown() {
+  const auto extents = header_word<uint32_t>(offsetof(format::LedgerHeader, extents_used));
+  if (extents == file_.header().extents_used) return false;
+  try {
+    file_.refresh();
+  } catch (const LedgerError&) {
+    return false;  // damaged by its process
+  }
+  return true;
+}
+
+bool LedgerStacks::read(uint64_t address, void* to, size_t size) {
+  return file_.read(address, to, size) || (has_grown() && file_.read(address, to, size));
+}
+
+bool LedgerStacks::read_arena(uint32_t index, size_t offset, void* to, size_t size) {
+  constexpr uint32_t kUnits = format::kArenaChunk / format::kArenaUnit;
+  const uint32_t chunk = index / kUnits;
+  const size_t into = size_t{index % kUnits} * format::kArenaUnit + offset;
+  if (index == 0 || chunk >= format::kArenaChunks || into + size > format::kArenaChunk)
+    return false;
+  if (chunk >= arena_.size()) arena_.resize(chunk + 1);
+  uint64_t& address = arena_[chunk];
+  const uint64_t at = file_.header().roots.arena + uint64_t{chunk} * sizeof address;
+  if (address == 0 && (!read(at, &address, sizeof address) || address == 0)) return false;
+  return read(address + into, to, size);
+}
+
+// What the addresses of a stack meant when it was read stands in a list of modules that is read
+// afterwards: whatever has been loaded since then is another entry.
+const LedgerStackState* LedgerStacks::find(uint32_t index) {
+  const auto get = [&](uint32_t unit, size_t offset, void* to, size_t size) {
+    return read_arena(unit, offset, to, size);
+  };
+  stack_.index = index;
+  format::LedgerStack record;
+  if (!read_frames(get, file_.header().machine, record, stack_)) return nullptr;
+  const auto first = header_word<uint64_t>(offsetof(format::LedgerHeader, first_module));
+  if (first != first_module_) {
+    has_grown();
+    read_modules(file_, first, std::exchange(first_module_, first), state_);
+    modules_.forget();
+  }
+  if (stack_.retired != kLedgerAlive) look_for_deaths();
+  return &stack_;
+}
+
+void LedgerStacks::look_for_deaths() {
+  for (LedgerModuleState& module : state_.modules) {
+    file_.read(module.address + offsetof(LedgerModule, died), module.entry.died);
+  }
+  modules_.forget();
+}
+
+const LedgerModuleState* LedgerStacks::module_of(uint64_t address) {
+  const auto is_gone = [&](size_t found) {
+    return found != LedgerModules::kNone && stack_.retired == kLedgerAlive &&
+           state_.modules[found].entry.died != kLedgerAlive;
+  };
+  size_t found = modules_.find(address, stack_.retired);
+  if (is_gone(found)) {  // or it has come back meanwhile
+    look_for_deaths();
+    found = modules_.find(address, stack_.retired);
+  }
+  return found == LedgerModules::kNone ? nullptr : &state_.modules[found];
+}
+
+const LedgerState& LedgerStacks::with_code_of(uint64_t frame) {
+  if (!state_.python.contains(format::PythonFrame::code(frame))) {
+    const auto first = header_word<uint64_t>(offsetof(format::LedgerHeader, first_python_code));
+    has_grown();
+    read_python(file_, first, std::exchange(first_code_, first), state_);
+  }
+  return state_;
 }
 
 }  // namespace mtrace::ledger

@@ -43,6 +43,7 @@ struct LedgerStackState {
 struct LedgerModuleState {
   format::LedgerModule entry;
   std::string path;
+  uint64_t address = 0;  // of the entry, in the process
 };
 
 // A code object of Python. The texts are bounded, the path is not empty.
@@ -125,8 +126,12 @@ class KnownLedger {
 
 class LedgerModules {
  public:
-  // `state` must outlive this and not change.
-  explicit LedgerModules(const LedgerState& state);
+  // `state` must outlive this. Call forget() after each change of its modules.
+  explicit LedgerModules(const LedgerState& state) : state_(state), modules_(state.modules) {}
+  void forget() {
+    identities_.clear();
+    known_.clear();
+  }
 
   static constexpr size_t kNone = SIZE_MAX;
   // Returns the module's position in the list, or kNone. `retired`: the unload epoch at which the
@@ -139,6 +144,39 @@ class LedgerModules {
   const std::vector<LedgerModuleState>& modules_;
   std::vector<uint64_t> identities_;
   absl::flat_hash_map<std::pair<uint64_t, uint32_t>, size_t> known_;
+};
+
+// Reads single stacks of a ledger while its process goes on.
+
+class LedgerStacks {
+ public:
+  // `file` must outlive this, which refreshes it.
+  explicit LedgerStacks(LedgerFile& file) : file_(file), modules_(state_) {}
+
+  // Reads the stack that blocks name by `index`, without its counters. Returns nullptr when the
+  // file does not have it. Valid, as is what the next one returns, until the next call.
+  const LedgerStackState* find(uint32_t index);
+  // Returns the module of an address in that stack, or nullptr.
+  const LedgerModuleState* module_of(uint64_t address);
+  // Returns a state that has the code object of a Python frame, if the file does.
+  const LedgerState& with_code_of(uint64_t frame);
+
+ private:
+  template <typename T>
+  T header_word(size_t offset) const;
+  // Reads the list of extents again if there are more.
+  bool has_grown();
+  bool read(uint64_t address, void* to, size_t size);
+  bool read_arena(uint32_t index, size_t offset, void* to, size_t size);
+  void look_for_deaths();
+
+  LedgerFile& file_;
+  std::vector<uint64_t> arena_;  // addresses of its chunks; 0: not known
+  LedgerState state_;            // modules and Python's code
+  uint64_t first_module_ = 0;    // addresses of what was read last
+  uint64_t first_code_ = 0;
+  LedgerModules modules_;
+  LedgerStackState stack_;
 };
 
 }  // namespace mtrace::ledger

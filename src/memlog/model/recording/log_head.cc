@@ -29,7 +29,8 @@ std::string threads_at_fork(const EventRingHeader& header) {
 
 }  // namespace
 
-std::string log_head(const EventRingHeader& header) {
+std::string log_head(const EventRingHeader& rings, const ledger::LedgerFile& ledger) {
+  const format::LedgerHeader& header = ledger.header();
   Column head;
   head.put_raw({format::kEventHeaderMark, format::kEventMark});
   const auto put = [&](const char* key, const std::string& value) {
@@ -38,31 +39,26 @@ std::string log_head(const EventRingHeader& header) {
     head.put_text(value);
   };
   put(format::kEventsProgram, util::array_text(header.program));
-  put(format::kEventsCommand,
-      {header.command, std::min<size_t>(header.command_length, sizeof header.command)});
+  put(format::kEventsCommand, ledger.command());
   put(format::kEventsPid, std::to_string(header.pid));
   if (header.parent != 0) {
     put(format::kEventsParent, std::to_string(header.parent));
-    const std::string path = util::array_text(header.parent_log);
+    const std::string path = util::array_text(rings.parent_log);
     put(format::kEventsParentLog, path.substr(path.rfind('/') + 1));
-    put(format::kEventsParentTime, std::to_string(header.parent_time));
-    if (header.parent_fork != 0) {
-      put(format::kEventsParentFork, std::to_string(header.parent_fork));
+    put(format::kEventsParentTime, std::to_string(rings.parent_time));
+    if (rings.parent_fork != 0) {
+      put(format::kEventsParentFork, std::to_string(rings.parent_fork));
     }
-    put(format::kEventsParentEvents, threads_at_fork(header));
-    if (header.knows_inherited != 0) {
-      put(format::kEventsInherited,
-          fmt::format("{} {}", header.inherited_bytes, header.inherited_blocks));
-    }
+    put(format::kEventsParentEvents, threads_at_fork(rings));
   }
-  put(format::kEventsStarted, std::to_string(start_of(header)));
+  put(format::kEventsStarted, std::to_string(start_of(rings)));
   put(format::kEventsProcessStarted, std::to_string(header.started));
   put(format::kEventsLibrary, util::array_text(header.library));
   put(format::kEventsHost, util::array_text(header.node));
   put(format::kEventsBootId, util::array_text(header.boot_id));
   put(format::kEventsProcessor, format::processor_name(util::machine::kElfMachine));
-  if (header.compact != 0) put(format::kEventsForm, format::kEventsCompact);
-  put(format::kEventsClock, header.counter != 0 ? "tsc" : "monotonic");
+  if (rings.compact != 0) put(format::kEventsForm, format::kEventsCompact);
+  put(format::kEventsClock, rings.counter != 0 ? "tsc" : "monotonic");
   return std::string(head.bytes());
 }
 

@@ -4,10 +4,11 @@
 #include <string>
 
 #include "format/event_ring.h"
+#include "model/ledger/ledger_file.h"
 
 namespace mtrace::events {
 
 // Returns the content of the frame.
-std::string log_head(const format::EventRingHeader& header);
+std::string log_head(const format::EventRingHeader& rings, const ledger::LedgerFile& ledger);
 
 }  // namespace mtrace::events

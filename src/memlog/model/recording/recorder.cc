@@ -1,5 +1,6 @@
 #include "model/recording/recorder.h"
 
+#include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 #include <fmt/format.h>
 #include <linux/futex.h>
@@ -24,8 +25,12 @@
 
 #include "format/event_log.h"
 #include "format/event_ring.h"
-#include "format/memlog.h"
+#include "format/ledger.h"
 #include "format/python.h"
+#include "model/ledger/ledger_file.h"
+#include "model/ledger/ledger_notes.h"
+#include "model/ledger/ledger_state.h"
+#include "model/ledger/ledger_summary.h"
 #include "model/recording/chunk_writer.h"
 #include "model/recording/log_file.h"
 #include "model/recording/log_head.h"
@@ -33,7 +38,6 @@
 #include "model/recording/ring_reader.h"
 #include "util/error.h"
 #include "util/file.h"
-#include "util/machine.h"
 #include "util/text.h"
 
 namespace mtrace::events {
@@ -110,13 +114,15 @@ class Memory {
 
 class Recorder {
  public:
-  Recorder(int fd, const OpenSink& open_sink)
-      : memory_(fd),
+  Recorder(int rings, int ledger, const OpenSink& open_sink)
+      : memory_(rings),
         header_(memory_.header()),
-        pid_(header_.pid),
+        ledger_(ledger, "the ledger"),
+        ledger_stacks_(ledger_),
+        pid_(ledger_.header().pid),
         clock_(header_),
-        file_(util::array_text(header_.place), util::array_text(header_.name), header_.pid,
-              open_sink(header_)),
+        file_(util::array_text(header_.place), util::array_text(ledger_.header().name), pid_,
+              open_sink(header_, ledger_.header())),
         process_(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0))),
         // A log that is rewritten is made compact then.
         chunk_(header_.compact != 0 && header_.cull == 0 && header_.most_bytes == 0
@@ -124,7 +130,7 @@ class Recorder {
                    : format::EventForm::kFull) {
     const RewriteWish wish = {header_.cull, header_.most_bytes, std::max(header_.files, 1u)};
     if (wish.any()) rewritten_.emplace(wish, file_);
-    append(log_head(header_));
+    append(log_head(header_, ledger_));
     store(header_.writer, static_cast<uint32_t>(::getpid()));
     const std::string& path = file_.path();
     std::memcpy(header_.log + 1, path.data() + 1,
@@ -197,64 +203,66 @@ class Recorder {
     looked_new_ = false;
     for (RingState& ring : rings_) {
       if (ends) ring.reader.end();
-      looked_new_ |= ring.reader.look(settled, waited, [&](const RingRecord& record) {
-        if (record.kind == EventRecord::kStack) define_stack(ring, record);
-        if (record.kind == EventRecord::kModule) define_module(ring, record);
-        if (record.kind == EventRecord::kPython) define_python(ring, record);
-      });
+      looked_new_ |= ring.reader.look(settled, waited);
     }
   }
 
-  void define_module(const RingState& ring, const RingRecord& record) {
-    const uint64_t number = record.stamp;
-    if (number >= kMostModules) return;
-    if (number >= modules_.size()) modules_.resize(number + 1);
-    if (modules_[number]) return;
-    modules_[number] = true;
-    const format::EventUnit place = ring.reader.unit_of(record, 1);
-    const format::EventUnit lengths = ring.reader.unit_of(record, 2);
-    constexpr uint64_t kMostId = 32;
-    constexpr uint64_t kMostPath = 4096;
-    const uint64_t id = std::min(lengths.a, kMostId);
-    chunk_.define_module(static_cast<uint32_t>(number),
-                         ring.reader.bytes(record, 3, id, std::min(lengths.b, kMostPath)),
-                         static_cast<uint32_t>(place.b), ring.reader.bytes(record, 3, 0, id),
-                         place.a);
+  // What the log calls the stack at `index` in the ledger; 0: the ledger does not have it.
+  uint32_t stack_of(uint64_t index) {
+    if (index >= kMostStacks) return 0;
+    if (index >= stacks_.size()) stacks_.resize(index + index / 2 + 1024, kNotRead);
+    if (stacks_[index] == kNotRead) stacks_[index] = define_stack(static_cast<uint32_t>(index));
+    return stacks_[index];
   }
 
-  void define_python(const RingState& ring, const RingRecord& record) {
-    constexpr uint64_t kMostName = 1023;
-    if (record.low >= kMostModules || !python_.insert(record.stamp).second) return;
-    const format::EventUnit place = ring.reader.unit_of(record, 1);
-    const uint64_t length = std::min(ring.reader.unit_of(record, 2).a, kMostName);
-    chunk_.define_python(record.stamp, {static_cast<uint32_t>(record.low), place.a,
-                                        ring.reader.bytes(record, 3, 0, length), place.b});
+  uint32_t define_stack(uint32_t index) {
+    const ledger::LedgerStackState* const stack = ledger_stacks_.find(index);
+    if (stack == nullptr) return 0;
+    std::vector<ChunkWriter::FrameWord> frames;
+    frames.reserve(stack->frames.size());
+    for (const uint64_t frame : stack->frames) frames.push_back(frame_word(frame));
+    const std::string kind = stack->kind != 0 ? kind_name(stack->kind) : "";
+    const char* call = format::call_name(stack->call);
+    chunk_.define_stack(++last_stack_,
+                        {kind, call != nullptr ? call : "", stack->cut, stack->guessed, frames});
+    return last_stack_;
   }
 
-  void define_stack(const RingState& ring, const RingRecord& record) {
-    const uint64_t index = record.low;
-    if (index >= kMostStacks) return;
-    if (index >= stacks_.size()) stacks_.resize(index + index / 2 + 1024);
-    if (stacks_[index] != 0) return;
-    stacks_[index] = ++last_stack_;
-    format::EventStackFacts facts;
-    std::memcpy(&facts, &record.stamp, sizeof facts);
-    std::vector<ChunkWriter::FrameWord> frames(std::min<size_t>(facts.depth, format::kMaxDepth));
-    for (size_t i = 0; i < frames.size(); ++i) {
-      const format::EventUnit unit = ring.reader.unit_of(record, static_cast<unsigned>(1 + i / 2));
-      const uint64_t word = i % 2 == 0 ? unit.a : unit.b;
-      const uint64_t offset = word & ((uint64_t{1} << 48) - 1);
-      const bool has_module = word >> 48 != 0;
-      frames[i] = {word >> 48,
-                   has_module ? offset : format::whole_frame(offset, util::machine::kElfMachine)};
+  ChunkWriter::FrameWord frame_word(uint64_t frame) {
+    if (format::PythonFrame::is_one(frame)) {
+      define_python(frame);
+      return {0, frame};
     }
-    const size_t kinds = std::size(header_.kinds);
-    const std::string kind =
-        facts.kind != 0 && facts.kind < kinds ? util::array_text(header_.kinds[facts.kind]) : "";
-    const char* call = format::call_name(facts.call);
-    chunk_.define_stack(last_stack_,
-                        {kind, call != nullptr ? call : "", facts.cut != 0, facts.guessed, frames});
-    if (chunk_.full()) flush(now_of(CLOCK_MONOTONIC));
+    const ledger::LedgerModuleState* const module = ledger_stacks_.module_of(frame);
+    if (module == nullptr) return {0, frame};
+    const format::LedgerModule& entry = module->entry;
+    if (entry.number >= modules_.size()) modules_.resize(entry.number + size_t{1});
+    if (!modules_[entry.number]) {
+      modules_[entry.number] = true;
+      chunk_.define_module(entry.number, module->path, entry.generation,
+                           {reinterpret_cast<const char*>(entry.build_id), entry.build_id_size},
+                           entry.base);
+    }
+    return {uint64_t{entry.number} + 1, frame - entry.base};
+  }
+
+  void define_python(uint64_t frame) {
+    if (python_.contains(frame)) return;
+    const ledger::PythonFrameText text =
+        ledger::python_frame(ledger_stacks_.with_code_of(frame), frame);
+    if (text.module.empty()) return;  // it found no room; readers of the log know that
+    python_.insert(frame);
+    const auto [file, fresh] = python_files_.try_emplace(
+        text.module, static_cast<uint32_t>(kFirstPythonFile + python_files_.size()));
+    if (fresh) chunk_.define_module(file->second, text.module, 0, {}, 0);
+    chunk_.define_python(frame, {file->second, text.offset, text.function, text.line});
+  }
+
+  std::string kind_name(uint8_t kind) {
+    std::string name = ledger::ledger_kind(ledger_.header(), kind);
+    if (!name.empty()) return name;
+    ledger_.refresh();
+    return ledger::ledger_kind(ledger_.header(), kind);
   }
 
   // Writes what is older than all that can still come.
@@ -288,8 +296,6 @@ class Recorder {
     }
   }
 
-  uint32_t stack_of(uint64_t index) const { return index < stacks_.size() ? stacks_[index] : 0; }
-
   void put(const Event& event) { chunk_.put(event, last_time_); }
   // An event that nobody tells.
   void put(Kind kind, uint32_t thread, uint64_t number = 0) {
@@ -304,7 +310,7 @@ class Recorder {
     const RingReader& reader = ring.reader;
     const RingRecord& record = reader.next();
     last_time_ = std::max(last_time_, clock_.steps(record.stamp));
-    if (losing_ && record.kind < EventRecord::kThread) {  // stacks are defined, blocks left out
+    if (losing_ && record.kind < EventRecord::kThread) {
       ++left_out_;
       return;
     }
@@ -317,7 +323,7 @@ class Recorder {
       event.usable = event.requested + (reader.unit(1).b >> 32);
       event.stack = stack_of(reader.unit(1).b & 0xffffffff);
     };
-    const auto read_text = [&] { return reader.bytes(record, 2, 0, reader.unit(1).a); };
+    const auto read_text = [&] { return reader.text(2, reader.unit(1).a); };
     std::string text;
     switch (record.kind) {
       case EventRecord::kAllocation:
@@ -488,6 +494,7 @@ class Recorder {
 
   int finish() {
     losing_ = false;
+    if (killed_ && header_.owns_ledger != 0) remove_ledger();
     look_around(now_of(CLOCK_MONOTONIC));
     for (uint32_t i = 1; i <= threads_.size(); ++i) end_thread(i);
     put(Kind::kEnd, 0, killed_ ? 1 : end_number(load(header_.state)));
@@ -498,6 +505,16 @@ class Recorder {
     tell();
     file_.await_arrival(lost_);
     return 0;
+  }
+
+  // What it has says the log. The file stays open, and thus readable.
+  void remove_ledger() const {
+    char path[4096];
+    const std::string own = fmt::format("/proc/self/fd/{}", ledger_.descriptor());
+    const ssize_t length = ::readlink(own.c_str(), path, sizeof path - 1);
+    if (length <= 0) return;
+    path[length] = '\0';
+    ::unlink(path);
   }
 
   static uint64_t end_number(EventsState state) {
@@ -511,11 +528,14 @@ class Recorder {
     return error;
   }
 
-  static constexpr uint64_t kMostModules = 1 << 16;
-  static constexpr uint64_t kMostStacks = uint64_t{1} << 27;  // indexes, see ledger/stack_table.h
+  static constexpr uint32_t kFirstPythonFile = 1 << 16;  // beyond the numbers of modules
+  static constexpr uint64_t kMostStacks = uint64_t{1} << format::kSlotStackBits;
+  static constexpr uint32_t kNotRead = UINT32_MAX;
 
   Memory memory_;
   EventRingHeader& header_;
+  ledger::LedgerFile ledger_;
+  ledger::LedgerStacks ledger_stacks_;
   uint32_t pid_;
   StampClock clock_;
   LogFile file_;
@@ -523,10 +543,11 @@ class Recorder {
   util::Descriptor process_;
   ChunkWriter chunk_;
   std::vector<RingState> rings_;
-  std::vector<Thread> threads_;  // by number - 1
-  std::vector<bool> modules_;
-  absl::flat_hash_set<uint64_t> python_;  // frames
-  std::vector<uint32_t> stacks_;          // number in the log, by index; 0: not defined
+  std::vector<Thread> threads_;                              // by number - 1
+  std::vector<bool> modules_;                                // by number: defined
+  absl::flat_hash_set<uint64_t> python_;                     // frames that are defined
+  absl::flat_hash_map<std::string, uint32_t> python_files_;  // numbers of modules
+  std::vector<uint32_t> stacks_;  // number in the log, by index in the ledger; kNotRead
   uint32_t last_stack_ = 0;
   uint64_t last_time_ = 0;
   uint64_t flush_after_ = header_.compact != 0 ? kCompactFlush : kFlush;
@@ -544,14 +565,14 @@ class Recorder {
 
 }  // namespace
 
-int record_events(int fd, const OpenSink& open_sink) {
+int record_events(int rings, int ledger, const OpenSink& open_sink) {
   ::prctl(PR_SET_TIMERSLACK, 1);  // naps of microseconds
   std::unique_ptr<Recorder> recorder;
   try {
-    recorder = std::make_unique<Recorder>(fd, open_sink);
+    recorder = std::make_unique<Recorder>(rings, ledger, open_sink);
   } catch (const util::FileError& error) {
     // The process waits for an answer.
-    Memory memory(fd);
+    Memory memory(rings);
     store(memory.header().error, error.error_number());
     store(memory.header().done, 2u);
     __atomic_fetch_add(&memory.header().taken, 1, __ATOMIC_SEQ_CST);

@@ -1,7 +1,6 @@
 #include "model/recording/ring_reader.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace mtrace::events {
 
@@ -11,7 +10,7 @@ using format::EventUnit;
 namespace {
 
 constexpr double kPatience = 1;       // seconds
-constexpr uint64_t kMostText = 8192;  // bytes of a record
+constexpr uint64_t kMostText = 8192;  // bytes
 
 unsigned record_units(uint64_t bytes) {
   return static_cast<unsigned>((std::min(bytes, kMostText) + sizeof(EventUnit) - 1) /
@@ -49,36 +48,43 @@ unsigned RingReader::complete_units(uint64_t position, uint64_t end, RingRecord*
     case EventRecord::kNote:
       units = 2 + record_units(at(position + 1).a);
       break;
-    case EventRecord::kStack: {
-      format::EventStackFacts facts;
-      std::memcpy(&facts, &first.a, sizeof facts);
-      units = 1 + record_units(facts.depth * sizeof(uint64_t));
-      break;
-    }
-    case EventRecord::kModule: {
-      const EventUnit& lengths = at(position + 2);
-      units = 3 + record_units(std::min(lengths.a, kMostText) + std::min(lengths.b, kMostText));
-      break;
-    }
-    case EventRecord::kPython:
-      units = 3 + record_units(at(position + 2).a);
-      break;
     default:
       break;
   }
   return units == 0 || units > end - position ? 0 : static_cast<unsigned>(units);
 }
 
-std::string RingReader::bytes(const RingRecord& record, unsigned first_unit, size_t offset,
-                              size_t size) const {
+std::string RingReader::text(unsigned first_unit, size_t size) const {
   std::string text(std::min<size_t>(size, kMostText), '\0');
   for (size_t i = 0; i < text.size(); ++i) {
-    const size_t byte = offset + i;
-    const auto* unit =
-        reinterpret_cast<const char*>(&at(record.position + first_unit + byte / sizeof(EventUnit)));
-    text[i] = unit[byte % sizeof(EventUnit)];
+    const size_t number = first_unit + i / sizeof(EventUnit);
+    const auto* bytes = reinterpret_cast<const char*>(&at(next_.position + number));
+    text[i] = bytes[i % sizeof(EventUnit)];
   }
   return text;
+}
+
+bool RingReader::look(uint64_t settled, double waited) {
+  const uint64_t reserved = __atomic_load_n(&ring_->reserved, __ATOMIC_ACQUIRE);
+  // Written over: nothing of that is known any more.
+  if (reserved < looked_ || reserved - cursor_ > format::kEventUnits) {
+    ++given_up_;
+    cursor_ = looked_ = reserved;
+  }
+  const uint64_t before = looked_;
+  RingRecord record;
+  while (looked_ != reserved) {
+    const unsigned units = complete_units(looked_, reserved, &record);
+    if (units == 0) break;
+    if (record.kind != EventRecord::kSkipped) last_stamp_ = record.stamp;
+    looked_ += units;
+  }
+  blocked_ = looked_ != reserved && !ended_;
+  if (!blocked_) clear_ = settled;
+  blocked_for_ = blocked_ && looked_ == before ? blocked_for_ + waited : 0;
+  if (blocked_ && give_up(blocked_for_, reserved)) blocked_for_ = 0;
+  if (next_stamp_ == UINT64_MAX) find_next();
+  return looked_ != before;
 }
 
 void RingReader::find_next() {
@@ -95,7 +101,7 @@ void RingReader::find_next() {
       cursor_ = looked_;
       return;
     }
-    if (!next_.defines() && next_.kind != EventRecord::kSkipped) {
+    if (next_.kind != EventRecord::kSkipped) {
       next_stamp_ = std::min(next_.stamp, UINT64_MAX - 1);
       return;
     }

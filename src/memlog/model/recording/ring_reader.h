@@ -19,23 +19,16 @@ struct RingRecord {
   uint64_t stamp;
   uint64_t low;       // the lowest 45 bits of the word
   uint64_t position;  // of its first unit, in the ring
-
-  bool defines() const {
-    return kind == format::EventRecord::kStack || kind == format::EventRecord::kModule ||
-           kind == format::EventRecord::kPython;
-  }
 };
 
 class RingReader {
  public:
   explicit RingReader(format::EventRing& ring) : ring_(&ring) {}
 
-  // Looks at what was reserved up to now. Calls facts(record) for each new record that is complete
-  // and defines something. Returns whether there was anything new. All records with smaller stamps
-  // than `settled` are reserved by now. `waited`: seconds since the last look, in which others went
-  // on. After a second of that a record which does not get complete is given up.
-  template <typename Facts>
-  bool look(uint64_t settled, double waited, Facts&& facts);
+  // Looks at what was reserved up to now. Returns whether there was anything new. All records with
+  // smaller stamps than `settled` are reserved by now. `waited`: seconds since the last look, in
+  // which others went on. After a second of that a record which does not get complete is given up.
+  bool look(uint64_t settled, double waited);
   // The process has ended: nothing gets complete any more.
   void end() { ended_ = true; }
 
@@ -46,11 +39,8 @@ class RingReader {
   const RingRecord& next() const { return next_; }
   // Unit `number` of the next record.
   const format::EventUnit& unit(unsigned number) const { return at(next_.position + number); }
-  std::string bytes(const RingRecord& record, unsigned first_unit, size_t offset,
-                    size_t size) const;
-  const format::EventUnit& unit_of(const RingRecord& record, unsigned number) const {
-    return at(record.position + number);
-  }
+  // Text of `size` bytes in it, from a unit on.
+  std::string text(unsigned first_unit, size_t size) const;
   // Goes on to the one after it.
   void take();
   // Units that are complete and not taken.
@@ -83,35 +73,6 @@ class RingReader {
   uint64_t given_up_ = 0;
   RingRecord next_ = {};
 };
-
-template <typename Facts>
-bool RingReader::look(uint64_t settled, double waited, Facts&& facts) {
-  using format::EventRecord;
-  const uint64_t reserved = __atomic_load_n(&ring_->reserved, __ATOMIC_ACQUIRE);
-  // Written over: nothing of that is known any more.
-  if (reserved < looked_ || reserved - cursor_ > format::kEventUnits) {
-    ++given_up_;
-    cursor_ = looked_ = reserved;
-  }
-  const uint64_t before = looked_;
-  RingRecord record;
-  while (looked_ != reserved) {
-    const unsigned units = complete_units(looked_, reserved, &record);
-    if (units == 0) break;
-    if (record.defines()) {
-      facts(record);
-    } else if (record.kind != EventRecord::kSkipped) {
-      last_stamp_ = record.stamp;
-    }
-    looked_ += units;
-  }
-  blocked_ = looked_ != reserved && !ended_;
-  if (!blocked_) clear_ = settled;
-  blocked_for_ = blocked_ && looked_ == before ? blocked_for_ + waited : 0;
-  if (blocked_ && give_up(blocked_for_, reserved)) blocked_for_ = 0;
-  if (next_stamp_ == UINT64_MAX) find_next();
-  return looked_ != before;
-}
 
 // The times of events: what the stamps of a traced process are in steps of an event log.
 

@@ -42,7 +42,7 @@ std::vector<std::string> places() {
   std::vector<std::string> found;
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   if (runtime != nullptr && *runtime == '/') found.emplace_back(runtime);
-  found.emplace_back(kLedgerPlace);
+  found.emplace_back(format::kLedgerPlace);
   return found;
 }
 

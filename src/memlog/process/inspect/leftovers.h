@@ -12,9 +12,6 @@
 
 namespace mtrace::process {
 
-// Directory in memory for ledgers.
-inline constexpr char kLedgerPlace[] = "/dev/shm";
-
 // Creates a directory for ledgers, in $XDG_RUNTIME_DIR or else in /dev/shm. Nobody removes it while
 // `lock` is held. Returns an empty text when neither place works.
 std::string make_ledger_directory(util::Descriptor& lock);

@@ -44,8 +44,8 @@ Done detach_from(pid_t pid, std::chrono::milliseconds timeout, bool keep_ledger)
 Attachment::Attachment(pid_t pid) : pid_(pid) {
   sweep_ledgers();
   stopped_ = attach_with(pid,
-                         {fmt::format("MTRACE_LEDGER={}", kLedgerPlace), "MTRACE_SIGNAL=none",
-                          "MTRACE_EXIT_REPORT=0"},
+                         {fmt::format("MTRACE_LEDGER={}", format::kLedgerPlace),
+                          "MTRACE_SIGNAL=none", "MTRACE_EXIT_REPORT=0"},
                          kTimeout)
                  .stopped;
 }

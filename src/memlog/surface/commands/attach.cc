@@ -84,7 +84,7 @@ void take_ledger(const std::string& wish, RunOptions& options) {
     options.settings.push_back("MTRACE_LEDGER=" + ledger_place("attach", wish));
   } else if (std::getenv("MTRACE_LEDGER") == nullptr) {
     process::sweep_ledgers();
-    options.settings.push_back(fmt::format("MTRACE_LEDGER={}", process::kLedgerPlace));
+    options.settings.push_back(fmt::format("MTRACE_LEDGER={}", format::kLedgerPlace));
   }
 }
 

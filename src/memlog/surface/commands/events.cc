@@ -265,8 +265,9 @@ void await_header(const std::string& path) {
 }
 
 // Where the log goes instead of into a file, by the environment of the program.
-std::unique_ptr<events::FrameSink> open_sink(const format::EventRingHeader& header) {
-  const std::string place = util::array_text(header.place);
+std::unique_ptr<events::FrameSink> open_sink(const format::EventRingHeader& rings,
+                                             const format::LedgerHeader& ledger) {
+  const std::string place = util::array_text(rings.place);
   if (!fleet::is_receiver(place)) return nullptr;
   const auto setting = [](const char* name) {
     const char* const value = std::getenv(name);
@@ -277,11 +278,12 @@ std::unique_ptr<events::FrameSink> open_sink(const format::EventRingHeader& head
   try {
     const std::string token = setting("MEMLOG_EVENTS_TOKEN_FILE");
     return fleet::open_log_sender(
-        header, {token.empty() ? token : serve::read_token(token), setting("MEMLOG_EVENTS_CA_FILE"),
-                 text::read_size(setting("MEMLOG_EVENTS_BUFFER")).value_or(kBuffer),
-                 std::chrono::seconds(
-                     util::read_unsigned(setting("MEMLOG_EVENTS_SEND_WAIT")).value_or(kWait)),
-                 setting("MEMLOG_EVENTS_STATUS")});
+        rings, ledger,
+        {token.empty() ? token : serve::read_token(token), setting("MEMLOG_EVENTS_CA_FILE"),
+         text::read_size(setting("MEMLOG_EVENTS_BUFFER")).value_or(kBuffer),
+         std::chrono::seconds(
+             util::read_unsigned(setting("MEMLOG_EVENTS_SEND_WAIT")).value_or(kWait)),
+         setting("MEMLOG_EVENTS_STATUS")});
   } catch (const util::FileError&) {
     throw;
   } catch (const std::runtime_error&) {
@@ -291,7 +293,7 @@ std::unique_ptr<events::FrameSink> open_sink(const format::EventRingHeader& head
 
 int run_events(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--write-log")) {
-    return events::record_events(0, open_sink) == 0 ? kGood : kFailed;
+    return events::record_events(0, 1, open_sink) == 0 ? kGood : kFailed;
   }
   if (arguments.operands().size() != 1) throw UsageError(arguments.lacking("give one event log"));
   if (arguments.has("--json") && arguments.has("--style")) {

@@ -186,7 +186,7 @@ class ReportSession {
     if (!attach_ || !tried_.insert(pid).second) return false;
     std::vector<std::string> settings;
     if (std::getenv("MTRACE_LEDGER") == nullptr) {
-      settings.push_back(fmt::format("MTRACE_LEDGER={}", process::kLedgerPlace));
+      settings.push_back(fmt::format("MTRACE_LEDGER={}", format::kLedgerPlace));
     }
     try {
       const process::Done done = process::attach_with(pid, settings, time_left());

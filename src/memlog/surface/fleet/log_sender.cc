@@ -175,16 +175,17 @@ class LogSender {
 
 class SentLog : public events::FrameSink {
  public:
-  SentLog(const format::EventRingHeader& header, const LogSending& sending)
+  SentLog(const format::EventRingHeader& rings, const format::LedgerHeader& ledger,
+          const LogSending& sending)
       : limit_(sending.buffer) {
     const HttpServerAddress server = [&] {
-      HttpServerAddress read = read_url(util::array_text(header.place));
+      HttpServerAddress read = read_url(util::array_text(rings.place));
       read.ca_file = sending.ca_file;
       return read;
     }();
     const std::string name =
-        event_log_name(util::array_text(header.node), util::array_text(header.boot_id),
-                       util::array_text(header.program), header.pid, events::start_of(header));
+        event_log_name(util::array_text(ledger.node), util::array_text(ledger.boot_id),
+                       util::array_text(ledger.program), ledger.pid, events::start_of(rings));
     path_ = server.origin + server.path + '/' + name;
     void* const memory =
         ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -196,7 +197,7 @@ class SentLog : public events::FrameSink {
     ::fcntl(pipe_.get(), F_SETPIPE_SZ, kFullRequest);
     std::signal(SIGPIPE, SIG_IGN);
     const util::Descriptor status(open_status(sending.status));
-    const uint32_t pid = header.pid;
+    const uint32_t pid = ledger.pid;
     sender_ = ::fork();
     if (sender_ < 0) throw util::FileError(path_, errno);
     if (sender_ != 0) {
@@ -205,9 +206,12 @@ class SentLog : public events::FrameSink {
       tell(status, fmt::format("begin {} {} {} {}", pid, sender_, pids, path_));
       return;
     }
-    // The memory of the process is on standard input.
+    // The memory of the process is on standard input, its ledger on standard output.
     pipe_ = util::Descriptor();
-    if (const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC); null > 0) ::dup2(null, 0);
+    if (const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC); null > 0) {
+      ::dup2(null, 0);
+      ::dup2(null, 1);
+    }
     // No error leads back into the writer.
     [&]() noexcept {
       LogSender sender(*shared_, server, name, sending);
@@ -265,9 +269,10 @@ bool is_receiver(const std::string& place) {
   return place.starts_with("http://") || place.starts_with("https://");
 }
 
-std::unique_ptr<events::FrameSink> open_log_sender(const format::EventRingHeader& header,
+std::unique_ptr<events::FrameSink> open_log_sender(const format::EventRingHeader& rings,
+                                                   const format::LedgerHeader& ledger,
                                                    const LogSending& sending) {
-  return std::make_unique<SentLog>(header, sending);
+  return std::make_unique<SentLog>(rings, ledger, sending);
 }
 
 }  // namespace mtrace::fleet

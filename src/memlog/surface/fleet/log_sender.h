@@ -6,6 +6,7 @@
 #include <string>
 
 #include "format/event_ring.h"
+#include "format/ledger.h"
 #include "model/recording/frame_sink.h"
 #include "surface/fleet/http_client.h"
 
@@ -26,7 +27,8 @@ bool is_receiver(const std::string& place);
 // has ended, until all has arrived. Frames with events fill the buffer; for frames without there is
 // more room (kMoreRoom). The process of the caller must have one thread. Throws util::FileError,
 // and std::runtime_error when the place is no URL.
-std::unique_ptr<events::FrameSink> open_log_sender(const format::EventRingHeader& header,
+std::unique_ptr<events::FrameSink> open_log_sender(const format::EventRingHeader& rings,
+                                                   const format::LedgerHeader& ledger,
                                                    const LogSending& sending);
 
 }  // namespace mtrace::fleet
