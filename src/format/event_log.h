@@ -149,7 +149,6 @@ inline constexpr char kEventsParentTime[] =
     "parent-time";  // nanoseconds since 1970, as `started` and `process-started`
 inline constexpr char kEventsParentFork[] = "parent-fork";  // the fork's number in the parent's log
 inline constexpr char kEventsParentEvents[] = "parent-events";  // "TID:EVENTS TID:EVENTS ..."
-inline constexpr char kEventsInherited[] = "inherited";         // "BYTES BLOCKS"
 inline constexpr char kEventsStarted[] = "started";
 inline constexpr char kEventsProcessStarted[] = "process-started";
 inline constexpr char kEventsLibrary[] = "library";

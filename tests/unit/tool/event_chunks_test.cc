@@ -434,13 +434,10 @@ TEST(EventChunks, ABadNumberInTheHeaderIsNotZero) {
     return events::EventLog(std::move(contents)).header();
   };
   EXPECT_EQ(head_of(format::kEventsParent, "4711").parent, 4711);
-  EXPECT_EQ(head_of(format::kEventsInherited, "64 2").inherited_blocks, 2u);
   EXPECT_EQ(head_of(format::kEventsParentEvents, "7:1 9:2").parent_events.size(), 2u);
   for (const auto& [key, value] : {std::pair{format::kEventsParent, "4711x"},
                                    {format::kEventsPid, "2147483648"},
                                    {format::kEventsStarted, ""},
-                                   {format::kEventsInherited, "64"},
-                                   {format::kEventsInherited, "64 2 1"},
                                    {format::kEventsParentEvents, "7:1 9"}}) {
     EXPECT_THROW(head_of(key, value), util::FormatError) << key << ' ' << value;
   }

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <climits>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,19 +22,14 @@ uint64_t number_of(std::string_view text, uint64_t most = UINT64_MAX) {
   return *number;
 }
 
-// "A B" or "A:B". Throws DamagedChunk.
-std::pair<uint64_t, uint64_t> pair_of(std::string_view text, char between) {
-  const size_t at = text.find(between);
-  if (at == std::string_view::npos) throw DamagedChunk();
-  return {number_of(text.substr(0, at)), number_of(text.substr(at + 1))};
-}
-
 // "TID:EVENTS TID:EVENTS ..."
 void read_parent_events(EventHeader& header, std::string_view text) {
   if (text.empty()) return;
   for (const std::string_view word : util::split(text, ' ')) {
-    const auto [thread, events] = pair_of(word, ':');
-    header.parent_events.push_back({static_cast<uint32_t>(thread), events});
+    const size_t colon = word.find(':');
+    if (colon == word.npos) throw DamagedChunk();
+    header.parent_events.push_back({static_cast<uint32_t>(number_of(word.substr(0, colon))),
+                                    number_of(word.substr(colon + 1))});
   }
 }
 
@@ -48,11 +42,6 @@ void read_library(EventHeader& header, std::string_view text) {
     const auto value = util::read_unsigned(word.substr(kOption.size()), UINT32_MAX);
     if (value) header.short_lived = *value * kMillisecond;
   }
-}
-
-void read_inherited(EventHeader& header, std::string_view text) {
-  header.knows_inherited = true;
-  std::tie(header.inherited_bytes, header.inherited_blocks) = pair_of(text, ' ');
 }
 
 void add_left_out(EventHeader& header, std::string_view text) {
@@ -96,7 +85,6 @@ constexpr struct {
     {format::kEventsParentFork,
      [](EventHeader& to, std::string_view text) { to.parent_fork = number_of(text, UINT32_MAX); }},
     {format::kEventsParentEvents, read_parent_events},
-    {format::kEventsInherited, read_inherited},
     {format::kEventsStarted,
      [](EventHeader& to, std::string_view text) { to.started = number_of(text); }},
     {format::kEventsProcessStarted,

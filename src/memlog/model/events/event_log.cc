@@ -70,7 +70,7 @@ struct EventLog::State {
   std::vector<EventStack> stacks = {EventStack()};
   // By the numbers of the file, which a damaged one may make as large as it likes.
   absl::flat_hash_map<uint32_t, profile::ModuleIndex> module_numbers;
-  absl::flat_hash_map<uint64_t, profile::Frame> python;  // by Python's frame, or address
+  absl::flat_hash_map<uint64_t, profile::Frame> python;  // by Python's frame
   FileNumbers numbers;
   unsigned version = 0;                     // of the format, has the chunk
   std::unique_ptr<EventColumnsReader> old;  // of versions before 4
@@ -203,9 +203,8 @@ profile::Frame EventLog::State::frame_of(uint64_t module, uint64_t offset) const
     frame.module = found->second;
     return frame;
   }
-  if (module != 0) return frame;
+  if (module != 0 || !format::PythonFrame::is_one(offset)) return frame;
   if (const auto function = python.find(offset); function != python.end()) return function->second;
-  if (!format::PythonFrame::is_one(offset)) return frame;
   frame.function = profile::Name(format::kPythonWithoutRoom);
   return frame;
 }

@@ -100,7 +100,7 @@ struct Event {
 };
 
 struct EventStack {
-  std::vector<profile::Frame> frames;  // innermost first; named only if Python's, or of made code
+  std::vector<profile::Frame> frames;  // innermost first; named only if Python's
   uint64_t id = 0;                     // as `stack=` in memlogs
   std::string kind;                    // as in memlogs; empty: heap
   std::string call;                    // the function that the program called; empty: not known
@@ -147,9 +147,6 @@ struct EventHeader {
   uint64_t parent_time = 0;  // the fork, nanoseconds since 1970
   uint32_t parent_fork = 0;  // its number in the parent's log; 0: the log has no room for it
   std::vector<ThreadAtFork> parent_events;
-  bool knows_inherited = false;  // the next two are known
-  uint64_t inherited_bytes = 0;
-  uint64_t inherited_blocks = 0;
   uint64_t started = 0;  // of the log, nanoseconds since 1970
   // Of the process, as reports have it, nanoseconds since 1970; 0: not known.
   uint64_t process_started = 0;

@@ -103,23 +103,15 @@ std::string beside(const std::string& path, const std::string& name) {
   return slash == std::string::npos ? name : path.substr(0, slash + 1) + name;
 }
 
-std::string told(const Inheritance& inherited, const EventHeader& child) {
-  uint64_t bytes = 0;
-  for (const InheritedBlock& one : inherited.blocks) bytes += one.block.requested;
+// Why blocks may be missing; empty: none are.
+std::string what_is_missing(const Inheritance& inherited) {
   if (!inherited.parent->missing_inheritance().empty()) {
     return inherited.parent->missing_inheritance();
   }
   if (!inherited.parent->header().left_out.empty()) {
     return "blocks that the log of its parent leaves out are unknown";
   }
-  if (!child.knows_inherited ||
-      (bytes == child.inherited_bytes && inherited.blocks.size() == child.inherited_blocks)) {
-    return {};
-  }
-  return fmt::format(
-      "the process inherited {} bytes in {} blocks; the log of its parent has {} bytes in {} "
-      "blocks at the fork",
-      child.inherited_bytes, child.inherited_blocks, bytes, inherited.blocks.size());
+  return {};
 }
 
 }  // namespace
@@ -163,7 +155,7 @@ Inheritance read_inheritance(const std::string& path, const EventHeader& child,
   });
   std::sort(inherited.blocks.begin(), inherited.blocks.end(),
             [](const auto& a, const auto& b) { return a.block.id < b.block.id; });
-  inherited.problem = told(inherited, child);
+  inherited.problem = what_is_missing(inherited);
   return inherited;
 }
 

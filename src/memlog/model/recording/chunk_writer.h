@@ -29,8 +29,6 @@ class ChunkWriter {
   void define_module(uint32_t number, std::string_view path, uint32_t generation,
                      std::string_view build_id, uint64_t base);
   // A frame of a Python function: its source file, a module of generation 0, and the offset there.
-  // Or an address in code made at run time: no module, and the address.
-  static constexpr uint32_t kNoModule = 0xffffffff;
   struct Python {
     uint32_t file;
     uint64_t offset;

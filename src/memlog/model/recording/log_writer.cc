@@ -1,5 +1,6 @@
 #include "model/recording/log_writer.h"
 
+#include <absl/container/flat_hash_set.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,7 +64,6 @@ void LogWriter::begin_file(absl::FunctionRef<void()> open_next) {
   chunk_ = new_chunk();
   for (auto* marked : {&modules_, &stacks_, &threads_}) marked->clear();
   python_.clear();
-  made_.clear();
   BeforeFile before = state_->before(now());
   // What the process inherited is not known here: frees of it are no unknown ones.
   if (from_.header().parent_log.empty()) before.unknown_frees += state_->blocks().unknown_frees();
@@ -116,18 +116,10 @@ uint64_t LogWriter::define_python(const profile::Frame& frame) {
     at->second = format::PythonFrame::pack(static_cast<uint32_t>(1 + (number >> kBits)),
                                            static_cast<int32_t>(number & ((1u << kBits) - 1)));
     std::string name = frame.function.text();
-    if (wording_ != nullptr) name = wording_->function(&from_.modules()[frame.module], name);
+    if (wording_ != nullptr) name = wording_->function(from_.modules()[frame.module], name);
     chunk_.define_python(at->second, {frame.module, frame.offset, name, line});
   }
   return at->second;
-}
-
-// A frame of code made at run time.
-void LogWriter::define_made(const profile::Frame& frame) {
-  if (!made_.insert(frame.offset).second) return;
-  std::string name = frame.function.text();
-  if (wording_ != nullptr) name = wording_->function(nullptr, name);
-  chunk_.define_python(frame.offset, {ChunkWriter::kNoModule, frame.offset, name, 0});
 }
 
 void LogWriter::define_stack(uint32_t number) {
@@ -138,9 +130,6 @@ void LogWriter::define_stack(uint32_t number) {
   for (const profile::Frame& frame : stack.frames) {
     if (frame.guessed && guessed == 0) guessed = static_cast<unsigned>(frames.size());
     if (frame.place != profile::Place::kModule) {
-      if (!frame.function.text().empty() && !format::PythonFrame::is_one(frame.offset)) {
-        define_made(frame);
-      }
       frames.push_back({0, frame.offset});
       continue;
     }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <absl/container/btree_map.h>
-#include <absl/container/flat_hash_set.h>
 #include <absl/functional/function_ref.h>
 
 #include <cstdint>
@@ -25,8 +24,8 @@ class Wording {
   // The content of the first frame.
   virtual std::string head(std::string_view content) = 0;
   virtual profile::Module module(profile::Module module) = 0;
-  // Python's, in its source file, or made at run time.
-  virtual std::string function(const profile::Module* module, std::string_view name) = 0;
+  // Python's, in its source file.
+  virtual std::string function(const profile::Module& module, std::string_view name) = 0;
   virtual std::string kind(std::string_view kind) = 0;
   virtual std::string call(std::string_view call) = 0;
   virtual std::string thread(std::string_view name) = 0;
@@ -56,7 +55,6 @@ class LogWriter {
 
  private:
   uint64_t define_python(const profile::Frame& frame);
-  void define_made(const profile::Frame& frame);
   void define_stack(uint32_t number);
   void define_thread(uint32_t number);
   ChunkWriter new_chunk() const;
@@ -75,7 +73,6 @@ class LogWriter {
   ChunkWriter chunk_;
   std::vector<bool> modules_;                      // defined; so are stacks and threads
   absl::btree_map<std::string, uint64_t> python_;  // what stands for a function and its line
-  absl::flat_hash_set<uint64_t> made_;  // addresses of code made at run time that have their names
   std::vector<bool> stacks_;
   std::vector<bool> threads_;
   uint64_t steps_ = 0;

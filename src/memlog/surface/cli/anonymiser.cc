@@ -120,8 +120,8 @@ class Anonymiser::LogWording : public events::Wording {
     names_.module(module);
     return module;
   }
-  std::string function(const profile::Module* module, std::string_view name) override {
-    if (module != nullptr && names_.keeps(module->path)) return std::string(name);
+  std::string function(const profile::Module& module, std::string_view name) override {
+    if (names_.keeps(module.path)) return std::string(name);
     return name.starts_with('<') ? names_.function(name) : names_.of('f', name);
   }
   std::string kind(std::string_view kind) override { return names_.kind(kind); }
@@ -143,7 +143,7 @@ class Anonymiser::LogWording : public events::Wording {
     }
     for (const char* plain :
          {format::kEventsPid, format::kEventsParent, format::kEventsParentTime,
-          format::kEventsParentFork, format::kEventsParentEvents, format::kEventsInherited,
+          format::kEventsParentFork, format::kEventsParentEvents,
           format::kEventsStarted, format::kEventsProcessStarted, format::kEventsBefore,
           format::kEventsForm, format::kEventsClock, format::kEventsProcessor}) {
       if (key == plain) return std::string(value);
