@@ -143,9 +143,9 @@ class Anonymiser::LogWording : public events::Wording {
     }
     for (const char* plain :
          {format::kEventsPid, format::kEventsParent, format::kEventsParentTime,
-          format::kEventsParentFork, format::kEventsParentEvents,
-          format::kEventsStarted, format::kEventsProcessStarted, format::kEventsBefore,
-          format::kEventsForm, format::kEventsClock, format::kEventsProcessor}) {
+          format::kEventsParentFork, format::kEventsParentEvents, format::kEventsStarted,
+          format::kEventsProcessStarted, format::kEventsBefore, format::kEventsForm,
+          format::kEventsClock, format::kEventsProcessor}) {
       if (key == plain) return std::string(value);
     }
     return "";
