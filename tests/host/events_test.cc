@@ -612,7 +612,9 @@ TEST_F(EventsTest, LastCountsWhatAPatternChooses) {
 }
 
 TEST_F(EventsTest, GoOnWithoutAWriter) {
-  Process process(logged({program("event_endless")}));
+  Command command = logged({program("event_endless")});
+  command.env["MTRACE_LEDGER"] = temp();  // nobody would remove it
+  Process process(command);
   process.read_until("ready");
   ASSERT_EQ(::kill(writer_of(process.pid()), SIGKILL), 0);
   EXPECT_NE(await_losses(process), 0u);
