@@ -41,7 +41,7 @@ std::string lost_words(const profile::Field& count) {
   }
   if (count.key == "blocks") {
     return count_text(number, "block") +
-           " found no room in the block table; what became of that is not known";
+           " not recorded: no memory for more, or MTRACE_MAX_MEMORY was reached";
   }
   if (count.key == "inflight") {
     return count_text(number, "operation") + " cut off by a fork; the outcome is not known";
@@ -96,9 +96,7 @@ std::string trouble_text(const profile::Header& header, const Style& style) {
   if (header.stopped) {
     out += remark("the program stopped recording: allocations since then are missing", style);
   }
-  for (const profile::Field& count : header.lost) {
-    if (count.value != "0") out += remark(lost_words(count), style);
-  }
+  out += lost_remarks(header, style, true);
   if (header.failed_allocations.value_or(0) != 0) {
     out +=
         remark(count_text(*header.failed_allocations, "allocation") + " failed: no memory", style);
@@ -123,6 +121,16 @@ std::string trouble_text(const profile::Header& header, const Style& style) {
 }
 
 }  // namespace
+
+std::string lost_remarks(const profile::Header& header, const Style& style, bool with_frames) {
+  std::string out;
+  for (const profile::Field& count : header.lost) {
+    if (count.value != "0" && (with_frames || count.key != "frames")) {
+      out += remark(lost_words(count), style);
+    }
+  }
+  return out;
+}
 
 std::string command_text(const profile::Header& header) {
   return header.command.empty() ? plain(header.program) : typed(header.command);

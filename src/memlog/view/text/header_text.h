@@ -27,6 +27,9 @@ std::string coverage_remarks(const profile::Header& header, const Style& style);
 // Returns the first of them about the time since the library was loaded; empty: there is none.
 std::string not_covered(const profile::Header& header);
 
+// Returns what the library lost, a line each; with_frames: also how many walks ended early.
+std::string lost_remarks(const profile::Header& header, const Style& style, bool with_frames);
+
 // Returns what is shown of a file that was cut short; empty for a whole file.
 std::string cut_short_remark(const profile::Header& header,
                              const std::optional<profile::CutShort>& cut, const Style& style);

@@ -334,6 +334,7 @@ std::string process_text(const RunProcess& process, const std::vector<const Runt
       "{} {} in {}\n", live_text(last), bytes_text(last.live.bytes, style, false),
       count_text(static_cast<uint64_t>(std::max<int64_t>(last.live.blocks, 0)), "block"));
   out += resident_remark(last, holders, style) + failed_text(sum.table, style);
+  out += lost_remarks(last, style, false);
   for (const std::string& why : sum.incomplete) out += remark(plain(why), style);
   // Where the program was largest at its end, both lists are the same.
   const bool grew = last.peak && static_cast<int64_t>(last.peak->bytes) > last.live.bytes;
