@@ -20,7 +20,6 @@ bool g_free_stacks = false;
 
 namespace {
 
-using ledger::Allocated;
 using ledger::CounterSet;
 using ledger::Freed;
 using ledger::g_ledger;
@@ -226,12 +225,12 @@ bool is_usual(const ThreadState& self) {
   set_counted(self, block, {word, held, own});
 }
 
-[[gnu::noinline]] void* record_in(Way way, void* block, uint64_t size, Call call,
-                                  unwind::Caller caller, const void* moved) {
-  this_slot();
-  ThreadState& self = this_thread();
-  if (!way.sampled) self.form = take_form(self, call);
-  Operation operation(g_ledger.threads.slot(self.slot));
+// Records a block of any size. The thread has tried to take a slot.
+[[gnu::always_inline]] inline void* record_in(Way way, ThreadState& self, void* block,
+                                              uint64_t size, Call call, unwind::Caller caller,
+                                              const void* moved) {
+  if (!way.sampled) self.form = take_form(self, call);  // is_sample() has taken that of a sample
+  Operation operation(way.usual ? *self.place : g_ledger.threads.slot(self.slot));
   // Of samples few lie in one page of the shadow.
   uint64_t* const word =
       way.sampled ? nullptr : g_ledger.blocks.expect(reinterpret_cast<uintptr_t>(block), size);
@@ -274,7 +273,9 @@ bool is_sample(size_t size, Call call) {
   const bool is_new = block != nullptr && t_thread.counted != block;
   if (is_new && (!samples() || is_sample(size, call))) {
     if (recording()) {
-      return record_in({false, samples(), is_logged()}, block, size, call, caller, moved);
+      this_slot();
+      return record_in({false, samples(), is_logged()}, this_thread(), block, size, call, caller,
+                       moved);
     }
     if (load(*g_counting) == kFull) g_ledger.blocks.count_lost();
   }
@@ -302,12 +303,7 @@ void* record(void* block, size_t size, Call call, unwind::Caller caller, const v
     size = usable_size(block);
   if (block == nullptr || self.counted == block || !is_usual(self) || samples()) [[unlikely]]
     return record_rarely(block, size, call, caller, moved);
-  self.form = take_form(self, call);
-  Operation operation(*self.place);
-  uint64_t* const word = g_ledger.blocks.expect(reinterpret_cast<uintptr_t>(block), size);
-  put_in(kUsual, self, operation.slot(), word, block, size, call, counted_call(self.form, call),
-         caller, nullptr);
-  return block;
+  return record_in(kUsual, self, block, size, call, caller, nullptr);
 }
 
 MTRACE_REALIGN void* exact_malloc(size_t size) {
