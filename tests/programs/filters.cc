@@ -147,9 +147,9 @@ const std::vector<int> kRenderer = {
     SYS_fstat,  SYS_rt_sigreturn,  SYS_rt_sigprocmask, SYS_gettimeofday, SYS_tgkill};
 
 // Children that lock themselves up at once, as sshd's do that talk to whom nobody knows yet.
-int work_in_children(int count) {
+int work_in_children() {
   int hurt = 0;
-  for (int i = 0; i < count; ++i) {
+  for (pollfd input = {0, POLLIN, 0}; poll(&input, 1, 0) == 0;) {
     const pid_t child = fork();
     if (child == 0) {
       site_before();
@@ -251,7 +251,7 @@ int main(int argc, char** argv) {
     fflush(stdout);
     return wait_in_turn();
   }
-  if (is(1, "children")) return work_in_children(atoi(argv[4]));
+  if (is(1, "children")) return work_in_children();
   if (is(1, "becomes")) {
     add_filter("prctl");
     execl(argv[0], argv[0], "none", "-", "-", nullptr);
