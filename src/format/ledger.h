@@ -357,9 +357,9 @@ inline constexpr unsigned kShadowPlaceShift = 62;
 struct LedgerRegion {
   uint64_t start;
   uint64_t end;
-  uint64_t origin;
-  uint32_t stack;  // stack index, as in blocks
-  uint32_t mark;
+  uint64_t origin;  // number of the put() that this is left of
+  uint32_t stack;   // stack index, as in blocks
+  uint32_t mark;    // of the call that is about to end it; 0: none
 };
 inline constexpr uint32_t kLedgerRegions = 127;  // of a chunk
 struct LedgerRegionChunk {
@@ -369,8 +369,8 @@ struct LedgerRegionChunk {
 };
 inline constexpr uint32_t kLedgerRegionChunks = 4689;
 struct LedgerRegionStore {
-  uint32_t ever_used;
-  uint16_t order[kLedgerRegionChunks];  // numbers of chunks
+  uint32_t ever_used;                   // chunks from this number on never were
+  uint16_t order[kLedgerRegionChunks];  // all chunks: those in use by address, then the free ones
   LedgerRegionChunk chunks[kLedgerRegionChunks];
 };
 struct LedgerRegionTable {

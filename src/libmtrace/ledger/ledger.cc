@@ -192,15 +192,6 @@ uint64_t Layout::shadow(const Ledger& ledger) {
 
 uint64_t Layout::regions() {
   using Shown = decltype(RegionTable::shown_);
-  static_assert(sizeof(LedgerRegion) == sizeof(Region) &&
-                offsetof(LedgerRegion, stack) == offsetof(Region, stack));
-  static_assert(sizeof(LedgerRegionChunk) == sizeof(RegionTable::Chunk) &&
-                kLedgerRegionChunks == RegionTable::kChunks);
-  MTRACE_SAME(LedgerRegionChunk, RegionTable::Chunk, count);
-  MTRACE_SAME(LedgerRegionChunk, RegionTable::Chunk, regions);
-  static_assert(sizeof(LedgerRegionStore) == sizeof(RegionTable::Store));
-  MTRACE_SAME(LedgerRegionStore, RegionTable::Store, order);
-  MTRACE_SAME(LedgerRegionStore, RegionTable::Store, chunks);
   MTRACE_SAME(LedgerRegionTable, Shown, changes);
   MTRACE_SAME(LedgerRegionTable, Shown, chunks);
   MTRACE_SAME(LedgerRegionTable, Shown, store);

@@ -16,18 +16,13 @@
 
 #include "base/atomic.h"
 #include "base/turn.h"
+#include "format/ledger.h"
 
 namespace mtrace::ledger {
 
 // Addresses [start, end), mapped by one call. What is left of a mapping counts as one region for
 // each stretch without a gap, though a call under way may have cut it.
-struct Region {
-  uintptr_t start;
-  uintptr_t end;
-  uint64_t origin;  // number of the put() that this is left of
-  uint32_t stack;   // index in the stack table
-  uint32_t mark;    // of the call that is about to end it; 0: none
-};
+using Region = format::LedgerRegion;
 
 class RegionTable {
  public:
@@ -75,20 +70,13 @@ class RegionTable {
   uint32_t size() const { return load(size_); }
 
  private:
-  static constexpr uint32_t kChunk = 127;  // regions: 4 KiB with the head
+  static constexpr uint32_t kChunk = format::kLedgerRegions;  // 4 KiB with the head
   // Of neighbours that are not full enough to stay two; so two hold more than this together.
   static constexpr uint32_t kJoined = 112;
-  static constexpr uint32_t kChunks = 2 * kMost / kJoined + 8;
-  struct Chunk {
-    uint32_t count;
-    uint32_t unused[7];
-    Region regions[kChunk];
-  };
-  struct Store {
-    uint32_t ever_used;       // chunks from this number on never were
-    uint16_t order[kChunks];  // all chunks: those in use by address, then the free ones
-    Chunk chunks[kChunks];
-  };
+  static constexpr uint32_t kChunks = format::kLedgerRegionChunks;
+  static_assert(kChunks == 2 * kMost / kJoined + 8);
+  using Chunk = format::LedgerRegionChunk;
+  using Store = format::LedgerRegionStore;
   struct Place {
     uint32_t chunk;  // place in the order
     uint32_t at;
