@@ -40,7 +40,7 @@ struct Thread {
 };
 [[gnu::visibility("hidden")]] thread_local constinit Thread t_filters = {};
 
-// A thread that was not met may have inherited any filter.
+// A thread that was not seen yet may have inherited any filter.
 bool has_added_filters() {
   return t_filters.seen ? (t_filters.filters | load(g_for_all)) != 0 : load(g_added) != 0;
 }

@@ -6,8 +6,7 @@
 //   that a report needs if it is written in place. Once the program has started a process, and so
 //   clone(2) is allowed, a child tries the others.
 // - In a thread with a filter that the program has added since: none.
-// - In a thread whose calls the kernel would hand over to the program (syscall user dispatch):
-// none.
+// - In a thread whose calls the kernel would hand over to the program (user dispatch): none.
 //
 // Thread-safe and async-signal-safe; leaves errno alone.
 #pragma once

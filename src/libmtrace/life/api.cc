@@ -47,7 +47,7 @@ int64_t check(report::SavepointHandle handle) {
 
 // Resources of the program's own go the way of blocks, and are never part of the heap. Both
 // functions return 0, or -1 when there is no room or the call is invalid, which is counted
-// (report/misuse.h).
+// (report/notes.h).
 
 void book_end(const ledger::Resource& resource) {
   ledger::count_released(g_ledger.stacks.record(resource.stack), resource.size);

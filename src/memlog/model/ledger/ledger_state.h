@@ -147,7 +147,6 @@ class LedgerModules {
 };
 
 // Reads single stacks of a ledger while its process goes on.
-
 class LedgerStacks {
  public:
   // `file` must outlive this, which refreshes it.

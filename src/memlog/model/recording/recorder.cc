@@ -18,9 +18,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <vector>
 
 #include "format/event_log.h"
@@ -509,12 +511,10 @@ class Recorder {
 
   // What it has says the log. The file stays open, and thus readable.
   void remove_ledger() const {
-    char path[4096];
-    const std::string own = fmt::format("/proc/self/fd/{}", ledger_.descriptor());
-    const ssize_t length = ::readlink(own.c_str(), path, sizeof path - 1);
-    if (length <= 0) return;
-    path[length] = '\0';
-    ::unlink(path);
+    std::error_code error;
+    const std::filesystem::path path =
+        std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", ledger_.descriptor()), error);
+    if (!error) ::unlink(path.c_str());
   }
 
   static uint64_t end_number(EventsState state) {
