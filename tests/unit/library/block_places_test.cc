@@ -31,6 +31,14 @@ uint64_t g_live = 0;
 constexpr BlockTable::Process kProcess = {[] { return g_live; }, [](bool) { return true; },
                                           [](uint64_t) {}};
 
+// nullptr: no memory.
+std::unique_ptr<BlockTable> make_places() {
+  auto table = std::make_unique<BlockTable>();
+  if (!table->init()) return nullptr;
+  table->use_shadow(HeapShadow::Granules::kOwn, kProcess);
+  return table;
+}
+
 struct Heap {
   const char* name;
   uint64_t blocks;
@@ -75,9 +83,8 @@ constexpr uint64_t kBytesOfFew = 1 << 20;
 // Puts all blocks of the heap, and asks what that took and what finding each takes.
 void expect_few_places(const Heap& heap) {
   const uint64_t before = resident_bytes();
-  auto table = std::make_unique<BlockTable>();
-  ASSERT_TRUE(table->init());
-  table->use_shadow(HeapShadow::Granules::kOwn, kProcess);
+  const auto table = make_places();
+  ASSERT_NE(table, nullptr);
   double worst = 0;
   for (g_live = 0; g_live < heap.blocks;) {
     ASSERT_TRUE(table->put(heap.address(g_live), {heap.size, 1}));
@@ -143,9 +150,8 @@ TEST(BlockPlaces, AreFewForMillions) {
 TEST(BlockPlaces, OfAHeapThatShrankAreGivenBack) {
   constexpr uintptr_t kBase = 0x555555560010;
   constexpr uint64_t kBlocks = 400'000;
-  auto table = std::make_unique<BlockTable>();
-  ASSERT_TRUE(table->init());
-  table->use_shadow(HeapShadow::Granules::kOwn, kProcess);
+  const auto table = make_places();
+  ASSERT_NE(table, nullptr);
   const uint64_t before = resident_bytes();
   for (g_live = 0; g_live < kBlocks; ++g_live) {
     ASSERT_TRUE(table->put(kBase + g_live * 64, {40, 1}));
@@ -170,9 +176,8 @@ TEST(BlockPlaces, OfAHeapThatShrankAreGivenBack) {
 TEST(BlockPlaces, OfLargeBlocksAreGivenBack) {
   constexpr uintptr_t kBase = 0x555555560010;
   constexpr uint64_t kBlocks = 400'000;
-  auto table = std::make_unique<BlockTable>();
-  ASSERT_TRUE(table->init());
-  table->use_shadow(HeapShadow::Granules::kOwn, kProcess);
+  const auto table = make_places();
+  ASSERT_NE(table, nullptr);
   const uint64_t before = resident_bytes();
   Block block;
   for (int round = 0; round < 3; ++round) {

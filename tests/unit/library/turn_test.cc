@@ -39,18 +39,32 @@ TEST(Turn, OneThreadAtATime) {
   EXPECT_EQ(g_word, 0u);
 }
 
-TEST(Turn, IsNotWaitedForLonger) {
-  std::atomic<bool> done = false;
-  g_held = false;
-  std::thread holder([&] {
+// A thread that holds the turn as long as this lives.
+class Holder {
+ public:
+  Holder() {
+    while (!held_) std::this_thread::yield();
+  }
+  ~Holder() {
+    done_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> held_ = false;
+  std::atomic<bool> done_ = false;
+  std::thread thread_ = std::thread([this] {
     const Turn turn(g_word);
-    g_held = true;
-    while (!done) std::this_thread::yield();
+    held_ = true;
+    while (!done_) std::this_thread::yield();
   });
-  while (!g_held) std::this_thread::yield();
-  EXPECT_FALSE(Turn(g_word, 1'000'000));
-  done = true;
-  holder.join();
+};
+
+TEST(Turn, IsNotWaitedForLonger) {
+  {
+    const Holder holder;
+    EXPECT_FALSE(Turn(g_word, 1'000'000));
+  }
   EXPECT_TRUE(Turn(g_word));
 }
 
@@ -73,14 +87,7 @@ TEST(Turn, IsRefusedInAHandlerInsideTheHolder) {
 }
 
 TEST(Turn, IsTakenOverInTheChildOfAFork) {
-  std::atomic<bool> done = false;
-  g_held = false;
-  std::thread holder([&] {
-    const Turn turn(g_word);
-    g_held = true;
-    while (!done) std::this_thread::yield();
-  });
-  while (!g_held) std::this_thread::yield();
+  const Holder holder;
   const pid_t child = fork();
   if (child == 0) {
     orphan_turns();
@@ -94,8 +101,6 @@ TEST(Turn, IsTakenOverInTheChildOfAFork) {
   int status = -1;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  done = true;
-  holder.join();
 }
 
 // As a vfork child that is killed.
