@@ -4,6 +4,7 @@
 // calls another one is counted once, for its own caller.
 #include <errno.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/machine.h"
@@ -14,12 +15,17 @@
 #include "record/recorder.h"
 #include "record/usable_size.h"
 
-#define MTRACE_INLINE [[gnu::always_inline]] static inline
-
 namespace mtrace::hook {
 namespace {
 
-using Caller = unwind::Caller;
+using unwind::Caller;
+
+// An argument or a result: an integer or an address. No function has more than six arguments, so
+// both processors pass all in registers, and a function that is given six words takes those it has.
+using Word = uintptr_t;
+
+void* pointer(Word word) { return reinterpret_cast<void*>(word); }
+Word word(const void* pointer) { return reinterpret_cast<Word>(pointer); }
 
 // Prevents queries for usable sizes of blocks that are not of malloc's allocator: that allocator
 // would answer for a block it does not know.
@@ -33,11 +39,6 @@ class AnotherAllocator {
  private:
   bool before_;
 };
-
-size_t product_of(size_t count, size_t size) {
-  size_t product;
-  return __builtin_mul_overflow(count, size, &product) ? SIZE_MAX : product;
-}
 
 // Visitor of mi_heap_visit_blocks: forgets a block of a heap that is being destroyed.
 bool forget_in_heap(const void*, const void*, void* block, size_t size, void*) {
@@ -53,279 +54,278 @@ bool forget_in_heap(const void*, const void*, void* block, size_t size, void*) {
   return true;
 }
 
-template <unsigned kNumber, Call kCall>
-struct Hooks {
-  enum Content { kNone, kZeroed };  // of new memory, as the allocator gives it
+struct Request;
 
-  template <typename Result, typename... All>
-  MTRACE_INLINE Result real(All... all) {
-    return reinterpret_cast<Result (*)(All...)>(const_cast<void*>(g_interfaces[kNumber].real))(
-        all...);
+// What a resizing call that returns nullptr leaves of the old block.
+enum Failure : uint8_t {
+  kKept,     // all of it, unless the new size is 0
+  kFreed,    // nothing
+  kInPlace,  // all of it: it is resized where it is, or not at all
+};
+// What the hook of a function does, and which arguments it looks at.
+struct Shape {
+  Word (*answer)(const Request& request);
+  uint8_t block = 0;    // the old block, the text to copy or the place for the address
+  uint8_t size = 0;     // bytes; also of an aligned block, whose alignment is the argument before
+  int8_t count = -1;    // how many of that size; -1: one
+  bool zeroed = false;  // the allocator clears the memory
+  Failure failure = kKept;
+};
+
+// A call of one of these functions.
+struct Request {
+  const Interface& interface;
+  Call call;
+  const Shape& shape;
+  uint64_t form;
+  const Word* arguments;
+  Caller caller;
+
+  Word real() const {
+    using Function = Word (*)(Word, Word, Word, Word, Word, Word);
+    const auto function = reinterpret_cast<Function>(const_cast<void*>(interface.real));
+    return function(arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
+                    arguments[5]);
   }
-  static bool is_another() { return g_interfaces[kNumber].is_another; }
+  void* block() const { return pointer(arguments[shape.block]); }
+  // Requested bytes. SIZE_MAX: more than there can be.
+  size_t size() const {
+    size_t product = arguments[shape.size];
+    if (shape.count < 0) return product;
+    return __builtin_mul_overflow(arguments[shape.count], product, &product) ? SIZE_MAX : product;
+  }
 
   // `moved`: see record().
-  MTRACE_INLINE void* entered(void* block, size_t size, Caller caller,
-                              const void* moved = nullptr) {
-    set_form(form_of(format::kFirstInterface + kNumber));
-    if constexpr (kCall == Call::kNew || kCall == Call::kNewArray) size = of_operator(size);
-    return record(block, size, kCall, caller, moved);
+  Word entered(Word block, size_t size, const void* moved = nullptr) const {
+    set_form(form);
+    if (call == Call::kNew || call == Call::kNewArray) size = of_operator(size);
+    return word(record(pointer(block), size, call, caller, moved));
   }
-  MTRACE_INLINE void* counted(void* block, size_t size, Content content, Caller caller) {
-    const AnotherAllocator guard(is_another());
-    if (content == kNone && !is_another()) filled(block, 0, size);
-    return entered(block, size, caller);
+  Word counted(Word block, size_t size, bool zeroed) const {
+    const AnotherAllocator guard(interface.is_another);
+    if (!zeroed && !interface.is_another) filled(pointer(block), 0, size);
+    return entered(block, size);
   }
-  template <typename... All>
-  MTRACE_INLINE void* allocate(Caller caller, size_t size, Content content, All... all) {
-    before_call();
-    return counted(real<void*>(all...), size, content, caller);
+  Word copied(Word text) const {
+    const AnotherAllocator guard(interface.is_another);
+    return entered(text, text != 0 ? strlen(static_cast<char*>(pointer(text))) + 1 : 1);
   }
-
-  MTRACE_INLINE Reallocation reallocation_of(void* block, Caller caller) {
-    const AnotherAllocator guard(is_another());
+  Reallocation reallocation_of(void* block) const {
+    const AnotherAllocator guard(interface.is_another);
     return {block, caller};
   }
-
-  // What a call that returns nullptr leaves of the old block.
-  enum Failure {
-    kKept,     // all of it, unless the new size is 0
-    kFreed,    // nothing
-    kInPlace,  // all of it; no memory was asked for
-  };
+  // `real_call` returns the new block.
   template <typename Resize>
-  MTRACE_INLINE void* resize(Caller caller, void* old, size_t size, Failure failure,
-                             Resize&& call) {
-    if (g_bootstrap.owns(old)) {
-      before_call();
-      const AnotherAllocator guard(is_another());
-      void* fresh = g_next.malloc(size);
-      if (fresh != nullptr) {
-        const size_t old_size = Bootstrap::size(old);
-        memcpy(fresh, old, old_size < size ? old_size : size);
-      }
-      return entered(fresh, size, caller);
-    }
+  Word resized(void* old, Resize&& real_call) const {
+    const Failure failure = shape.failure;
+    const size_t size = this->size();
     before_call();
+    if (g_bootstrap.owns(old)) {
+      const AnotherAllocator guard(interface.is_another);
+      void* fresh = g_next.malloc(size);
+      if (fresh != nullptr) memcpy(fresh, old, std::min(Bootstrap::size(old), size));
+      return entered(word(fresh), size);
+    }
     const bool may_be_known = old != nullptr && (!samples() || may_be_recorded(old)) && counting();
     if (!may_be_known) {
-      void* fresh = call();
-      if (fresh == nullptr && failure == kInPlace) return nullptr;
-      const AnotherAllocator guard(is_another());
-      return entered(fresh, size, caller);
+      const Word fresh = real_call();
+      if (fresh == 0 && failure == kInPlace) return 0;
+      const AnotherAllocator guard(interface.is_another);
+      return entered(fresh, size);
     }
-    Reallocation reallocation = reallocation_of(old, caller);
-    void* fresh = call();
-    const AnotherAllocator guard(is_another());
-    if (fresh == nullptr && (failure == kInPlace || (failure == kKept && size != 0))) {
+    Reallocation reallocation = reallocation_of(old);
+    const Word fresh = real_call();
+    const AnotherAllocator guard(interface.is_another);
+    if (fresh == 0 && (failure == kInPlace || (failure == kKept && size != 0))) {
       reallocation.failed();
-      return failure == kInPlace ? nullptr : entered(fresh, size, caller);
+      return failure == kInPlace ? 0 : entered(fresh, size);
     }
     reallocation.succeeded();
-    return entered(fresh, size, caller, reallocation.moved());
-  }
-
-  template <typename... Rest>
-  MTRACE_REALIGN static void* of_size(size_t size, Rest... rest) {
-    return allocate(MTRACE_CALLER(), size, kNone, size, rest...);
-  }
-  template <typename... Rest>
-  MTRACE_REALIGN static void* of_size_zeroed(size_t size, Rest... rest) {
-    return allocate(MTRACE_CALLER(), size, kZeroed, size, rest...);
-  }
-  template <typename... Rest>
-  MTRACE_REALIGN static void* of_product(size_t count, size_t size, Rest... rest) {
-    return allocate(MTRACE_CALLER(), product_of(count, size), kNone, count, size, rest...);
-  }
-  template <typename... Rest>
-  MTRACE_REALIGN static void* of_product_zeroed(size_t count, size_t size, Rest... rest) {
-    return allocate(MTRACE_CALLER(), product_of(count, size), kZeroed, count, size, rest...);
-  }
-  MTRACE_REALIGN static void* aligned_of_size(size_t alignment, size_t size) {
-    before_call();
-    void* const block = real<void*>(alignment, size);
-    return counted(block, was_refused(block, alignment) ? 0 : size, kNone, MTRACE_CALLER());
-  }
-  MTRACE_REALIGN static int into_pointer(void** result, size_t alignment, size_t size) {
-    before_call();
-    const int error = real<int>(result, alignment, size);
-    counted(error == 0 ? *result : nullptr, error == EINVAL ? 0 : size, kNone, MTRACE_CALLER());
-    return error;
-  }
-  template <typename... Rest>
-  MTRACE_REALIGN static void* heap_of_size(void* heap, size_t size, Rest... rest) {
-    return allocate(MTRACE_CALLER(), size, kNone, heap, size, rest...);
-  }
-  template <typename... Rest>
-  MTRACE_REALIGN static void* heap_of_size_zeroed(void* heap, size_t size, Rest... rest) {
-    return allocate(MTRACE_CALLER(), size, kZeroed, heap, size, rest...);
-  }
-  template <typename... Rest>
-  MTRACE_REALIGN static void* heap_of_product(void* heap, size_t count, size_t size, Rest... rest) {
-    return allocate(MTRACE_CALLER(), product_of(count, size), kNone, heap, count, size, rest...);
-  }
-  template <typename... Rest>
-  MTRACE_REALIGN static void* heap_of_product_zeroed(void* heap, size_t count, size_t size,
-                                                     Rest... rest) {
-    return allocate(MTRACE_CALLER(), product_of(count, size), kZeroed, heap, count, size, rest...);
-  }
-
-  template <typename... Rest>
-  MTRACE_REALIGN static void* resized(void* old, size_t size, Rest... rest) {
-    return resize(MTRACE_CALLER(), old, size, kKept,
-                  [&] { return real<void*>(old, size, rest...); });
-  }
-  template <typename... Rest>
-  MTRACE_REALIGN static void* resized_to_product(void* old, size_t count, size_t size,
-                                                 Rest... rest) {
-    return resize(MTRACE_CALLER(), old, product_of(count, size), kKept,
-                  [&] { return real<void*>(old, count, size, rest...); });
-  }
-  MTRACE_REALIGN static void* resized_or_freed(void* old, size_t size) {
-    return resize(MTRACE_CALLER(), old, size, kFreed, [&] { return real<void*>(old, size); });
-  }
-  template <typename... Rest>
-  MTRACE_REALIGN static void* heap_resized(void* heap, void* old, size_t size, Rest... rest) {
-    return resize(MTRACE_CALLER(), old, size, kKept,
-                  [&] { return real<void*>(heap, old, size, rest...); });
-  }
-  template <typename... Rest>
-  MTRACE_REALIGN static void* heap_resized_to_product(void* heap, void* old, size_t count,
-                                                      size_t size, Rest... rest) {
-    return resize(MTRACE_CALLER(), old, product_of(count, size), kKept,
-                  [&] { return real<void*>(heap, old, count, size, rest...); });
-  }
-  MTRACE_REALIGN static void* heap_resized_or_freed(void* heap, void* old, size_t size) {
-    return resize(MTRACE_CALLER(), old, size, kFreed, [&] { return real<void*>(heap, old, size); });
-  }
-  MTRACE_REALIGN static int resized_in_pointer(void* pointer, size_t count, size_t size) {
-    auto** const place = static_cast<void**>(pointer);
-    int error = 0;
-    resize(MTRACE_CALLER(), place != nullptr ? *place : nullptr, product_of(count, size), kKept,
-           [&]() -> void* {
-             error = real<int>(pointer, count, size);
-             return error == 0 && place != nullptr ? *place : nullptr;
-           });
-    return error;
-  }
-  // Resizes the block where it is, or leaves it as it is.
-  MTRACE_REALIGN static void* resized_in_place(void* block, size_t size) {
-    if (block == nullptr) return real<void*>(block, size);
-    return resize(MTRACE_CALLER(), block, size, kInPlace, [&] { return real<void*>(block, size); });
-  }
-  MTRACE_REALIGN static size_t resized_in_place_by_extra(void* block, size_t size, size_t extra,
-                                                         int flags) {
-    const Caller caller = MTRACE_CALLER();
-    before_call();
-    if ((samples() && !may_be_recorded(block)) || !counting()) {
-      return real<size_t>(block, size, extra, flags);
-    }
-    Reallocation reallocation = reallocation_of(block, caller);
-    const size_t usable = real<size_t>(block, size, extra, flags);
-    const AnotherAllocator guard(is_another());
-    if (usable < size) {
-      reallocation.failed();
-      return usable;
-    }
-    reallocation.succeeded();
-    const size_t granted = usable - size > extra ? size + extra : usable;
-    entered(block, granted, caller, reallocation.moved());
-    return usable;
-  }
-
-  static constexpr int kZero = 0x40;  // MALLOCX_ZERO
-  MTRACE_REALIGN static void* with_flags(size_t size, int flags) {
-    return allocate(MTRACE_CALLER(), size, (flags & kZero) != 0 ? kZeroed : kNone, size, flags);
-  }
-  MTRACE_REALIGN static void* resized_with_flags(void* old, size_t size, int flags) {
-    return resize(MTRACE_CALLER(), old, size, kKept, [&] { return real<void*>(old, size, flags); });
-  }
-
-  template <typename... Rest>
-  MTRACE_REALIGN static void freed_with(void* block, Rest... rest) {
-    if (g_bootstrap.owns(block)) return;
-    if (block != nullptr) {
-      const AnotherAllocator guard(is_another());
-      forget(block, kCall, MTRACE_CALLER());
-    }
-    t_thread.moving = block;
-    real<void>(block, rest...);
-    t_thread.moving = nullptr;
-  }
-  template <typename... Rest>
-  static size_t usable(const void* block, Rest... rest) {
-    if (g_bootstrap.owns(block)) return Bootstrap::size(block);
-    return real<size_t>(block, rest...);
-  }
-
-  MTRACE_INLINE char* copy(Caller caller, char* text) {
-    const AnotherAllocator guard(is_another());
-    return static_cast<char*>(entered(text, text != nullptr ? strlen(text) + 1 : 1, caller));
-  }
-  template <typename... Rest>
-  MTRACE_REALIGN static char* copy_of_text(const char* text, Rest... rest) {
-    before_call();
-    if (text == nullptr) return real<char*>(text, rest...);
-    return copy(MTRACE_CALLER(), real<char*>(text, rest...));
-  }
-  template <typename... Rest>
-  MTRACE_REALIGN static char* heap_copy_of_text(void* heap, const char* text, Rest... rest) {
-    before_call();
-    if (text == nullptr) return real<char*>(heap, text, rest...);
-    return copy(MTRACE_CALLER(), real<char*>(heap, text, rest...));
-  }
-  MTRACE_REALIGN static char* path_of(const char* name, char* resolved) {
-    before_call();
-    char* const path = real<char*>(name, resolved);
-    return resolved != nullptr || path == nullptr ? path : copy(MTRACE_CALLER(), path);
-  }
-  MTRACE_REALIGN static char* heap_path_of(void* heap, const char* name, char* resolved) {
-    before_call();
-    char* const path = real<char*>(heap, name, resolved);
-    return resolved != nullptr || path == nullptr ? path : copy(MTRACE_CALLER(), path);
-  }
-  MTRACE_REALIGN static uint16_t* copy_of_wide_text(const uint16_t* text) {
-    before_call();
-    uint16_t* const fresh = real<uint16_t*>(text);
-    if (text == nullptr) return fresh;
-    size_t length = 0;
-    while (text[length] != 0) ++length;
-    const AnotherAllocator guard(is_another());
-    return static_cast<uint16_t*>(entered(fresh, (length + 1) * sizeof *text, MTRACE_CALLER()));
-  }
-  MTRACE_REALIGN static int copy_of_variable(char** buffer, size_t* size, const char* name) {
-    before_call();
-    const int error = real<int>(buffer, size, name);
-    if (error == 0 && buffer != nullptr && *buffer != nullptr) copy(MTRACE_CALLER(), *buffer);
-    return error;
-  }
-
-  MTRACE_REALIGN static void heap_destroyed(void* heap) {
-    using Visit = bool (*)(const void*, const void*, void*, size_t, void*);
-    const link_map& object = *g_interfaces[kNumber].definition;
-    const auto function = [&](const char* name) -> void* {
-      const Elf64_Sym* symbol = unwind::find_function(object, name);
-      return symbol == nullptr ? nullptr
-                               : reinterpret_cast<void*>(unwind::address_of(object, *symbol));
-    };
-    const auto visit_blocks = reinterpret_cast<bool (*)(const void*, bool, Visit, void*)>(
-        function("mi_heap_visit_blocks"));
-    const auto backing = reinterpret_cast<void* (*)()>(function("mi_heap_get_backing"));
-    // The blocks of the thread's own heap outlive the call.
-    if (heap != nullptr && visit_blocks != nullptr && backing != nullptr && heap != backing() &&
-        counting()) {
-      const AnotherAllocator guard(is_another());
-      visit_blocks(heap, true, forget_in_heap, nullptr);
-    }
-    real<void>(heap);
+    return entered(fresh, size, reallocation.moved());
   }
 };
 
+// ---- What the hooks do.
+
+Word allocate(const Request& request) {
+  before_call();
+  return request.counted(request.real(), request.size(), request.shape.zeroed);
+}
+Word allocate_by_flags(const Request& request) {
+  constexpr Word kZero = 0x40;  // MALLOCX_ZERO
+  before_call();
+  return request.counted(request.real(), request.size(), (request.arguments[1] & kZero) != 0);
+}
+Word allocate_aligned(const Request& request) {
+  before_call();
+  const Word block = request.real();
+  const bool refused = was_refused(pointer(block), request.arguments[request.shape.size - 1]);
+  return request.counted(block, refused ? 0 : request.size(), false);
+}
+Word allocate_into_pointer(const Request& request) {
+  before_call();
+  const int error = static_cast<int>(request.real());
+  const Word block = error == 0 ? *static_cast<Word*>(request.block()) : 0;
+  request.counted(block, error == EINVAL ? 0 : request.size(), false);
+  return static_cast<Word>(error);
+}
+
+Word resize(const Request& request) {
+  return request.resized(request.block(), [&] { return request.real(); });
+}
+Word resize_in_pointer(const Request& request) {
+  auto** const place = static_cast<void**>(request.block());
+  int error = 0;
+  request.resized(place != nullptr ? *place : nullptr, [&]() -> Word {
+    error = static_cast<int>(request.real());
+    return error == 0 && place != nullptr ? word(*place) : 0;
+  });
+  return static_cast<Word>(error);
+}
+// By up to argument 2 more than argument 1. Returns the usable size.
+Word resize_in_place_by_extra(const Request& request) {
+  void* const block = request.block();
+  const size_t size = request.size();
+  const size_t extra = request.arguments[2];
+  before_call();
+  if ((samples() && !may_be_recorded(block)) || !counting()) return request.real();
+  Reallocation reallocation = request.reallocation_of(block);
+  const size_t usable = request.real();
+  const AnotherAllocator guard(request.interface.is_another);
+  if (usable < size) {
+    reallocation.failed();
+    return usable;
+  }
+  reallocation.succeeded();
+  request.entered(word(block), usable - size > extra ? size + extra : usable, reallocation.moved());
+  return usable;
+}
+
+Word free_block(const Request& request) {
+  void* const block = request.block();
+  if (g_bootstrap.owns(block)) return 0;
+  if (block != nullptr) {
+    const AnotherAllocator guard(request.interface.is_another);
+    forget(block, request.call, request.caller);
+  }
+  t_thread.moving = block;
+  request.real();
+  t_thread.moving = nullptr;
+  return 0;
+}
+Word usable_size(const Request& request) {
+  void* const block = request.block();
+  return g_bootstrap.owns(block) ? Bootstrap::size(block) : request.real();
+}
+
+Word copy_text(const Request& request) {
+  before_call();
+  const Word fresh = request.real();
+  return request.block() == nullptr ? fresh : request.copied(fresh);
+}
+Word copy_wide_text(const Request& request) {
+  before_call();
+  const Word fresh = request.real();
+  const auto* const text = static_cast<const uint16_t*>(request.block());
+  if (text == nullptr) return fresh;
+  size_t length = 0;
+  while (text[length] != 0) ++length;
+  const AnotherAllocator guard(request.interface.is_another);
+  return request.entered(fresh, (length + 1) * sizeof *text);
+}
+Word resolve_path(const Request& request) {
+  before_call();
+  const Word path = request.real();
+  return request.arguments[request.shape.block + 1] != 0 || path == 0 ? path : request.copied(path);
+}
+Word copy_variable(const Request& request) {
+  before_call();
+  const int error = static_cast<int>(request.real());
+  const auto* const place = static_cast<Word*>(request.block());
+  if (error == 0 && place != nullptr && *place != 0) request.copied(*place);
+  return static_cast<Word>(error);
+}
+
+Word destroy_heap(const Request& request) {
+  using Visit = bool (*)(const void*, const void*, void*, size_t, void*);
+  const link_map& object = *request.interface.definition;
+  const auto function = [&](const char* name) -> void* {
+    const Elf64_Sym* symbol = unwind::find_function(object, name);
+    return symbol == nullptr ? nullptr : pointer(unwind::address_of(object, *symbol));
+  };
+  const auto visit_blocks =
+      reinterpret_cast<bool (*)(const void*, bool, Visit, void*)>(function("mi_heap_visit_blocks"));
+  const auto backing = reinterpret_cast<void* (*)()>(function("mi_heap_get_backing"));
+  void* const heap = pointer(request.arguments[0]);
+  // The blocks of the thread's own heap outlive the call.
+  if (heap != nullptr && visit_blocks != nullptr && backing != nullptr && heap != backing() &&
+      counting()) {
+    const AnotherAllocator guard(request.interface.is_another);
+    visit_blocks(heap, true, forget_in_heap, nullptr);
+  }
+  return request.real();
+}
+
+// The names of interfaces.def.
+constexpr Shape of_size = {.answer = allocate};
+constexpr Shape of_size_zeroed = {.answer = allocate, .zeroed = true};
+constexpr Shape of_product = {.answer = allocate, .size = 1, .count = 0};
+constexpr Shape of_product_zeroed = {.answer = allocate, .size = 1, .count = 0, .zeroed = true};
+constexpr Shape heap_of_size = {.answer = allocate, .size = 1};
+constexpr Shape heap_of_size_zeroed = {.answer = allocate, .size = 1, .zeroed = true};
+constexpr Shape heap_of_product = {.answer = allocate, .size = 2, .count = 1};
+constexpr Shape heap_of_product_zeroed = {
+    .answer = allocate, .size = 2, .count = 1, .zeroed = true};
+constexpr Shape with_flags = {.answer = allocate_by_flags};
+constexpr Shape aligned_of_size = {.answer = allocate_aligned, .size = 1};
+constexpr Shape into_pointer = {.answer = allocate_into_pointer, .size = 2};
+constexpr Shape resized = {.answer = resize, .size = 1};
+constexpr Shape resized_to_product = {.answer = resize, .size = 2, .count = 1};
+constexpr Shape resized_or_freed = {.answer = resize, .size = 1, .failure = kFreed};
+constexpr Shape resized_in_place = {.answer = resize, .size = 1, .failure = kInPlace};
+constexpr Shape resized_in_place_by_extra = {.answer = resize_in_place_by_extra, .size = 1};
+constexpr Shape resized_in_pointer = {.answer = resize_in_pointer, .size = 2, .count = 1};
+constexpr Shape heap_resized = {.answer = resize, .block = 1, .size = 2};
+constexpr Shape heap_resized_to_product = {.answer = resize, .block = 1, .size = 3, .count = 2};
+constexpr Shape heap_resized_or_freed = {
+    .answer = resize, .block = 1, .size = 2, .failure = kFreed};
+constexpr Shape freed_with = {.answer = free_block};
+constexpr Shape usable = {.answer = usable_size};
+constexpr Shape copy_of_text = {.answer = copy_text};
+constexpr Shape heap_copy_of_text = {.answer = copy_text, .block = 1};
+constexpr Shape copy_of_wide_text = {.answer = copy_wide_text};
+constexpr Shape path_of = {.answer = resolve_path};
+constexpr Shape heap_path_of = {.answer = resolve_path, .block = 1};
+constexpr Shape copy_of_variable = {.answer = copy_variable};
+constexpr Shape heap_destroyed = {.answer = destroy_heap};
+
+struct Function {
+  Call call;
+  Shape shape;
+};
+#define MTRACE_INTERFACE(symbol, call, shape) {Call::call, shape},
+constexpr Function kFunctions[kInterfaces] = {
+#include "format/interfaces.def"
+};
+#undef MTRACE_INTERFACE
+
+[[gnu::noinline]] Word answer(unsigned number, const Word* words, Caller caller) {
+  const auto& [call, shape] = kFunctions[number];
+  const uint64_t form = form_of(format::kFirstInterface + number);
+  const Request request = {g_interfaces[number], call, shape, form, words, caller};
+  return shape.answer(request);
+}
+
+template <unsigned kNumber>
+MTRACE_REALIGN Word hook(Word a, Word b, Word c, Word d, Word e, Word f) {
+  const Word words[] = {a, b, c, d, e, f};
+  return answer(kNumber, words, MTRACE_CALLER());
+}
+
 }  // namespace
 
-#define MTRACE_INTERFACE(symbol, call, ...)                                                      \
-  {#symbol, reinterpret_cast<const void*>(&Hooks<kInterface_##symbol, Call::call>::__VA_ARGS__), \
-   nullptr, nullptr, false},
+#define MTRACE_INTERFACE(symbol, call, shape) \
+  {#symbol, reinterpret_cast<const void*>(&hook<kInterface_##symbol>), nullptr, nullptr, false},
 Interface g_interfaces[kInterfaces] = {
 #include "format/interfaces.def"
 };
