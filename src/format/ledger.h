@@ -266,7 +266,7 @@ inline constexpr unsigned kLedgerTailFrames = 8;
 struct LedgerTail {
   char frames[kLedgerTailFrames * kLedgerFrameBytes];  // whole_frame() makes addresses of them
   uint32_t hash;
-  uint32_t next;      // link in split order
+  uint32_t next;      // index of the links to entries behind it; 0: none
   uint32_t parent;    // index of the next piece, outwards; 0: this is the outermost
   uint32_t children;  // stacks and pieces that have it as their next piece, or a few more
 };
@@ -276,7 +276,7 @@ struct LedgerTail {
 struct LedgerStack {
   LedgerCounterSet own;  // of the thread that met the stack first
   uint64_t hash;
-  uint32_t next;          // link in split order
+  uint32_t next;          // index of the links to stacks behind it; 0: none
   uint32_t ordinal;       // dense number from 1
   uint32_t second_owner;  // slot of the thread that came next; 0: none
   uint32_t second;        // index of that thread's LedgerCounterSet; 0: not made

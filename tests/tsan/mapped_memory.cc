@@ -16,7 +16,6 @@ void* map_memory(size_t bytes) {
 void* map_sparse_memory(size_t bytes) { return map_memory(bytes); }
 void unmap_memory(void* memory, size_t bytes) { munmap(memory, bytes); }
 bool give_back(void* memory, size_t bytes) { return madvise(memory, bytes, MADV_DONTNEED) == 0; }
-unsigned long address_space_limit() { return ~0ul; }
 long raw_mmap(void* address, size_t length, int protection, int flags, int fd, long offset) {
   void* memory = mmap(address, length, protection, flags, fd, offset);
   return memory == MAP_FAILED ? -errno : reinterpret_cast<long>(memory);

@@ -5,7 +5,6 @@
 namespace mtrace::ledger {
 bool StackTable::init(CameBack came_back) {
   came_back_ = came_back;
-  if (!stacks_.init() || !tails_.init()) return false;
   overflow_ = insert({0, 0, nullptr, 0, 0, true, false}, 0);
   if (overflow_ == 0) return false;
   // The overflow record has no owner, and when its shared set is needed there is no memory left.
@@ -78,7 +77,7 @@ uint32_t StackTable::intern_tail(uint32_t parent, const uintptr_t* frames) {
   uint64_t hash = parent;
   for (unsigned i = 0; i < kTailFrames; ++i) hash = (hash ^ frames[i]) * 0x9e3779b97f4a7c15u;
   hash = static_cast<uint32_t>(format::mix64(hash));
-  bool inserted = false;
+  uint32_t made = 0;
   return tails_.insert(
       arena_, hash,
       [&](const StackTail& tail) { return tail.parent == parent && same(tail, frames); },
@@ -92,7 +91,7 @@ uint32_t StackTable::intern_tail(uint32_t parent, const uintptr_t* frames) {
         for (unsigned i = 0; i < kTailFrames; ++i) set_frame(fresh.frames, i, frames[i]);
         return index;
       },
-      inserted);
+      made);
 }
 
 // 0: no memory.
@@ -110,6 +109,8 @@ uint32_t StackTable::make_record(const Stack& stack, uint32_t owner) {
   StackRecord& fresh = record(index);
   fresh.hash = stack.hash;
   fresh.ordinal = fetch_add(next_ordinal_, 1u) + 1;
+  uint32_t* const place = records_.find_or_create(fresh.ordinal - 1);
+  if (place == nullptr) return 0;
   fresh.own.mark = owned_by(owner);
   fresh.retired = kInUse;
   fresh.own_frames = static_cast<uint8_t>(own);
@@ -121,13 +122,12 @@ uint32_t StackTable::make_record(const Stack& stack, uint32_t owner) {
   fresh.cut = stack.cut;
   fresh.guessed = stack.guessed;
   for (unsigned i = 0; i < own; ++i) set_frame(fresh.frames, i, stack.frames[i]);
-  uint32_t* place = records_.find_or_create(fresh.ordinal - 1);
-  if (place != nullptr) store_release(*place, index);
+  store_release(*place, index);
   return index;
 }
 
 uint32_t StackTable::insert(const Stack& stack, uint32_t owner) {
-  bool inserted = false;
+  uint32_t made = 0;
   const uint32_t found = stacks_.insert(
       arena_, stack.hash, [&](StackRecord& record) { return same(record, stack); },
       [&] {
@@ -135,13 +135,17 @@ uint32_t StackTable::insert(const Stack& stack, uint32_t owner) {
         const bool full = most_ != 0 && overflow_ != 0 && size() > most_;
         return full ? 0 : make_record(stack, owner);
       },
-      inserted);
-  if (found == 0) {
-    fetch_add<uint64_t>(lost_stacks_, 1);
-    return overflow_;
+      made);
+  if (found == made && found != 0) {
+    fetch_add(size_, 1u);
+    if (stack.lost) fetch_add<uint64_t>(lost_frames_, 1);
+    return found;
   }
-  if (inserted && stack.lost) fetch_add<uint64_t>(lost_frames_, 1);
-  return found;
+  // Made in vain: another thread was first, or there is no memory.
+  if (made != 0) store(*records_.find(record(made).ordinal - 1), 0u);
+  if (found != 0) return found;
+  fetch_add<uint64_t>(lost_stacks_, 1);
+  return overflow_;
 }
 
 bool StackTable::revive(StackRecord& record, uint32_t epoch) const {

@@ -1,6 +1,6 @@
 // The call stacks that allocated, as a tree from the root. What lies beyond the innermost frames of
 // a stack is a tail, a chain of pieces of eight frames up to the outermost one, which it shares
-// with all stacks that come the same way: stacks and pieces are found by hash (split_list.h).
+// with all stacks that come the same way: stacks and pieces are found by hash (hash_tree.h).
 //
 // The hash finds a record; frames and module generations decide, so equal hashes never merge
 // different stacks. All operations are thread-safe and async-signal-safe.
@@ -15,7 +15,7 @@
 #include "format/ledger.h"
 #include "format/python.h"
 #include "ledger/counters.h"
-#include "ledger/split_list.h"
+#include "ledger/hash_tree.h"
 
 namespace mtrace::ledger {
 
@@ -176,12 +176,10 @@ class StackTable {
 
   // Index of the record without frames that stands for all stacks that found no room.
   uint32_t overflow() const { return overflow_; }
-  // Bytes of the buckets in use; they are not in the ledger file.
-  size_t bucket_bytes() const { return stacks_.bucket_bytes() + tails_.bucket_bytes(); }
 
   uint64_t lost_stacks() const { return load(lost_stacks_); }  // operations counted in overflow()
   uint64_t lost_frames() const { return load(lost_frames_); }  // stacks with `lost`
-  uint32_t size() const { return stacks_.size(); }             // records made
+  uint32_t size() const { return load(size_); }                // records
   uint32_t limit() const { return load(next_ordinal_); }       // the greatest ordinal
   uint32_t index_limit() const { return arena_.limit(); }      // all indices are below
 
@@ -189,7 +187,11 @@ class StackTable {
   // perhaps for some that came later.
   template <typename Visit>
   void for_each(Visit&& visit) const {
-    stacks_.for_each(arena_, visit);
+    for (uint32_t i = 0, limit = load_acquire(next_ordinal_); i < limit; ++i) {
+      const uint32_t* const place = records_.find(i);
+      const uint32_t index = place == nullptr ? 0 : load_acquire(*place);
+      if (index != 0) visit(index, record(index));
+    }
   }
 
   // Retires every stack that has a frame in [start, end): a later equal walk makes a new record.
@@ -237,15 +239,16 @@ class StackTable {
   friend struct Layout;
 
   CameBack came_back_ = nullptr;
-  SplitList<StackRecord> stacks_;
-  SplitList<StackTail> tails_;
+  HashTree<StackRecord> stacks_;
+  HashTree<StackTail> tails_;
+  uint32_t size_ = 0;
   uint32_t most_ = 0;  // 0: no limit
   uint32_t next_ordinal_ = 0;
   uint32_t overflow_ = 0;
   uint64_t lost_stacks_ = 0;
   uint64_t lost_frames_ = 0;
   Arena arena_;
-  GrowingArray<uint32_t, format::kStacksChunk> records_;  // by ordinal - 1, for other processes
+  GrowingArray<uint32_t, format::kStacksChunk> records_;  // indices by ordinal - 1; 0: none
 };
 
 }  // namespace mtrace::ledger

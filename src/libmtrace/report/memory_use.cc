@@ -133,8 +133,7 @@ void show(uint64_t OwnCost::*word, uint64_t value) {
 
 OwnCost measure_cost(const ledger::Ledger& ledger) {
   show(&OwnCost::shadow, ledger.blocks.shadow_bytes());
-  show(&OwnCost::memory,
-       load(sys::g_table_growth.bytes) + sizeof ledger + ledger.stacks.bucket_bytes());
+  show(&OwnCost::memory, load(sys::g_table_growth.bytes) + sizeof ledger);
   return cost();
 }
 

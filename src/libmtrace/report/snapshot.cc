@@ -13,8 +13,6 @@ using ledger::CounterSet;
 using ledger::Extremes;
 using ledger::StackRecord;
 
-constexpr uint32_t kAhead = 8;  // stacks that are prefetched at a time
-
 // Takes the extremes of lifetimes out of the sets, so that the next interval starts without any.
 Extremes take_extremes(const ledger::StackTable& stacks, StackRecord& stack) {
   Extremes both = {};
@@ -110,27 +108,11 @@ uint32_t Snapshot::append(const Entry& entry) {
 
 // One pass over all stacks. False: no memory to remember one of them.
 bool Snapshot::read_stacks(ledger::Ledger& ledger, Listed listed) {
-  // The table links the stacks by hash, scattered in memory. With all indexes known beforehand,
-  // several stacks can be prefetched at a time.
-  const size_t bytes = size_t{capacity_} * sizeof(uint32_t);
-  auto* found = static_cast<uint32_t*>(sys::map_memory(bytes));
-  if (found == nullptr) return false;
-  uint32_t count = 0;
+  bool complete = true;
   ledger.stacks.for_each([&](uint32_t index, const StackRecord& stack) {
     // Stacks that appear meanwhile can wait. All others must be read: what they hold is live.
-    if (stack.ordinal <= capacity_) found[count++] = index;
+    if (stack.ordinal <= capacity_) complete &= read_stack(ledger, listed, index);
   });
-  bool complete = true;
-  for (uint32_t i = 0; i < count; ++i) {
-    if (i + 2 * kAhead < count) prefetch_head(ledger.stacks.record(found[i + 2 * kAhead]));
-    if (i + kAhead < count) {
-      const StackRecord& stack = ledger.stacks.record(found[i + kAhead]);
-      prefetch_frames(stack);
-      __builtin_prefetch(ledger.reported.find(stack.ordinal));
-    }
-    complete &= read_stack(ledger, listed, found[i]);
-  }
-  sys::unmap_memory(found, bytes);
   return complete;
 }
 

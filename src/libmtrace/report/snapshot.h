@@ -18,13 +18,8 @@ enum class Listed : uint8_t {
   kAll,     // those, and stacks that ever allocated
 };
 
-// Prefetch a stack record: the stacks of a report are scattered over the stack table's memory.
-// First the record without its frames, and these once the rest is in the cache.
-inline void prefetch_head(const ledger::StackRecord& stack) {
-  __builtin_prefetch(&stack.own);
-  __builtin_prefetch(&stack.hash);
-}
-
+// Prefetches the frames of a record that is in the cache: the entries of a report are scattered over
+// the memory of the stack table.
 inline void prefetch_frames(const ledger::StackRecord& stack) {
   constexpr unsigned kLine = 64;
   const unsigned bytes = stack.own_frames * ledger::kFrameBytes;
