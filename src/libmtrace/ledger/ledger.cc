@@ -5,6 +5,7 @@
 
 #include "ledger/region_table.h"
 #include "ledger/resource_table.h"
+#include "ledger/sampling.h"
 #include "ledger/stack_counters.h"
 
 namespace mtrace::ledger {
@@ -61,7 +62,7 @@ void Ledger::count_anew() {
   });
   blocks.repair([&](uintptr_t address, const Block& block) {
     CounterSet& own = stacks.record(block.stack).own;
-    const Weight weight = sampling.weigh(address, block);
+    const Weight weight = weigh(address, block);
     own.allocated_bytes += weight.bytes;
     own.allocated_blocks += weight.blocks;
   });

@@ -11,7 +11,6 @@
 #include "ledger/block_table.h"
 #include "ledger/ledger.h"
 #include "ledger/peak.h"
-#include "ledger/sampling.h"
 #include "ledger/stack_table.h"
 #include "ledger/thread_slots.h"
 
@@ -27,7 +26,6 @@ struct alignas(machine::kMostPage) Ledger {
   BlockTable blocks;
   Peak peak;  // shares a page with the end of `blocks` and with the first thread slots
   ThreadSlots threads;
-  Sampling sampling;
   // Counters of each stack, by ordinal, at the last report: the base of the next differences. Only
   // the thread that reports writes them.
   GrowingArray<Counters, format::kReportedChunk> reported;

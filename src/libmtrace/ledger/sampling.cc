@@ -6,6 +6,9 @@
 #include "format/memlog.h"
 
 namespace mtrace::ledger {
+
+MTRACE_HOT constinit uint64_t g_sample_mean = 0;
+
 namespace {
 
 using Wide = unsigned __int128;
@@ -38,7 +41,7 @@ uint64_t chance(uint64_t size, uint64_t mean) {
   return p;
 }
 
-Weight Sampling::weigh_sample(uintptr_t address, const Block& block) const {
+Weight weigh_sample(uint64_t mean, uintptr_t address, const Block& block) {
   const uint64_t each = inverse_chance(block.size, mean);
   // Two pseudo-random numbers below 1: they round a weight up with the probability of its fraction.
   const uint64_t random = format::mix64(address * 0x9e3779b97f4a7c15u + block.birth);
@@ -46,6 +49,28 @@ Weight Sampling::weigh_sample(uintptr_t address, const Block& block) const {
   const uint64_t high = random >> kPoint;
   return {static_cast<uint64_t>((Wide{each} * block.size + high) >> kPoint),
           (each + low) >> kPoint};
+}
+
+uint64_t Random::operator()() {
+  constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
+  return format::mix64(fetch_add(state_, kStep) + kStep);
+}
+
+// J. von Neumann, Various techniques used in connection with random digits, 1951 (Knuth, The Art of
+// Computer Programming 2, 3.4.1): draw numbers between 0 and 1 as long as each is below the one
+// before. An odd number of them comes with the probability exp(-first), and then the first is the
+// fraction; an even number raises the whole part by one.
+uint64_t Random::exponential(uint64_t mean) {
+  for (uint64_t whole = 0;; ++whole) {
+    const uint64_t first = (*this)();
+    bool odd = true;
+    uint64_t last = first;
+    for (uint64_t next = (*this)(); next < last; next = (*this)()) {
+      last = next;
+      odd = !odd;
+    }
+    if (odd) return whole * mean + high_product(first, mean);
+  }
 }
 
 }  // namespace mtrace::ledger

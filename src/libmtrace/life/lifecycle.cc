@@ -276,7 +276,7 @@ const char* start_late(const char* options) {
 void stop_late() {
   remove_triggers();
   g_path = {exact_malloc, exact_free};
-  g_sample_mean = 0;
+  ledger::g_sample_mean = 0;
   g_fill = -1;
   stop_watching_regions();
   end_events(format::EventsState::kDetached);

@@ -210,7 +210,7 @@ bool is_usual(const ThreadState& self) {
     return;
   }
   const ledger::Weight weight =
-      way.sampled ? g_ledger.sampling.weigh(address, entry) : ledger::Weight{size, 1};
+      way.sampled ? ledger::weigh(address, entry) : ledger::Weight{size, 1};
   const uint64_t slack = slack_of(block, size) * weight.blocks;
   const uint64_t held = word != nullptr ? HeapShadow::pack(address, entry) : identity_of(entry);
   CounterSet* own = &stack.set;
@@ -432,7 +432,7 @@ template <bool kLast>
                          (!way.sampled || self.after_counted == self.until_sample);
   if (way.sampled) no_longer_recorded(block);
   const ledger::Weight weight =
-      way.sampled ? g_ledger.sampling.weigh(address, taken) : ledger::Weight{taken.size, 1};
+      way.sampled ? ledger::weigh(address, taken) : ledger::Weight{taken.size, 1};
   const Freed freed = freed_at(now, taken, weight, slack_of(block, taken.size), temporary);
   count_free_in_any(self, taken.stack, freed);
   if (temporary) self.counted = nullptr;
@@ -455,7 +455,7 @@ ledger::BlockTable::Reserved reserve(uintptr_t address, ledger::Block* block) {
 void count_end(uintptr_t address, const ledger::Block& block, uint64_t slack, bool lifetime_known) {
   const auto* const at = reinterpret_cast<const void*>(address);
   if (samples()) no_longer_recorded(at);
-  const ledger::Weight weight = g_ledger.sampling.weigh(address, block);
+  const ledger::Weight weight = ledger::weigh(address, block);
   Freed freed = freed_at(ledger::ticks_now(), block, weight, slack, false);
   freed.short_lived = freed.short_lived && lifetime_known;
   this_slot();

@@ -5,21 +5,18 @@
 #include <cstring>
 
 #include "base/atomic.h"
-#include "base/random.h"
 #include "format/memlog.h"
-#include "ledger/ledger.h"
 #include "next/next_functions.h"
 #include "report/host.h"
 
 namespace mtrace::hook {
 
-MTRACE_HOT constinit uint64_t g_sample_mean = 0;
 constinit uint8_t g_recorded[1u << 16] = {};
 
 namespace {
 
 constexpr uint8_t kMany = 255;
-constinit Random g_random;
+constinit ledger::Random g_random;
 
 // The hook of free does not test for bootstrap blocks. They are marked as recorded, so that it
 // looks closer. All have been handed out by the time sampling starts.
@@ -42,25 +39,23 @@ void seed_random() {
 
 void start_sampling(uint64_t mean) {
   seed_random();
-  g_sample_mean = ledger::g_ledger.sampling.mean = mean;
+  ledger::g_sample_mean = mean;
   mark_bootstrap();
 }
 
 void sample_after_fork() {
   if (!samples()) return;
   seed_random();
-  ledger::g_ledger.sampling.mean = g_sample_mean;
   mark_bootstrap();
 }
 
 void forget_samples() {
-  ledger::g_ledger.sampling = {};
-  g_sample_mean = 0;
+  ledger::g_sample_mean = 0;
   memset(g_recorded, 0, sizeof g_recorded);
 }
 
 bool sample_falls_into(size_t size) {
-  const uint64_t mean = ledger::g_ledger.sampling.mean;
+  const uint64_t mean = ledger::g_sample_mean;
   t_thread.before_call = UINT64_MAX;  // the new distance may equal the old one
   if (!t_thread.drawn) {
     t_thread.drawn = true;

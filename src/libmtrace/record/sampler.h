@@ -9,12 +9,12 @@
 #include <cstdint>
 
 #include "base/atomic.h"
+#include "ledger/sampling.h"
 #include "record/thread_state.h"
 
 namespace mtrace::hook {
 
-[[gnu::visibility("hidden")]] extern uint64_t g_sample_mean;  // bytes; 0: each block is recorded
-inline bool samples() { return g_sample_mean != 0; }
+inline bool samples() { return ledger::g_sample_mean != 0; }
 
 // Starts sampling: one sample in `mean` bytes on average. By a thread that is alone.
 void start_sampling(uint64_t mean);

@@ -16,6 +16,7 @@
 #include "ledger/ledger.h"
 #include "ledger/region_table.h"
 #include "ledger/resource_table.h"
+#include "ledger/sampling.h"
 #include "modules/modules.h"
 #include "python/runtime.h"
 #include "report/host.h"
@@ -113,7 +114,7 @@ void describe_ledger(bool recording) {
   header->started = g_host.started;
   header->tick_zero = g_host.tick_zero;
   header->clock_zero = sys::g_time_zero;
-  header->sampled = g_ledger.sampling.mean;
+  header->sampled = ledger::g_sample_mean;
   show_cost();
   header->recording = recording;
   header->was_off = !recording;

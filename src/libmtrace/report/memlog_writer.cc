@@ -15,6 +15,7 @@
 #include "format/memlog.h"
 #include "ledger/region_table.h"
 #include "ledger/resource_table.h"
+#include "ledger/sampling.h"
 #include "ledger/stack_counters.h"
 #include "modules/modules.h"
 #include "python/code.h"
@@ -92,7 +93,7 @@ void write_calls(Writer& out, const ledger::ThreadTotals& totals) {
 
 // Whether the ledger has all live blocks.
 bool has_all_blocks(const Occasion& occasion, const ledger::Ledger& ledger) {
-  return occasion.recording && ledger.sampling.mean == 0 && ledger.blocks.lost_blocks() == 0 &&
+  return occasion.recording && ledger::g_sample_mean == 0 && ledger.blocks.lost_blocks() == 0 &&
          !began_late() && !g_host.began_anew;
 }
 
@@ -181,7 +182,7 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   if (host.parent != 0 && !host.began_anew) {
     amount_line(out, format::kKeyInherited, ledger.inherited.bytes, ledger.inherited.blocks);
   }
-  if (ledger.sampling.mean != 0) bytes_line(out, format::kKeySampled, ledger.sampling.mean);
+  if (ledger::g_sample_mean != 0) bytes_line(out, format::kKeySampled, ledger::g_sample_mean);
   const ledger::Counters& change = snapshot.change();
   meta(out, format::kKeyDelta).signed_number(change.live_bytes());
   out.text(" bytes ").signed_number(change.live_blocks()).text(" blocks\n");
@@ -216,7 +217,7 @@ void write_end(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   if (host.boot_id[0] != '\0') out.text(" boot-id=").text(host.boot_id);
   out.text(" arch=").text(machine::kName).text("\n");
   const ledger::ThreadTotals totals = ledger.threads.totals();
-  const bool every = ledger.sampling.mean == 0;  // otherwise the hooks have not seen all calls
+  const bool every = ledger::g_sample_mean == 0;  // otherwise the hooks have not seen all calls
   if (every) write_calls(out, totals);
   write_misuse(out);
   if (every) {

@@ -1,12 +1,12 @@
-#include "base/random.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-namespace mtrace {
+#include "ledger/sampling.h"
+
+namespace mtrace::ledger {
 namespace {
 
 // The first numbers of SplitMix64 for the seed 1234567, as published with the algorithm's reference
@@ -59,4 +59,4 @@ TEST(Random, RoundedDownItStaysExact) {
 }
 
 }  // namespace
-}  // namespace mtrace
+}  // namespace mtrace::ledger

@@ -30,12 +30,11 @@ TEST(Sampling, WeightsAreUnbiased) {
   for (uint64_t mean : {1u, 1000u, 524288u, 1u << 30}) {
     for (uint64_t size : {uint64_t{0}, uint64_t{16}, uint64_t{700}, uint64_t{524287},
                           uint64_t{1} << 20, uint64_t{1} << 40}) {
-      const Sampling sampling = {mean};
       long double bytes = 0;
       long double blocks = 0;
       for (int i = 0; i < kCount; ++i) {
-        const Weight weight = sampling.weigh(0x5555'0000'0010u + 16 * static_cast<uint64_t>(i),
-                                             {size, 1, static_cast<uint32_t>(i / 1000)});
+        const Weight weight = weigh_sample(mean, 0x5555'0000'0010u + 16 * static_cast<uint64_t>(i),
+                                           {size, 1, static_cast<uint32_t>(i / 1000)});
         bytes += static_cast<long double>(weight.bytes);
         blocks += static_cast<long double>(weight.blocks);
       }
@@ -51,28 +50,25 @@ TEST(Sampling, WeightsAreUnbiased) {
 }
 
 TEST(Sampling, WeighsABlockAlwaysTheSame) {
-  const Sampling sampling = {100'000};
   const Block block = {60'000, 1, 77};
-  const Weight first = sampling.weigh(0x1230, block);
+  const Weight first = weigh_sample(100'000, 0x1230, block);
   for (int i = 0; i < 100; ++i) {
-    const Weight again = sampling.weigh(0x1230, block);
+    const Weight again = weigh_sample(100'000, 0x1230, block);
     EXPECT_EQ(again.bytes, first.bytes);
     EXPECT_EQ(again.blocks, first.blocks);
   }
 }
 
 TEST(Sampling, EveryBlockForItselfWithoutIt) {
-  const Sampling every;
-  EXPECT_EQ(every.weigh(0x1230, {99, 1, 5}).bytes, 99u);
-  EXPECT_EQ(every.weigh(0x1230, {99, 1, 5}).blocks, 1u);
+  EXPECT_EQ(weigh(0x1230, {99, 1, 5}).bytes, 99u);
+  EXPECT_EQ(weigh(0x1230, {99, 1, 5}).blocks, 1u);
 }
 
 // What is surely recorded counts as itself.
 TEST(Sampling, LargeBlocksAreExact) {
-  const Sampling sampling = {4096};
   const Block block = {1 << 20, 1, 5};
-  EXPECT_EQ(sampling.weigh(0x7000'0010, block).bytes, block.size);
-  EXPECT_EQ(sampling.weigh(0x7000'0010, block).blocks, 1u);
+  EXPECT_EQ(weigh_sample(4096, 0x7000'0010, block).bytes, block.size);
+  EXPECT_EQ(weigh_sample(4096, 0x7000'0010, block).blocks, 1u);
 }
 
 }  // namespace
