@@ -30,7 +30,6 @@
 #include "next/next_functions.h"
 #include "python/runtime.h"
 #include "record/call_stack.h"
-#include "record/incidents.h"
 #include "record/recorder.h"
 #include "record/regions.h"
 #include "record/sampler.h"

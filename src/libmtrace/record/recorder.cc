@@ -1,14 +1,18 @@
 #include "record/recorder.h"
 
+#include <algorithm>
+
 #include "base/atomic.h"
 #include "base/filters.h"
 #include "base/machine.h"
 #include "base/process.h"
 #include "events/logging.h"
+#include "format/memlog.h"
+#include "ledger/resource_table.h"
+#include "ledger/stack_counters.h"
 #include "next/next_functions.h"
 #include "record/call_form.h"
 #include "record/call_stack.h"
-#include "record/incidents.h"
 #include "record/usable_size.h"
 #include "report/host.h"
 
@@ -17,6 +21,7 @@ namespace mtrace::hook {
 thread_local constinit ThreadState t_thread = {};
 MTRACE_HOT constinit Path g_path = {};
 bool g_free_stacks = false;
+bool g_unknown_frees_have_stacks = false;
 
 namespace {
 
@@ -168,6 +173,40 @@ uint64_t identity_of(const ledger::Block& block) {
 bool was_counted(const ThreadState& self, uintptr_t address, const ledger::Block& taken) {
   if (self.last.word == nullptr) return self.last.held == identity_of(taken);
   return taken.size < HeapShadow::kSmall && self.last.held == HeapShadow::pack(address, taken);
+}
+
+// ---- Calls that leave no live block, as entries of kinds of their own
+
+// Returns the stack's record, nullptr: no room.
+ledger::StackRecord* intern_incident(const char* kind, const unwind::Registers& caller,
+                                     uint8_t call) {
+  const unsigned number = ledger::find_or_add_kind(kind);
+  const uint32_t stack = number != 0 ? intern_of_kind(number, caller, call) : 0;
+  return stack != 0 ? &g_ledger.stacks.record(stack) : nullptr;
+}
+
+// Records that a call for `size` bytes (not 0) of function `call` (format/calls.h) has failed.
+[[gnu::noinline]] MTRACE_REALIGN void record_failed(size_t size, uint8_t call,
+                                                    const unwind::Registers& caller) {
+  Operation operation(g_ledger.threads.slot(this_slot()));
+  ledger::StackRecord* const stack = intern_incident(format::kKindFailed, caller, call);
+  if (stack == nullptr) return;
+  // malloc(-1) must not make a sum overflow, nor that of many reports.
+  uint64_t sum = load(stack->own.allocated_bytes);
+  while (!compare_exchange(stack->own.allocated_bytes, sum,
+                           sum + std::min<uint64_t>(size, format::kMostFailed - sum))) {
+  }
+  ledger::count_recorded(*stack, 0);
+}
+
+// Records, if asked to, a free of a block that is in no table.
+[[gnu::noinline]] MTRACE_REALIGN void record_unknown_free(unwind::Caller caller) {
+  if (!g_unknown_frees_have_stacks) return;
+  const unwind::Registers registers = caller;
+  Operation operation(g_ledger.threads.slot(this_slot()));
+  ledger::StackRecord* const stack =
+      intern_incident(format::kKindUnknownFree, registers, format::kNoCall);
+  if (stack != nullptr) ledger::count_recorded(*stack, 0);
 }
 
 // ---- Allocations

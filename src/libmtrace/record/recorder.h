@@ -54,6 +54,9 @@ void* record(void* block, size_t size, Call call, unwind::Caller caller,
 bool forget(void* block, Call call, unwind::Caller caller);
 // The same where there may be no block. False: none is known there.
 bool forget_known(void* block, Call call);
+// Frees of unknown blocks have entries with their stacks, of the kind `unknown-free`
+// (MTRACE_UNKNOWN=stacks).
+[[gnu::visibility("hidden")]] extern bool g_unknown_frees_have_stacks;
 // Events of frees have their stack (MTRACE_EVENTS_FREE_STACKS).
 extern bool g_free_stacks;
 
