@@ -36,6 +36,17 @@ uint64_t packed(uintptr_t start, size_t bytes) {
 
 uint32_t known() { return std::min(used.load(std::memory_order_relaxed), kMost); }
 
+// Calls visit(low, high) for each range, as far as it lies in [start, end).
+template <typename Visit>
+void each_in(uintptr_t start, uintptr_t end, const Visit& visit) {
+  for (uint32_t i = 0; i < known(); ++i) {
+    const uint64_t range = ranges[i].load(std::memory_order_relaxed);
+    const uintptr_t low = range >> kCountBits << kPageBits;
+    const uintptr_t high = low + ((range & ((1u << kCountBits) - 1)) << kPageBits);
+    if (low < end && start < high) visit(std::max(low, start), std::min(high, end));
+  }
+}
+
 }  // namespace
 
 void add_own_range(uintptr_t start, size_t bytes) {
@@ -61,37 +72,17 @@ void remove_own_range(uintptr_t start) {
 
 uint64_t own_ranges() { return reinterpret_cast<uint64_t>(ranges); }
 
-OwnRange next_own_range(uintptr_t start, uintptr_t end) {
-  OwnRange found = {0, 0};
-  for (uint32_t i = 0; i < known(); ++i) {
-    const uint64_t range = ranges[i].load(std::memory_order_relaxed);
-    const uintptr_t low = range >> kCountBits << kPageBits;
-    const uintptr_t high = low + ((range & ((1u << kCountBits) - 1)) << kPageBits);
-    if (low == high || low >= end || high <= start) continue;
-    if (found.end == 0 || low < found.start) found = {low, high};
-  }
-  return found;
-}
-
 uint64_t own_bytes_in(uintptr_t start, uintptr_t end) {
   uint64_t sum = 0;
-  for (uint32_t i = 0; i < known(); ++i) {
-    const uint64_t range = ranges[i].load(std::memory_order_relaxed);
-    const uintptr_t low = range >> kCountBits << kPageBits;
-    const uintptr_t high = low + ((range & ((1u << kCountBits) - 1)) << kPageBits);
-    if (low < end && start < high) sum += std::min(high, end) - std::max(low, start);
-  }
+  each_in(start, end, [&](uintptr_t low, uintptr_t high) { sum += high - low; });
   return sum;
 }
 
-OwnMemory::OwnMemory() : fd_(open_to_change("/proc/thread-self/mem")) {}
-
-OwnMemory::~OwnMemory() {
-  if (!failed(fd_)) close_file(static_cast<int>(fd_));
-}
-
-bool OwnMemory::write_word(uintptr_t address, uint64_t value) const {
-  return !failed(fd_) && call(SYS_pwrite64, fd_, &value, sizeof value, address) == sizeof value;
+bool write_own_word(uintptr_t address, uint64_t value) {
+  const long fd = open_to_change("/proc/thread-self/mem");
+  const long wrote = call(SYS_pwrite64, fd, &value, sizeof value, address);
+  if (!failed(fd)) close_file(static_cast<int>(fd));
+  return wrote == sizeof value;
 }
 
 // Bounds of this library's image, from the linker.
@@ -120,15 +111,16 @@ Part image() {
 
 // The first part of [start, end) that belongs to this library alone or to the program alone.
 Part first_part(uintptr_t start, uintptr_t end) {
-  const OwnRange range = next_own_range(start, end);
-  Part own = {range.start, range.end, true};
+  Part own = {end, end, true};
+  const auto compare = [&](uintptr_t low, uintptr_t high) {
+    if (low < own.start) own = {low, high, true};
+  };
+  each_in(start, end, compare);
   const Part lib = image();
-  if (lib.end > start && lib.start < end && (own.start == own.end || lib.start < own.start)) {
-    own = lib;
+  if (lib.start < end && start < lib.end) {
+    compare(std::max(lib.start, start), std::min(lib.end, end));
   }
-  if (own.start == own.end) return {start, end, false};
-  if (own.start > start) return {start, own.start, false};
-  return {start, std::min(end, own.end), true};
+  return own.start > start ? Part{start, own.start, false} : own;
 }
 
 uintptr_t read_hex(const char*& at) {

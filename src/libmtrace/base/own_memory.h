@@ -20,33 +20,13 @@ void remove_own_range(uintptr_t start);
 // Address of the ranges, in the form that the header of a ledger describes (kLedgerOwnRanges).
 uint64_t own_ranges();
 
-struct OwnRange {
-  uintptr_t start;
-  uintptr_t end;
-};
-// The lowest own range that overlaps [start, end); an empty range: none does.
-OwnRange next_own_range(uintptr_t start, uintptr_t end);
-
 // Bytes of [start, end) that lie in own ranges.
 uint64_t own_bytes_in(uintptr_t start, uintptr_t end);
 
-// ---- Writes to this process's own memory whatever its protection, as a debugger does, so that no
-// page's protection changes. Needs /proc, and a kernel that allows such writes. By raw system
-// calls; async-signal-safe.
-
-class OwnMemory {
- public:
-  OwnMemory();
-  ~OwnMemory();
-  OwnMemory(const OwnMemory&) = delete;
-  OwnMemory& operator=(const OwnMemory&) = delete;
-
-  // `address` is a multiple of 8. False: the word is unchanged.
-  bool write_word(uintptr_t address, uint64_t value) const;
-
- private:
-  long fd_;
-};
+// Writes a word of this process's memory whatever its protection, as a debugger does, so that no
+// page's protection changes. `address` is a multiple of 8. False: the word is unchanged; /proc is
+// missing, or the kernel forbids it.
+bool write_own_word(uintptr_t address, uint64_t value);
 
 // ---- Keeps the library's mappings out of the memory that the program locks with mlockall(2): they
 // would count against RLIMIT_MEMLOCK, and every page would be allocated at once.

@@ -277,12 +277,10 @@ void with_own_files(void (*function)(void*), void* argument, int kept, void* sta
   if (work_elsewhere(stack_top, work)) return;
   // valgrind warns of a stack pointer that moves far, and drd ends when a stack is registered.
   if (stack_top == nullptr || on_valgrind()) return function(argument);
-  call_on_stack(stack_top, function, argument);
+  machine::call_onto(stack_top, function, argument);
 }
 
 bool has_own_files() { return t_own_files; }
-
-void close_files_except(int a, int b) { close_files_except(kAsThread, a, b); }
 
 bool has_helper(Helper helper) { return load_acquire(id_of(helper)) != 0; }
 
@@ -328,31 +326,9 @@ bool collect_found(uint32_t found) {
   return true;
 }
 
-void call_on_stack(void* stack_top, void (*function)(void*), void* argument) {
-  machine::call_onto(stack_top, function, argument);
-}
-
 namespace {
 
 constexpr char kTasks[] = "/proc/self/task/";
-
-// Parses the numbers of a text that comes in pieces.
-class Numbers {
- public:
-  // True: *number is complete; 0 if no digit came since the last number.
-  bool take(char c, uint32_t* number) {
-    if (c >= '0' && c <= '9') {
-      number_ = number_ * 10 + static_cast<uint32_t>(c - '0');
-      return false;
-    }
-    *number = number_;
-    number_ = 0;
-    return true;
-  }
-
- private:
-  uint32_t number_ = 0;
-};
 
 bool finds(uint32_t pid, int options) {
   siginfo_t unused = {};
@@ -370,12 +346,13 @@ bool has_clone_child(const char* thread) {
   Writer(text, sizeof text).text(kTasks).text(thread).text("/children").finish();
   const long fd = open_to_read(text);
   if (failed(fd)) return false;
-  Numbers numbers;
+  uint32_t pid = 0;  // each is followed by a space
   bool found = false;
   for (long got; !found && (got = call(SYS_read, fd, text, sizeof text)) > 0;) {
     for (long i = 0; i < got && !found; ++i) {
-      uint32_t pid;
-      found = numbers.take(text[i], &pid) && pid != 0 && is_clone_child(pid);
+      const unsigned digit = static_cast<unsigned char>(text[i]) - '0';
+      found = digit > 9 && pid != 0 && is_clone_child(pid);
+      pid = digit > 9 ? 0 : pid * 10 + digit;
     }
   }
   close_file(static_cast<int>(fd));

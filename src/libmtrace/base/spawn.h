@@ -73,8 +73,6 @@ void with_own_files(const Function& function, int kept = -1) {
   with_own_files([](void* f) { (*static_cast<const Function*>(f))(); },
                  const_cast<Function*>(&function), kept);
 }
-// Closes every descriptor of the calling process but `a` and `b`.
-void close_files_except(int a, int b);
 
 // Whether a helper of this kind was made and is not reaped yet.
 bool has_helper(Helper helper);
@@ -90,9 +88,6 @@ bool has_helpers();
 bool is_helper(uint32_t pid);
 // Call when a wait has found process `found`. True: it was a helper, and is reaped.
 bool collect_found(uint32_t found);
-
-// Calls function(argument) on another stack, so that a report fits a host's small signal stack.
-void call_on_stack(void* stack_top, void (*function)(void*), void* argument);
 
 // ---- Finds children of the program's own, as opposed to the library's. Async-signal-safe.
 

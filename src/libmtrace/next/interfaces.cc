@@ -75,9 +75,8 @@ void redirect_interfaces() {
   if (patches == nullptr) return;
   const size_t count = list_interface_patches(patches);
   // A word that could not be written shows as a bypass (report/coverage.h).
-  const sys::OwnMemory memory;
   for (size_t i = 0; i < count && i < format::kMostPatches; ++i) {
-    memory.write_word(patches[i].address, patches[i].after);
+    sys::write_own_word(patches[i].address, patches[i].after);
   }
   sys::unmap_memory(patches, kBytes);
 }
