@@ -198,12 +198,9 @@ void BlockHash::end_level() {
 }
 
 void BlockHash::forget_all() {
-  for (uint32_t i = 0; i <= highest_; ++i) {
-    const Level& at = levels_[i];
-    for (uint64_t s = 0; s < at.lines * kLine; ++s) {
-      if (at.slots()[s].key != 0) release(&at.slots()[s]);
-    }
-  }
+  each_slot([&](Slot& slot) {
+    if (slot.key != 0) release(&slot);
+  });
   lost_blocks_ = 0;
 }
 

@@ -83,10 +83,7 @@ class BlockHash {
     return true;
   }
 
-  struct Slot {
-    uint64_t key;    // address / 8 in 45 bits, above it the low 19 of the birth; 0: free
-    uint64_t value;  // stack in 26 bits, size in 30, the high 8 of the birth; 0: being changed
-  };
+  using Slot = format::LedgerSlot;
 
   // Takes the block out but keeps its slot for restore() or release(). nullptr: not here.
   Slot* reserve(uintptr_t address, Block* block) {
@@ -135,17 +132,13 @@ class BlockHash {
   // end, and perhaps for some that do not.
   template <typename Visit>
   void for_each(Visit&& visit) const {
-    for (uint32_t i = 0; i <= load_acquire(highest_); ++i) {
-      const Level& at = levels_[i];
-      for (uint64_t s = 0; s < at.lines * kLine; ++s) {
-        const Slot& slot = at.slots()[s];
-        const Slot seen = {load_acquire(slot.key), load_acquire(slot.value)};
-        // Changed meanwhile: key and value may be of two blocks, neither of which lived throughout
-        // the call.
-        if (seen.key <= kReserved || seen.value == 0 || load(slot.key) != seen.key) continue;
-        visit(address_of(seen), unpack(seen));
-      }
-    }
+    each_slot([&](const Slot& slot) {
+      const Slot seen = {load_acquire(slot.key), load_acquire(slot.value)};
+      // Changed meanwhile: key and value may be of two blocks, neither of which lived throughout
+      // the call.
+      if (seen.key <= kReserved || seen.value == 0 || load(slot.key) != seen.key) return;
+      visit(address_of(seen), unpack(seen));
+    });
   }
 
   // Removes each block whose address a block in another table has taken since, and passes it to
@@ -154,17 +147,13 @@ class BlockHash {
   // and tick during the check could be mistaken for the older one.
   template <typename Other>
   void drop_replaced(Other&& other) {
-    for (uint32_t i = 0; i <= load_acquire(highest_); ++i) {
-      const Level& at = levels_[i];
-      for (uint64_t s = 0; s < at.lines * kLine; ++s) {
-        Slot& slot = at.slots()[s];
-        const Slot seen = {load_acquire(slot.key), load_acquire(slot.value)};
-        if (seen.key <= kReserved || seen.value == 0) continue;
-        const uint64_t before = other(address_of(seen));
-        if (before != 0) [[unlikely]]
-          drop_if_same(slot, seen, before, other);
-      }
-    }
+    each_slot([&](Slot& slot) {
+      const Slot seen = {load_acquire(slot.key), load_acquire(slot.value)};
+      if (seen.key <= kReserved || seen.value == 0) return;
+      const uint64_t before = other(address_of(seen));
+      if (before != 0) [[unlikely]]
+        drop_if_same(slot, seen, before, other);
+    });
   }
 
   // In the single-threaded child of a fork: removes what vanished threads left half done, calls
@@ -172,19 +161,15 @@ class BlockHash {
   template <typename Visit>
   uint64_t repair(Visit&& visit) {
     uint64_t removed = 0;
-    for (uint32_t i = 0; i <= load(highest_); ++i) {
-      const Level& at = levels_[i];
-      for (uint64_t s = 0; s < at.lines * kLine; ++s) {
-        Slot& slot = at.slots()[s];
-        if (slot.key == 0) continue;
-        if (slot.key == kReserved || slot.value == 0) {
-          release(&slot);
-          ++removed;
-        } else {
-          visit(address_of(slot), unpack(slot));
-        }
+    each_slot([&](Slot& slot) {
+      if (slot.key == 0) return;
+      if (slot.key == kReserved || slot.value == 0) {
+        release(&slot);
+        ++removed;
+      } else {
+        visit(address_of(slot), unpack(slot));
       }
-    }
+    });
     return removed;
   }
 
@@ -192,26 +177,25 @@ class BlockHash {
   void forget_all();
 
  private:
-  static constexpr unsigned kLine = 4;        // slots a cache line
+  static constexpr unsigned kLine = format::kSlotsALine;
   static constexpr unsigned kMostReach = 31;  // lines from home at most
   static constexpr unsigned kCrowded = 6;  // a block put this far away counts towards a new level
   static constexpr unsigned kMostCrowded = 64;
   static constexpr unsigned kFull = 85;     // per cent of its places
   static constexpr unsigned kUncached = 8;  // a level of 800 KiB
-  static constexpr unsigned kMaxLevels = 36;
+  static constexpr unsigned kMaxLevels = format::kLedgerLevels;
 #ifndef MTRACE_ATOMICS
   static constexpr uint64_t kFirstLines = 256;  // 1024 slots, 16 KiB
 #else
   static constexpr uint64_t kFirstLines = 64;
 #endif
-  static constexpr unsigned kAddressBits = 45;
+  static constexpr unsigned kAddressBits = format::kSlotAddressBits;
   static constexpr uint64_t kAddressMask = (uint64_t{1} << kAddressBits) - 1;
-  static constexpr unsigned kStackBits = 26;
-  static constexpr unsigned kSizeBits = 30;
+  static constexpr unsigned kStackBits = format::kSlotStackBits;
+  static constexpr unsigned kSizeBits = format::kSlotSizeBits;
   static constexpr unsigned kBirthLow = 64 - kAddressBits;
   static_assert(kStackBits + kSizeBits + (kPackedTickBits - kBirthLow) == 64);
-  // A size field from kLarge on is kLarge + the index of the size in large_.
-  static constexpr uint64_t kLarge = uint64_t{1} << (kSizeBits - 1);
+  static constexpr uint64_t kLarge = format::kLargeSize;  // from here on: see LedgerSlot
   static constexpr uint32_t kMostLarge = 1u << 16;
   static constexpr uint64_t kReserved = 1;  // no block has this address
 
@@ -231,6 +215,13 @@ class BlockHash {
     uint64_t bytes() const { return lines * (kLine * sizeof(Slot) + 1); }
   };
 
+  template <typename Visit>
+  void each_slot(Visit&& visit) const {
+    for (uint32_t i = 0; i <= load_acquire(highest_); ++i) {
+      const Level& at = levels_[i];
+      for (uint64_t s = 0; s < at.lines * kLine; ++s) visit(at.slots()[s]);
+    }
+  }
   static uint64_t packed_key(uintptr_t address, const Block& block) {
     return address >> 3 | uint64_t{block.birth} << kAddressBits;
   }

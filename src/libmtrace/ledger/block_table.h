@@ -66,11 +66,8 @@ class BlockTable {
   // address space. False: no room, and lost_blocks() has grown.
   [[gnu::always_inline]] bool put(uint64_t* word, uintptr_t address, Block block) {
     if (word == nullptr) return put_in_hash(address, block);
-    return put_small(*word, address, HeapShadow::pack(address, block));
-  }
-  // Puts a small block into its word. `packed`: from HeapShadow::pack(). False: as put().
-  [[gnu::always_inline]] bool put_small(uint64_t& word, uintptr_t address, uint64_t packed) {
-    const HeapShadow::Put put = shadow_.put(word, address, packed);
+    const uint64_t packed = HeapShadow::pack(address, block);
+    const HeapShadow::Put put = shadow_.put(*word, address, packed);
     if (put == HeapShadow::Put::kDone) [[likely]]
       return true;
     return put_beside(put, address, HeapShadow::unpack(packed));

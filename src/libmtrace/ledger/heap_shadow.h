@@ -56,10 +56,9 @@ class HeapShadow {
 
   // The word for the address; nullptr: there is none, or none yet.
   uint64_t* find(uintptr_t address) const {
-    if ((address & kUnusual) != 0) return nullptr;
-    Middle* const middle = load_acquire(directory_[address >> kMiddleShift]);
-    if (middle == nullptr) return nullptr;
-    const int64_t page = load_acquire(middle->pages[address >> kPartShift & (kParts - 1)]);
+    const int64_t* const entry = entry_of(address);
+    if (entry == nullptr) return nullptr;
+    const int64_t page = load_acquire(*entry);
     return page <= 0 ? nullptr : word_in(page, address);
   }
   // The word for the address, also in a page that takes no more blocks because it may be given
@@ -168,11 +167,10 @@ class HeapShadow {
 
   static constexpr size_t kThin = 64;  // blocks of a page that has few
 
-  // A word: stack in 26 bits, size in 9, birth in 27, and in the highest two bits 3 and 4 of the
-  // address. No block is the word 0, as no stack has the index 0.
-  static constexpr unsigned kSizeShift = 26;
-  static constexpr unsigned kBirthShift = 35;
-  static constexpr unsigned kPlaceShift = 62;
+  // Of a word (format::LedgerShadowPage). No block is the word 0, as no stack has the index 0.
+  static constexpr unsigned kSizeShift = format::kShadowStackBits;
+  static constexpr unsigned kBirthShift = kSizeShift + format::kShadowSizeBits;
+  static constexpr unsigned kPlaceShift = format::kShadowPlaceShift;
   static_assert(kSmall == 1u << (kBirthShift - kSizeShift) &&
                 kPlaceShift - kBirthShift == kPackedTickBits);
   static uint64_t place_in_granule(uintptr_t address) { return address << (kPlaceShift - 3); }

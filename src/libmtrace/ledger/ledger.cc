@@ -151,13 +151,9 @@ static_assert(sizeof(Totals) == 2 * sizeof(uint64_t));
 
 LedgerRoots Layout::roots(const Ledger& ledger) {
   using Level = BlockHash::Level;
-  static_assert(sizeof(LedgerLevel) == sizeof(Level) && kLedgerLevels == BlockHash::kMaxLevels);
+  static_assert(sizeof(LedgerLevel) == sizeof(Level));
   static_assert(offsetof(LedgerLevel, slots) == offsetof(Level, slots_made));
   MTRACE_SAME(LedgerLevel, Level, lines);
-  static_assert(sizeof(LedgerSlot) == sizeof(BlockHash::Slot));
-  static_assert(kSlotsALine == BlockHash::kLine && kLargeSize == BlockHash::kLarge &&
-                kSlotAddressBits == BlockHash::kAddressBits &&
-                kSlotStackBits == BlockHash::kStackBits && kSlotSizeBits == BlockHash::kSizeBits);
   const auto at = [](const void* place) { return reinterpret_cast<uint64_t>(place); };
   return {.arena = at(ledger.stacks.arena_.chunks()),
           .stacks = at(ledger.stacks.records_.chunks()),
@@ -181,9 +177,6 @@ LedgerRoots Layout::roots(const Ledger& ledger) {
 }
 
 uint64_t Layout::shadow(const Ledger& ledger) {
-  static_assert(HeapShadow::kSizeShift == kShadowStackBits &&
-                HeapShadow::kBirthShift == kShadowStackBits + kShadowSizeBits &&
-                HeapShadow::kPlaceShift == kShadowPlaceShift);
   static_assert(sizeof(LedgerShadowPage) == sizeof(HeapShadow::Page) &&
                 HeapShadow::Pages::kMaxChunks == kShadowPagesChunks);
   MTRACE_SAME(LedgerShadowPage, HeapShadow::Page, owner);
