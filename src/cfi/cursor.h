@@ -32,7 +32,6 @@ class Bounds {
     return 0;
   }
   bool contains(uintptr_t address, size_t size) const { return end_of(address, size) != 0; }
-  bool empty() const { return count_ == 0; }
 
  private:
   struct Range {

@@ -9,7 +9,7 @@ constexpr uint8_t kEncodingAbsolute = 0;
 constexpr uint8_t kPlainTable = 0x3b;  // of linkers: 4 signed bytes, from the header on
 constexpr uint64_t kMaxColumn = 255;
 
-// The header of one entry, CIE or FDE. `next` is where the following one begins.
+// The header of one entry, CIE or FDE.
 struct Entry {
   uintptr_t id_place;
   uint64_t id;
@@ -87,35 +87,7 @@ bool read_cie(const Bounds& bounds, uintptr_t at, Fde* fde) {
   return in.ok() && fde->return_column <= kMaxColumn && fde->code_align != 0;
 }
 
-// Reads the FDE at `at`; `*next` is where the entry after it begins, 0 when nothing follows.
-// False for a CIE, too.
-bool read_fde(const Bounds& bounds, uintptr_t at, Fde* fde, uintptr_t* next) {
-  Entry entry;
-  *next = 0;
-  if (!read_entry(bounds, at, &entry)) return false;
-  *next = entry.end;
-  if (entry.id == 0 || entry.id > entry.id_place) return false;
-  if (!read_cie(bounds, entry.id_place - entry.id, fde)) return false;
-  Cursor in(entry.body, entry.end);
-  fde->pc_begin = in.pointer(fde->pointer_encoding, bounds, 0, 0);
-  fde->pc_end = fde->pc_begin + in.number(fde->pointer_encoding);
-  if (fde->augmented) in.skip(in.uleb());
-  fde->own = {in.position(), entry.end};
-  return in.ok();
-}
-
 bool covers(const Fde& fde, uintptr_t pc) { return pc >= fde.pc_begin && pc < fde.pc_end; }
-
-// Without a search table: reads every entry from the first on. Each step moves forward by at least
-// four bytes within one segment.
-bool find_by_scan(const Bounds& bounds, uintptr_t eh_frame, uintptr_t pc, Fde* fde) {
-  for (uintptr_t at = eh_frame; at != 0;) {
-    uintptr_t next;
-    if (read_fde(bounds, at, fde, &next) && covers(*fde, pc)) return true;
-    at = next;
-  }
-  return false;
-}
 
 unsigned fixed_size(uint8_t encoding) {
   switch (encoding & 0x0f) {
@@ -134,7 +106,17 @@ unsigned fixed_size(uint8_t encoding) {
 }  // namespace
 
 bool next_fde(const Bounds& bounds, uintptr_t* at, Fde* fde) {
-  return read_fde(bounds, *at, fde, at);
+  Entry entry;
+  const bool is_entry = read_entry(bounds, *at, &entry);
+  *at = is_entry ? entry.end : 0;
+  if (!is_entry || entry.id == 0 || entry.id > entry.id_place) return false;
+  if (!read_cie(bounds, entry.id_place - entry.id, fde)) return false;
+  Cursor in(entry.body, entry.end);
+  fde->pc_begin = in.pointer(fde->pointer_encoding, bounds, 0, 0);
+  fde->pc_end = fde->pc_begin + in.number(fde->pointer_encoding);
+  if (fde->augmented) in.skip(in.uleb());
+  fde->own = {in.position(), entry.end};
+  return in.ok();
 }
 
 bool find_fde(const Bounds& bounds, uintptr_t header, uintptr_t pc, Fde* fde) {
@@ -152,7 +134,12 @@ bool find_fde(const Bounds& bounds, uintptr_t header, uintptr_t pc, Fde* fde) {
   if (!in.ok()) return false;
   if (table_encoding == kPointerOmit || count_encoding == kPointerOmit || size == 0 ||
       count > in.left() / (2 * size)) {
-    return find_by_scan(bounds, eh_frame, pc, fde);
+    // Without a usable table: reads every entry. Each step moves forward by at least four bytes
+    // within one segment.
+    for (uintptr_t at = eh_frame; at != 0;) {
+      if (next_fde(bounds, &at, fde) && covers(*fde, pc)) return true;
+    }
+    return false;
   }
   const uintptr_t table = in.position();
   auto value_at = [&](uint64_t index, unsigned half) {
@@ -176,8 +163,8 @@ bool find_fde(const Bounds& bounds, uintptr_t header, uintptr_t pc, Fde* fde) {
     }
   }
   if (count == 0) return false;
-  uintptr_t next;
-  return read_fde(bounds, value_at(low, 1), fde, &next) && covers(*fde, pc);
+  uintptr_t at = value_at(low, 1);
+  return next_fde(bounds, &at, fde) && covers(*fde, pc);
 }
 
 }  // namespace mtrace::unwind

@@ -1,8 +1,6 @@
-#include "cfi/expression.h"
-
 #include <dwarf.h>
 
-#include "cfi/cursor.h"
+#include "cfi/frame_registers.h"
 
 namespace mtrace::unwind {
 namespace {
@@ -73,7 +71,7 @@ class Evaluator {
     }
   }
   void operate(uint8_t op);
-  void operate_on_two(uint8_t op);
+  uintptr_t result_of(uint8_t op, uintptr_t left, uintptr_t right);
 
   const FrameRegisters& machine_;
   FrameMemory* const memory_;
@@ -84,65 +82,49 @@ class Evaluator {
   uintptr_t stack_[kMaxStack];
 };
 
-void Evaluator::operate_on_two(uint8_t op) {
-  const uintptr_t right = pop();
-  const uintptr_t left = pop();
+uintptr_t Evaluator::result_of(uint8_t op, uintptr_t left, uintptr_t right) {
   const auto signed_right = static_cast<intptr_t>(right);
   const auto signed_left = static_cast<intptr_t>(left);
   switch (op) {
     case DW_OP_and:
-      push(left & right);
-      break;
+      return left & right;
     case DW_OP_or:
-      push(left | right);
-      break;
+      return left | right;
     case DW_OP_xor:
-      push(left ^ right);
-      break;
+      return left ^ right;
     case DW_OP_plus:
-      push(left + right);
-      break;
+      return left + right;
     case DW_OP_minus:
-      push(left - right);
-      break;
+      return left - right;
     case DW_OP_mul:
-      push(left * right);
-      break;
+      return left * right;
     case DW_OP_div:
       good_ &= right != 0 && !(right == ~uintptr_t{0} && left == uintptr_t{1} << 63);
-      push(good_ ? static_cast<uintptr_t>(signed_left / signed_right) : 0);
-      break;
+      return good_ ? static_cast<uintptr_t>(signed_left / signed_right) : 0;
     case DW_OP_mod:
       good_ &= right != 0;
-      push(good_ ? left % right : 0);
-      break;
+      return good_ ? left % right : 0;
     case DW_OP_shl:
-      push(right < 64 ? left << right : 0);
-      break;
+      return right < 64 ? left << right : 0;
     case DW_OP_shr:
-      push(right < 64 ? left >> right : 0);
-      break;
+      return right < 64 ? left >> right : 0;
     case DW_OP_shra:
-      push(static_cast<uintptr_t>(signed_left >> (right < 64 ? right : 63)));
-      break;
+      return static_cast<uintptr_t>(signed_left >> (right < 64 ? right : 63));
     case DW_OP_eq:
-      push(left == right);
-      break;
+      return left == right;
     case DW_OP_ne:
-      push(left != right);
-      break;
+      return left != right;
     case DW_OP_lt:
-      push(signed_left < signed_right);
-      break;
+      return signed_left < signed_right;
     case DW_OP_le:
-      push(signed_left <= signed_right);
-      break;
+      return signed_left <= signed_right;
     case DW_OP_gt:
-      push(signed_left > signed_right);
-      break;
+      return signed_left > signed_right;
+    case DW_OP_ge:
+      return signed_left >= signed_right;
     default:
-      push(signed_left >= signed_right);
-      break;  // DW_OP_ge
+      good_ = false;
+      return 0;
   }
 }
 
@@ -153,119 +135,77 @@ void Evaluator::operate(uint8_t op) {
   uintptr_t second;
   switch (op) {
     case DW_OP_addr:
-      push(in_.fixed<uint64_t>());
-      break;
-    case DW_OP_const1u:
-      push(in_.u8());
-      break;
-    case DW_OP_const1s:
-      push(static_cast<uintptr_t>(intptr_t{in_.fixed<int8_t>()}));
-      break;
-    case DW_OP_const2u:
-      push(in_.fixed<uint16_t>());
-      break;
-    case DW_OP_const2s:
-      push(static_cast<uintptr_t>(intptr_t{in_.fixed<int16_t>()}));
-      break;
-    case DW_OP_const4u:
-      push(in_.fixed<uint32_t>());
-      break;
-    case DW_OP_const4s:
-      push(static_cast<uintptr_t>(intptr_t{in_.fixed<int32_t>()}));
-      break;
     case DW_OP_const8u:
     case DW_OP_const8s:
-      push(in_.fixed<uint64_t>());
-      break;
+      return push(in_.fixed<uint64_t>());
+    case DW_OP_const1u:
+      return push(in_.u8());
+    case DW_OP_const1s:
+      return push(static_cast<uintptr_t>(intptr_t{in_.fixed<int8_t>()}));
+    case DW_OP_const2u:
+      return push(in_.fixed<uint16_t>());
+    case DW_OP_const2s:
+      return push(static_cast<uintptr_t>(intptr_t{in_.fixed<int16_t>()}));
+    case DW_OP_const4u:
+      return push(in_.fixed<uint32_t>());
+    case DW_OP_const4s:
+      return push(static_cast<uintptr_t>(intptr_t{in_.fixed<int32_t>()}));
     case DW_OP_constu:
-      push(in_.uleb());
-      break;
+      return push(in_.uleb());
     case DW_OP_consts:
-      push(static_cast<uintptr_t>(in_.sleb()));
-      break;
-    case DW_OP_bregx: {
-      const uint64_t reg = in_.uleb();
-      push_register(reg, in_.sleb());
-      break;
-    }
+      return push(static_cast<uintptr_t>(in_.sleb()));
+    case DW_OP_bregx:
+      first = in_.uleb();
+      return push_register(first, in_.sleb());
     case DW_OP_dup:
-      push(peek(0));
-      break;
+      return push(peek(0));
     case DW_OP_drop:
       pop();
-      break;
+      return;
     case DW_OP_over:
-      push(peek(1));
-      break;
+      return push(peek(1));
     case DW_OP_pick:
-      push(peek(in_.u8()));
-      break;
+      return push(peek(in_.u8()));
     case DW_OP_swap:
       first = pop();
       second = pop();
       push(first);
-      push(second);
-      break;
+      return push(second);
     case DW_OP_rot: {
       first = pop();
       second = pop();
       const uintptr_t third = pop();
       push(first);
       push(third);
-      push(second);
-      break;
+      return push(second);
     }
     case DW_OP_deref:
-      load(8);
-      break;
+      return load(8);
     case DW_OP_deref_size:
-      load(in_.u8());
-      break;
+      return load(in_.u8());
     case DW_OP_abs:
       first = pop();
-      push(static_cast<intptr_t>(first) < 0 ? 0 - first : first);
-      break;
+      return push(static_cast<intptr_t>(first) < 0 ? 0 - first : first);
     case DW_OP_neg:
-      push(0 - pop());
-      break;
+      return push(0 - pop());
     case DW_OP_not:
-      push(~pop());
-      break;
+      return push(~pop());
     case DW_OP_plus_uconst:
       first = pop();
-      push(first + in_.uleb());
-      break;
+      return push(first + in_.uleb());
     case DW_OP_skip:
-      jump(in_.fixed<int16_t>());
-      break;
+      return jump(in_.fixed<int16_t>());
     case DW_OP_bra: {
       const auto distance = in_.fixed<int16_t>();
       if (pop() != 0) jump(distance);
-      break;
+      return;
     }
     case DW_OP_nop:
-      break;
-    case DW_OP_and:
-    case DW_OP_or:
-    case DW_OP_xor:
-    case DW_OP_plus:
-    case DW_OP_minus:
-    case DW_OP_mul:
-    case DW_OP_div:
-    case DW_OP_mod:
-    case DW_OP_shl:
-    case DW_OP_shr:
-    case DW_OP_shra:
-    case DW_OP_eq:
-    case DW_OP_ne:
-    case DW_OP_lt:
-    case DW_OP_le:
-    case DW_OP_gt:
-    case DW_OP_ge:
-      operate_on_two(op);
-      break;
+      return;
     default:
-      good_ = false;
+      second = pop();
+      first = pop();
+      return push(result_of(op, first, second));
   }
 }
 

@@ -1,7 +1,5 @@
 #include "cfi/frame_registers.h"
 
-#include "cfi/expression.h"
-
 namespace mtrace::unwind {
 
 Step step_by_row(const Bounds& bounds, const Row& row, FrameRegisters* machine,

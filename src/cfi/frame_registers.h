@@ -51,4 +51,19 @@ enum class Step : uint8_t {
 Step step_by_row(const Bounds& bounds, const Row& row, FrameRegisters* machine,
                  FrameMemory* memory);
 
+// Evaluates the DWARF expression whose uleb length stands at `place`; `initial`, when not null, is
+// pushed first. False: malformed, too long, an operation without meaning here, an unknown
+// register, or unreadable memory. Source: DWARF 5, sections 2.5 and 6.4.2.
+bool evaluate(const Bounds& bounds, uintptr_t place, const uintptr_t* initial,
+              const FrameRegisters& machine, FrameMemory* memory, uintptr_t* result);
+
 }  // namespace mtrace::unwind
+
+// Where the kernel saves an interrupted thread's registers, from the stack pointer at the first
+// instruction of the signal trampoline: kSignalFp, kSignalSp, kSignalPc. Part of the kernel's ABI.
+// is_signal_return() reads code by `read(address, to, size)`, which returns false where it cannot.
+#ifdef __x86_64__
+#include "cfi/x86_64/kernel_frame.h"
+#else
+#include "cfi/aarch64/kernel_frame.h"
+#endif

@@ -29,13 +29,17 @@ struct RegisterRule {
 };
 static_assert(sizeof(RegisterRule) == 4);
 
-struct Row {
-  uintptr_t origin;
-  bool signal_frame;
+// The rules at one place, as DW_CFA_remember_state remembers them.
+struct RowState {
   bool cfa_by_expression;
   uint8_t cfa_register;
   int64_t cfa_offset;  // or the expression's distance
   RegisterRule rules[kRegisters];
+};
+
+struct Row : RowState {
+  uintptr_t origin;
+  bool signal_frame;
 };
 
 // The row at `pc`, which `fde` covers. False when the program is malformed, or uses a register,

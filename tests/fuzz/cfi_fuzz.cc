@@ -12,7 +12,6 @@
 
 #include <algorithm>
 
-#include "cfi/expression.h"
 #include "cfi/frame_registers.h"
 #include "cfi/row.h"
 #include "modules/object.h"

@@ -4,7 +4,7 @@
 
 #include "base/probe.h"
 #include "base/table_memory.h"
-#include "cfi/kernel_frame.h"
+#include "cfi/frame_registers.h"
 #include "cfi/row.h"
 #include "modules/c_library.h"
 #include "modules/modules.h"

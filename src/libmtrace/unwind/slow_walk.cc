@@ -2,7 +2,6 @@
 
 #include "base/probe.h"
 #include "cfi/frame_registers.h"
-#include "cfi/kernel_frame.h"
 #include "modules/c_library.h"
 #include "unwind/guess.h"
 #include "unwind/registered_frames.h"

@@ -1,5 +1,5 @@
 // DWARF expressions against results worked out by hand.
-#include "cfi/expression.h"
+#include "cfi/frame_registers.h"
 
 #include <gtest/gtest.h>
 

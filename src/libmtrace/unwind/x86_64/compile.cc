@@ -1,7 +1,7 @@
 #include <dwarf.h>
 
 #include "cfi/cursor.h"
-#include "cfi/kernel_frame.h"
+#include "cfi/frame_registers.h"
 #include "unwind/rule_cache.h"
 
 namespace mtrace::unwind {

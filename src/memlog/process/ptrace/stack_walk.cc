@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cfi/eh_frame.h"
-#include "cfi/kernel_frame.h"
+#include "cfi/frame_registers.h"
 #include "cfi/row.h"
 #include "process/ptrace/registers.h"
 
