@@ -448,9 +448,9 @@ TEST(StructureTest, FoldersOfMemlogStayReadable) {
 // Most lines of each layer, comments and all. Only to be lowered: what grows has to shrink
 // elsewhere.
 const std::map<std::string, size_t> kMostLines = {
-    {"format", 1944},           {"cfi", 1225},
+    {"format", 1944},           {"cfi", 1100},
     {"libmtrace/base", 3835},   {"libmtrace/modules", 1785},
-    {"libmtrace/unwind", 3201}, {"libmtrace/python", 1639},
+    {"libmtrace/unwind", 3167}, {"libmtrace/python", 1605},
     {"libmtrace/ledger", 3932}, {"libmtrace/events", 464},
     {"libmtrace/report", 4869}, {"libmtrace/next", 713},
     {"libmtrace/record", 1689}, {"libmtrace/life", 3279},

@@ -156,7 +156,7 @@ class LoopFunctions {
 
  private:
   void note(const PythonStep& step) {
-    if (draft_ != nullptr) draft_->add_python_function(step.instruction, step.entry);
+    if (draft_ != nullptr) draft_->add_python_function(step.instruction, step.entry_byte);
   }
   void leave_out() {
     if (draft_ != nullptr) draft_->leave_out();

@@ -18,6 +18,7 @@ struct PythonStep {
   uintptr_t code;
   uintptr_t previous;
   uintptr_t instruction;
+  uint8_t entry_byte;
   bool entry;  // the loop was entered with this frame
 };
 
@@ -29,7 +30,8 @@ struct PythonStep {
   step->code = python_field<uintptr_t>(bytes, layout.frame_code);
   step->previous = python_field<uintptr_t>(bytes, layout.frame_previous);
   step->instruction = python_field<uintptr_t>(bytes, layout.frame_instruction);
-  step->entry = static_cast<uint8_t>(bytes[layout.frame_entry]) == layout.entry_mark;
+  step->entry_byte = static_cast<uint8_t>(bytes[layout.frame_entry]);
+  step->entry = step->entry_byte == layout.entry_mark;
   return true;
 }
 

@@ -8,47 +8,22 @@
 namespace mtrace::unwind {
 namespace {
 
+using Known = WalkMemory::Known;
+
 constexpr unsigned kHashedFunctions = 3;
 
-// The fields of a layout that walks need. Constants where possible, because each known walk reads
-// all of them.
-struct Fields311 {
-  static constexpr const PythonLayout& kLayout = kPythonLayouts[0];
-  static_assert(kLayout.version == 0x030b);
-  static constexpr unsigned instruction = kLayout.frame_instruction;
-  static constexpr unsigned previous = kLayout.frame_previous;
-  static constexpr bool from_state = kLayout.state_frame != 0;
-  explicit Fields311(const PythonLayout&) {}
-  static bool are_of(const PythonLayout& layout) { return &layout == &kLayout; }
-  // 1: the loop was entered with the frame, otherwise 0: a bool of the interpreter's.
-  static uint64_t entry(const char* frame) {
-    static_assert(kLayout.entry_mark == 1);
-    return static_cast<uint8_t>(frame[kLayout.frame_entry]);
-  }
-};
-struct FieldsRead {
-  const unsigned entry_at;
-  const unsigned mark;
-  const unsigned instruction;
-  const unsigned previous;
-  const bool from_state;
-  explicit FieldsRead(const PythonLayout& layout)
-      : entry_at(layout.frame_entry),
-        mark(layout.entry_mark),
-        instruction(layout.frame_instruction),
-        previous(layout.frame_previous),
-        from_state(layout.state_frame != 0) {}
-  uint64_t entry(const char* frame) const {
-    return static_cast<uint8_t>(frame[entry_at]) == mark ? 1 : 0;
-  }
-};
+// The layout of CPython 3.11, whose fields are constants where a function is given it and inlined:
+// each known walk reads all of them.
+constexpr const PythonLayout& kLayout311 = kPythonLayouts[0];
+static_assert(kLayout311.version == 0x030b);
+
+bool is_by_state(const PythonLayout& layout) { return layout.state_frame != 0; }
 
 // The frame of the innermost function, 0: there is none.
-template <typename Fields>
-[[gnu::always_inline]] inline uintptr_t word_at(const Fields& fields, const Registers& from,
+[[gnu::always_inline]] inline uintptr_t word_at(const PythonLayout& layout, const Registers& from,
                                                 uint64_t header) {
   const auto distance = static_cast<uint32_t>(header);
-  if (!fields.from_state || distance != WalkDraft::kThreadState) {
+  if (!is_by_state(layout) || distance != WalkDraft::kThreadState) {
     return reinterpret_cast<const uintptr_t*>(from.sp)[distance];
   }
   const PythonRuntime* const python = python_runtime();
@@ -60,160 +35,149 @@ template <typename Fields>
 [[gnu::always_inline]] inline const char* frame_at(uintptr_t at) {
   return see_python(PythonAccess::kDirect, at, nullptr, 0);
 }
-// The frame's instruction and entry bit, as a draft keeps them: while no code object is freed the
+// The frame's instruction and entry byte, as a draft keeps them: while no code object is freed the
 // instruction belongs to one function.
-template <typename Fields>
-[[gnu::always_inline]] inline uint64_t function_of(const Fields& fields, const char* frame) {
-  return python_field<uint64_t>(frame, fields.instruction) | fields.entry(frame)
-                                                                 << WalkDraft::kPythonEntryShift;
+[[gnu::always_inline]] inline uint64_t function_of(const PythonLayout& layout, const char* frame) {
+  return python_field<uint64_t>(frame, layout.frame_instruction) |
+         uint64_t{static_cast<uint8_t>(frame[layout.frame_entry])} << WalkDraft::kPythonEntryShift;
 }
-bool is_entry(uint64_t function) { return function >> WalkDraft::kPythonEntryShift != 0; }
-
-}  // namespace
 
 // Hash of the walk beyond a signpost, also by the signpost's own `hash`: C code that one Python
 // line runs may allocate by many paths.
-template <typename Fields>
-uint64_t WalkMemory::python_hash(const Fields& fields, uint64_t hash, const Registers& from,
-                                 uint64_t header) {
-  hash = Area::start_of_hash(fields.from_state ? hash ^ from.sp : hash);
-  const char* frame = frame_at(word_at(fields, from, header));
+[[gnu::always_inline]] inline uint64_t python_hash(const PythonLayout& layout, uint64_t hash,
+                                                   const Registers& from, uint64_t header) {
+  hash = WalkArea::start_of_hash(is_by_state(layout) ? hash ^ from.sp : hash);
+  const char* frame = frame_at(word_at(layout, from, header));
   for (unsigned i = 0; i < kHashedFunctions && frame != nullptr; ++i) {
-    const uint64_t function = function_of(fields, frame);
-    hash = Area::add_to_hash(hash, function);
-    if (is_entry(function)) break;
-    frame = frame_at(python_field<uintptr_t>(frame, fields.previous));
+    const uint64_t function = function_of(layout, frame);
+    hash = WalkArea::add_to_hash(hash, function);
+    if (function >> WalkDraft::kPythonEntryShift == layout.entry_mark) break;
+    frame = frame_at(python_field<uintptr_t>(frame, layout.frame_previous));
   }
   return hash;
 }
 
 // Whether the functions are those of the record. The stack words are, so the frames exist and no
 // signal has come between; a handler that comes now may write the record anew.
-template <typename Fields>
-[[gnu::always_inline]] inline bool WalkMemory::same_functions(const Fields& fields,
-                                                              const Record& record, uint64_t state,
-                                                              const Registers& from) {
-  const StackWord* word = python_words(record) + kPythonHead;
-  const StackWord* const end = python_words(record) + (record.shape >> kPythonShift & kPythonCount);
+[[gnu::always_inline]] inline bool same_functions(const PythonLayout& layout,
+                                                  const WalkRecord& record, uint64_t state,
+                                                  const Registers& from) {
+  const StackWord* word = record.python_words() + WalkRecord::kPythonHead;
+  const StackWord* const end =
+      record.python_words() + (record.shape >> WalkRecord::kPythonShift & WalkRecord::kPythonCount);
   while (word < end) {
     const uint64_t header = word++->bits();
     compiler_barrier();
     if (load(record.state) != state) return false;
-    uintptr_t at = word_at(fields, from, header);
+    uintptr_t at = word_at(layout, from, header);
     const StackWord* const stop = word + (header >> WalkDraft::kPythonCountShift);
     for (; word < stop; ++word) {
       const char* const frame = frame_at(at);
-      if (frame == nullptr || function_of(fields, frame) != word->bits()) return false;
-      at = python_field<uintptr_t>(frame, fields.previous);
+      if (frame == nullptr || function_of(layout, frame) != word->bits()) return false;
+      at = python_field<uintptr_t>(frame, layout.frame_previous);
     }
   }
   return true;
 }
 
 // Whether the record is of the walk beyond the signpost in state `post_state`.
-template <typename Fields>
-[[gnu::always_inline]] inline bool WalkMemory::same_through(const Fields& fields,
-                                                            const Record& record,
-                                                            uint64_t post_state, uint64_t deaths,
-                                                            const Registers& from, Known& known) {
-  if (record.pc != (from.pc ^ kThroughPython)) return false;
+[[gnu::always_inline]] inline bool same_through(const PythonLayout& layout,
+                                                const WalkRecord& record, uint64_t post_state,
+                                                const Registers& from, Known& known) {
+  if (record.pc != (from.pc ^ WalkRecord::kThroughPython)) return false;
   // The thread state may be another one whose loop is elsewhere on the stack.
-  if (fields.from_state && record.sp != from.sp) return false;
+  if (is_by_state(layout) && record.sp != from.sp) return false;
   const uint64_t state = load(record.state);
   compiler_barrier();
-  const StackWord* const head = python_words(record);
+  const StackWord* const head = record.python_words();
   // A record that is being written is of no epoch; the signpost's is the present one.
-  const uint64_t other = (head[0].bits() ^ post_state) | (head[1].bits() ^ deaths) |
+  const uint64_t other = (head[0].bits() ^ post_state) | (head[1].bits() ^ code_deaths()) |
                          (static_cast<uint32_t>(state) ^ static_cast<uint32_t>(post_state));
-  return other == 0 && same_words(record, state, from, known) &&
-         same_functions(fields, record, state, from) && load(record.state) == state;
-}
-
-template <typename Fields>
-[[gnu::always_inline]] inline WalkMemory::Known WalkMemory::through_python(const Fields& fields,
-                                                                           Area& area,
-                                                                           uint64_t number,
-                                                                           const Registers& from) {
-  const uint64_t deaths = code_deaths();
-  const Record& post = *area.at(number);
-  const uint64_t state = load(post.state);
-  compiler_barrier();
-  const uint64_t header = python_words(post)->bits();
-  Known known;
-  if (!same(post, state, from.pc ^ kSignpost, from, known)) return {};
-  const Record& lately = *area.at(load(area.lately[number]));
-  if (same_through(fields, lately, state, deaths, from, known)) return ++area.hits, known;
-  return by_functions(fields, area, number, state, header, deaths, from);
+  return other == 0 && record.same_words(state, from, known) &&
+         same_functions(layout, record, state, from) && load(record.state) == state;
 }
 
 // Finds another walk than the last one known beyond this signpost, which is in `state` and begins
 // with `header`.
-template <typename Fields>
-[[gnu::noinline]] WalkMemory::Known WalkMemory::by_functions(const Fields& fields, Area& area,
-                                                             uint64_t number, uint64_t state,
-                                                             uint64_t header, uint64_t deaths,
-                                                             const Registers& from) {
+template <bool kIs311>
+[[gnu::noinline]] Known by_functions(const PythonLayout& any, WalkArea& area, uint64_t post,
+                                     uint64_t state, uint64_t header, const Registers& from) {
+  const PythonLayout& layout = kIs311 ? kLayout311 : any;
   Known known;
-  const uint64_t hash = python_hash(fields, area.hash_of(from.pc, from.sp), from, header);
+  const uint64_t hash = python_hash(layout, area.hash_of(from.pc, from.sp), from, header);
   for (const uint64_t one : {area.place(hash), area.second_place(hash)}) {
-    if (!same_through(fields, *area.at(one), state, deaths, from, known)) continue;
-    store(area.lately[number], static_cast<uint16_t>(one));
+    if (!same_through(layout, *area.at(one), state, from, known)) continue;
+    store(area.lately[post], static_cast<uint16_t>(one));
     return ++area.hits, known;
   }
   return {};
 }
 
-[[gnu::noinline]] WalkMemory::Known WalkMemory::through_read_python(const PythonLayout& layout,
-                                                                    Area& area, uint64_t number,
-                                                                    const Registers& from) {
-  return through_python(FieldsRead(layout), area, number, from);
+template <bool kIs311>
+[[gnu::always_inline]] inline Known through(const PythonLayout& any, WalkArea& area, uint64_t post,
+                                            const Registers& from) {
+  const PythonLayout& layout = kIs311 ? kLayout311 : any;
+  const WalkRecord& record = *area.at(post);
+  const uint64_t state = load(record.state);
+  compiler_barrier();
+  const uint64_t header = record.python_words()->bits();
+  Known known;
+  if (!record.same(state, from.pc ^ WalkRecord::kSignpost, from, known)) return {};
+  const WalkRecord& lately = *area.at(load(area.lately[post]));
+  if (same_through(layout, lately, state, from, known)) return ++area.hits, known;
+  return by_functions<kIs311>(layout, area, post, state, header, from);
 }
 
-WalkMemory::Known WalkMemory::through_python(Area& area, uint64_t number, const Registers& from) {
-  const PythonRuntime* const python = python_runtime();
-  if (python == nullptr || python->is_ending()) return {};
-  const PythonLayout& layout = *python->layout;
-  if (!Fields311::are_of(layout)) [[unlikely]] {
-    return through_read_python(layout, area, number, from);
-  }
-  return through_python(Fields311(layout), area, number, from);
+[[gnu::noinline]] Known through_other(const PythonLayout& layout, WalkArea& area, uint64_t post,
+                                      const Registers& from) {
+  return through<false>(layout, area, post, from);
 }
 
 // The state of the signpost for these words of the stack; makes it if there is none. 0: no room.
-uint64_t WalkMemory::signpost(Area& area, const WalkDraft& draft, const Registers& from) {
+uint64_t signpost(WalkArea& area, const WalkDraft& draft, const Registers& from) {
+  constexpr uintptr_t kSignpost = WalkRecord::kSignpost;
   Known known;
   for (const bool made : {false, true}) {
     const uint64_t hash = area.hash_of(from.pc, from.sp);
     for (const uint64_t one : {area.place(hash), area.second_place(hash)}) {
-      const Record& post = *area.at(one);
+      const WalkRecord& post = *area.at(one);
       const uint64_t state = load(post.state);
       compiler_barrier();
-      if (same(post, state, from.pc ^ kSignpost, from, known)) return state;
+      if (post.same(state, from.pc ^ kSignpost, from, known)) return state;
     }
     if (made) break;
-    learn(area, draft, draft.before_python(), draft.saved_before_python(), from.pc, kSignpost);
-    write(area, area.hash_of(from.pc, from.sp),
-          {draft, from.pc ^ kSignpost, 0, draft.before_python(), 0, draft.saved_before_python(), 0,
-           draft.python(), 1, 0, nullptr});
+    const WalkDraft::Part part = draft.before_python();
+    area.learn(draft, part, from.pc, kSignpost);
+    area.write(area.hash_of(from.pc, from.sp), from.pc ^ kSignpost, draft, part, draft.python(), 1,
+               {});
   }
   return 0;
 }
 
-void WalkMemory::remember_python(Area& area, const WalkDraft& draft, uintptr_t pc, uint32_t stack,
-                                 void* to) {
+}  // namespace
+
+Known WalkArea::through_python(uint64_t post, const Registers& from) {
+  const PythonRuntime* const python = python_runtime();
+  if (python == nullptr || python->is_ending()) return {};
+  if (python->layout != &kLayout311) [[unlikely]]
+    return through_other(*python->layout, *this, post, from);
+  return through<true>(kLayout311, *this, post, from);
+}
+
+void WalkArea::remember_python(const WalkDraft& draft, uintptr_t pc, const Known& to) {
+  constexpr unsigned kHead = WalkRecord::kPythonHead;
   const Registers from = {pc, draft.from().sp, draft.from().fp};
   const PythonRuntime* const python = python_runtime();
   if (python == nullptr) return;
-  uint64_t words[WalkDraft::kMostPython + kPythonHead];
-  words[0] = signpost(area, draft, from);
+  uint64_t words[WalkDraft::kMostPython + kHead];
+  words[0] = signpost(*this, draft, from);
   if (words[0] == 0) return;
   words[1] = draft.code_deaths();
-  std::copy_n(draft.python(), draft.python_count(), words + kPythonHead);
-  const uint64_t hash = area.hash_of(from.pc, from.sp);
-  write(area, python_hash(FieldsRead(*python->layout), hash, from, draft.python()[0]),
-        {draft, pc ^ kThroughPython, draft.before_python(), draft.count(),
-         draft.saved_before_python(), draft.saved_count(), draft.beyond(), words,
-         draft.python_count() + kPythonHead, stack, to});
+  std::copy_n(draft.python(), draft.python_count(), words + kHead);
+  const uint64_t hash = hash_of(from.pc, from.sp);
+  write(python_hash(*python->layout, hash, from, draft.python()[0]),
+        pc ^ WalkRecord::kThroughPython, draft, draft.from_python(), words,
+        draft.python_count() + kHead, to);
 }
 
 }  // namespace mtrace::unwind

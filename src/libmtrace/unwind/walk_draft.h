@@ -68,7 +68,7 @@ class WalkDraft {
   static constexpr unsigned kMostFrames = 40;  // a walk of more is not remembered
   static constexpr unsigned kMostPython = 48;
   static constexpr unsigned kPythonCountShift = 32;
-  static constexpr unsigned kPythonEntryShift = 63;
+  static constexpr unsigned kPythonEntryShift = 56;
   static constexpr uintptr_t kThreadState = StackWord::kMostWords;  // as a place or a distance
   // Most words of a walk of that many frames: for each the return address and a saved rbp.
   static constexpr unsigned most_words(unsigned frames) { return 2 * frames; }
@@ -114,8 +114,8 @@ class WalkDraft {
     if (distance >= StackWord::kMostWords) return leave_out();
     add_python(distance);
   }
-  // `instruction`: the current one's address. `entry`: the loop was entered with the function.
-  void add_python_function(uintptr_t instruction, bool entry) {
+  // `instruction`: the current one's address. `entry`: PythonStep::entry_byte.
+  void add_python_function(uintptr_t instruction, uint8_t entry) {
     add_python(instruction | uint64_t{entry} << kPythonEntryShift);
     if (fits_) python_[header_] += uint64_t{1} << kPythonCountShift;
   }
@@ -129,22 +129,26 @@ class WalkDraft {
 
   bool whole() const { return whole_; }
   const Registers& from() const { return from_; }
-  uint32_t epoch() const { return epoch_; }  // of unloads, from before the walk
-  bool uses_fp() const { return uses_fp_; }  // the walk depends on from().fp
-  // Distance of the word that shows a further frame, in words from the one below the stack pointer;
-  // 0: there is none.
-  uintptr_t beyond() const { return beyond_; }
-  unsigned count() const { return count_; }  // return addresses
-  const StackWord* words() const { return words_; }
+  uint32_t epoch() const { return epoch_; }          // of unloads, from before the walk
+  bool uses_fp() const { return uses_fp_; }          // the walk depends on from().fp
+  const StackWord* words() const { return words_; }  // return addresses
   // Saved rbp number i, with its value as the distance in bytes from the stack pointer.
-  unsigned saved_count() const { return saved_count_; }
   const StackWord& saved(unsigned i) const { return words_[most_ - 1 - i]; }
+  // Numbers of return addresses, [begin, end), and of saved rbp; beyond_.
+  struct Part {
+    unsigned begin, end, saved_begin, saved_end;
+    uintptr_t beyond;
+  };
+  Part all() const { return {0, count_, 0, saved_count_, beyond_}; }
+  // What leads to Python's first loop, and the rest.
+  Part before_python() const { return {0, before_python_, 0, saved_before_python_, 0}; }
+  Part from_python() const {
+    return {before_python_, count_, saved_before_python_, saved_count_, beyond_};
+  }
   // For each frame of Python's loop a header (distance of the word in words, and above it the
   // number of its functions), then the functions.
   unsigned python_count() const { return python_count_; }
   const uint64_t* python() const { return python_; }
-  unsigned before_python() const { return before_python_; }  // words that lead to the first loop
-  unsigned saved_before_python() const { return saved_before_python_; }
   uint64_t code_deaths() const { return code_deaths_; }  // at which the functions were read
 
  private:
@@ -176,6 +180,8 @@ class WalkDraft {
   const Registers from_;
   StackWord* const words_;
   uint64_t* const python_;
+  // Distance of the word that shows a further frame, in words from the one below the stack pointer;
+  // 0: no frame is left.
   uintptr_t beyond_ = 0;
   uintptr_t slot_ = 0;
   uintptr_t saved_ = 0;

@@ -8,6 +8,149 @@
 #include "cfi/registers.h"
 
 namespace mtrace::unwind {
+namespace {
+
+using Known = WalkMemory::Known;
+using Record = WalkRecord;
+using Area = WalkArea;
+
+constexpr uint32_t kNoMisses = 4;             // first misses of a thread: not remembered
+constexpr uint32_t kPeriod = 2048;            // misses between two looks at the number of hits
+constexpr uint32_t kFirstRest = 2 * kPeriod;  // walks without a look-up
+constexpr uint32_t kLongestRest = 64 * kPeriod;
+constexpr unsigned kMostPerWalk = 12;  // selectors
+
+// Makes fewer records where walks are deep.
+bool make_area(intptr_t& word, unsigned depth) {
+  if (load(word) != 0) return true;
+  // The program's filter may end it for a call that its author did not think of.
+  if (sys::may_be_filtered()) return false;
+  const unsigned frames = std::min(depth, WalkDraft::kMostFrames);
+  // One return address and the first rbp are not stored as words of a record.
+  const size_t words =
+      (WalkDraft::most_words(frames) - 2 + Record::kStep - 1) / Record::kStep * Record::kStep;
+  constexpr size_t kLine = 64;
+  const size_t stride =
+      (offsetof(Record, words) + words * sizeof(StackWord) + kLine - 1) & ~(kLine - 1);
+  const uint32_t most = frames <= 16 ? Area::kMostRecords : Area::kMostRecords / 2;
+  auto* const area = static_cast<Area*>(sys::map_memory(sizeof(Area) + most * stride));
+  if (area == nullptr) return false;
+  area->stride = static_cast<uint32_t>(stride);
+  area->most = most;
+  // If a signal handler has made one in between, that one is dropped with its content.
+  compiler_barrier();
+  store(word, reinterpret_cast<intptr_t>(area));
+  return true;
+}
+
+// As safe against signal handlers in between as write(). What was there has to be walked again.
+[[gnu::noinline]] void move_to_first(Area& area, uint64_t hash) {
+  Record& from = *area.at(area.second_place(hash));
+  Record& to = *area.at(area.place(hash));
+  const uint64_t state = load(from.state);
+  if (Record::phase(state) < Record::kWritten || Record::phase(load(to.state)) < Record::kWritten)
+    return;
+  uint64_t written[] = {Record::unknown(Record::kBeingWritten),
+                        Record::unknown(Record::kBeingWritten)};
+  store(from.state, written[0]);
+  store(to.state, written[1]);
+  compiler_barrier();
+  memcpy(&to.pc, &from.pc, area.stride - offsetof(Record, pc));
+  compiler_barrier();
+  claim_exchange(to.state, written[1], state);
+  claim_exchange(from.state, written[0], Record::unknown(Record::kEmpty));
+}
+
+uint32_t& in_group(Area& area, uint32_t* own, unsigned i) {
+  return area.selectors[(own - area.selectors) ^ i];
+}
+
+// Distance of the next selected return address; 0: no selector; kBySp. An entry that is not in its
+// own place is put there.
+[[gnu::always_inline]] inline uintptr_t next_selector(Area& area, uint64_t hash) {
+  uint32_t* const own = &area.selector_of(hash);
+  if (load(*own) == 0) return 0;
+  for (unsigned i = 0; i < Area::kGroup; ++i) {
+    uint32_t* const place = &in_group(area, own, i);
+    const uint32_t entry = load(*place);
+    if (Area::is_of(entry, ~hash) && (entry & Area::kDistances) == Area::kBySp) return Area::kBySp;
+    if (!Area::is_of(entry, hash) || entry == 0) continue;
+    if (i != 0) {
+      store(*place, load(*own));
+      store(*own, entry);
+    }
+    return entry & Area::kDistances;
+  }
+  return 0;
+}
+
+// Replaces the selector of the hash, otherwise takes a free place of the group, its own before
+// others, or the one whose turn it is. No place is ever free again.
+void set_selector(Area& area, uint64_t hash, uintptr_t distance) {
+  uint32_t* const own = &area.selector_of(hash);
+  unsigned i = 0;
+  while (i < Area::kGroup && in_group(area, own, i) != 0 &&
+         !Area::is_of(in_group(area, own, i), hash))
+    ++i;
+  if (i == Area::kGroup) i = load(area.written) % Area::kGroup;
+  uint32_t& place = in_group(area, own, i);
+  const uint32_t kept = Area::is_of(place, hash) ? place & Area::kShortened : 0;
+  const uint32_t tag = Area::upper(distance == Area::kBySp ? ~hash : hash) & ~Area::kBelowTag;
+  store(place, tag | kept | static_cast<uint32_t>(distance));
+}
+
+// How far a walk's return addresses lead along the entries.
+struct Path {  // so small that it goes in registers
+  uint64_t hash;
+  uint16_t selected = 0;  // number of the last one selected, plus one
+  uint16_t selectors = 0;
+  bool fits = true;  // the next one selected, if there is one, is a return address of the walk
+  uintptr_t distance_to(const StackWord* words, unsigned i) const {
+    return words[i].distance() - (selected == 0 ? uintptr_t(-1) : words[selected - 1].distance());
+  }
+};
+
+// Follows the entries by the return addresses of a walk, up to the first that selects one behind
+// number `last`.
+[[gnu::always_inline]] inline Path follow(Area& area, uint64_t start, const StackWord* words,
+                                          unsigned count, unsigned last) {
+  Path path = {.hash = start};
+  for (;; ++path.selectors) {
+    const uintptr_t next = next_selector(area, path.hash);
+    unsigned i = path.selected;
+    while (i < count && path.distance_to(words, i) < next) ++i;
+    path.fits = next == 0 || (i < count && path.distance_to(words, i) == next);
+    if (next == 0 || !path.fits || i > last) return path;
+    path.hash = Area::add_to_hash(path.hash, words[i].value());
+    path.selected = static_cast<uint16_t>(i + 1);
+  }
+}
+
+// Selects return address number `i`, too.
+[[gnu::always_inline]] inline void add_selector(Area& area, uint64_t start, const StackWord* words,
+                                                unsigned count, unsigned i) {
+  const Path path = follow(area, start, words, count, i);
+  const uintptr_t distance = path.distance_to(words, i);  // 0: a handler has selected it
+  if (path.selectors < kMostPerWalk && distance - 1 < Area::kBySp - 1)
+    set_selector(area, path.hash, distance);
+}
+
+// As in a record. 0 also for a distance that does not fit.
+uint32_t fp_of(const WalkDraft& draft) {
+  const uintptr_t distance = draft.from().fp - draft.from().sp;
+  return draft.uses_fp() && distance < UINT32_MAX ? static_cast<uint32_t>(distance + 1) : 0;
+}
+
+bool differs_in_rbp(const Record& record, const WalkDraft& draft, unsigned saved) {
+  if (record.saved != saved || record.fp != fp_of(draft)) return true;
+  const StackWord* const words = record.words + (record.shape & Record::kCount);
+  for (unsigned i = 0; i < saved; ++i) {
+    if (words[i].bits() != draft.saved(i).bits()) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 bool WalkMemory::is_worthwhile(bool near) {
   const intptr_t word = load(area_);
@@ -31,86 +174,30 @@ bool WalkMemory::is_worthwhile(bool near) {
   return true;
 }
 
-WalkMemory::Known WalkMemory::in_second_place(Area& area, uint64_t hash, uintptr_t pc, uintptr_t sp,
-                                              uintptr_t fp) {
+WalkMemory::Known WalkArea::in_second_place(WalkArea& area, uint64_t hash, uintptr_t pc,
+                                            uintptr_t sp, uintptr_t fp) {
   const Registers from = {pc, sp, fp};
-  const uintptr_t signpost = pc ^ kSignpost;
+  const uintptr_t signpost = pc ^ Record::kSignpost;
   for (const uint64_t number : {area.place(hash), area.second_place(hash)}) {
     if (area.at(number)->pc != signpost) continue;
-    const Known known = through_python(area, number, from);
+    const Known known = area.through_python(number, from);
     if (known.stack != 0) return known;
   }
-  return plain_in_second_place(area, hash, from);
+  return area.plain_in_second_place(hash, from);
 }
 
-WalkMemory::Known WalkMemory::plain_in_second_place(Area& area, uint64_t hash,
-                                                    const Registers& from) {
+[[gnu::noinline]] WalkMemory::Known WalkArea::plain_in_second_place(uint64_t hash,
+                                                                    const Registers& from) {
   Known known;
-  if (!same(*area.at(area.second_place(hash)), from.pc, from, known)) return {};
+  if (!at(second_place(hash))->same(from.pc, from, known)) return {};
   // The walk found most often comes to stand first, where a walk of long ago may.
-  if (++area.hits % 16 == 0) move_to_first(area, hash);
+  if (++hits % 16 == 0) move_to_first(*this, hash);
   return known;
 }
 
-// As safe against signal handlers in between as write(). What was there has to be walked again.
-void WalkMemory::move_to_first(Area& area, uint64_t hash) {
-  Record& from = *area.at(area.second_place(hash));
-  Record& to = *area.at(area.place(hash));
-  const uint64_t state = load(from.state);
-  if (phase(state) < kWritten || phase(load(to.state)) < kWritten) return;
-  uint64_t written[] = {unknown(kBeingWritten), unknown(kBeingWritten)};
-  store(from.state, written[0]);
-  store(to.state, written[1]);
-  compiler_barrier();
-  memcpy(&to.pc, &from.pc, area.stride - offsetof(Record, pc));
-  compiler_barrier();
-  claim_exchange(to.state, written[1], state);
-  claim_exchange(from.state, written[0], unknown(kEmpty));
-}
-
-// Makes fewer records where walks are deep.
-bool WalkMemory::make_area(intptr_t& word, unsigned depth) {
-  if (load(word) != 0) return true;
-  // The program's filter may end it for a call that its author did not think of.
-  if (sys::may_be_filtered()) return false;
-  const unsigned frames = std::min(depth, WalkDraft::kMostFrames);
-  // One return address and the first rbp are not stored as words of a record.
-  const size_t words = (WalkDraft::most_words(frames) - 2 + kStep - 1) / kStep * kStep;
-  constexpr size_t kLine = 64;
-  const size_t stride =
-      (offsetof(Record, words) + words * sizeof(StackWord) + kLine - 1) & ~(kLine - 1);
-  const uint32_t most = frames <= 16 ? kMostRecords : kMostRecords / 2;
-  auto* const area = static_cast<Area*>(sys::map_memory(sizeof(Area) + most * stride));
-  if (area == nullptr) return false;
-  area->stride = static_cast<uint32_t>(stride);
-  area->most = most;
-  // If a signal handler has made one in between, that one is dropped with its content.
-  compiler_barrier();
-  store(word, reinterpret_cast<intptr_t>(area));
-  return true;
-}
-
-// An entry that is not in its own place is put there.
-[[gnu::always_inline]] inline uintptr_t WalkMemory::Area::next_selector(uint64_t hash) {
-  uint32_t* const own = &selector_of(hash);
-  if (load(*own) == 0) return 0;
-  for (unsigned i = 0; i < kGroup; ++i) {
-    uint32_t* const place = &in_group(own, i);
-    const uint32_t entry = load(*place);
-    if (is_of(entry, ~hash) && (entry & kDistances) == kBySp) return kBySp;
-    if (!is_of(entry, hash) || entry == 0) continue;
-    if (i != 0) {
-      store(*place, load(*own));
-      store(*own, entry);
-    }
-    return entry & kDistances;
-  }
-  return 0;
-}
-
-[[gnu::noinline]] uint64_t WalkMemory::Area::hash_slowly(uintptr_t sp, uint64_t hash,
-                                                         const uintptr_t* word, uintptr_t room) {
-  for (uintptr_t distance; (distance = next_selector(hash)) != 0;) {
+[[gnu::noinline]] uint64_t WalkArea::hash_slowly(uintptr_t sp, uint64_t hash, const uintptr_t* word,
+                                                 uintptr_t room) {
+  for (uintptr_t distance; (distance = next_selector(*this, hash)) != 0;) {
     if (distance == kBySp) {
       hash = add_to_hash(hash, sp);
       continue;
@@ -122,115 +209,60 @@ bool WalkMemory::make_area(intptr_t& word, unsigned depth) {
   return hash;
 }
 
-// Replaces the selector of the hash, otherwise takes a free place of the group, its own before
-// others, or the one whose turn it is. No place is ever free again.
-void WalkMemory::set_selector(Area& area, uint64_t hash, uintptr_t distance) {
-  uint32_t* const own = &area.selector_of(hash);
-  unsigned i = 0;
-  while (i < kGroup && area.in_group(own, i) != 0 && !Area::is_of(area.in_group(own, i), hash)) ++i;
-  if (i == kGroup) i = load(area.written) % kGroup;
-  uint32_t& place = area.in_group(own, i);
-  const uint32_t kept = Area::is_of(place, hash) ? place & kShortened : 0;
-  const uint32_t tag = Area::upper(distance == kBySp ? ~hash : hash) & ~kBelowTag;
-  store(place, tag | kept | static_cast<uint32_t>(distance));
-}
-
-// Follows the entries by the return addresses of a walk, up to the first that selects one behind
-// number `last`.
-[[gnu::always_inline]] inline WalkMemory::Path WalkMemory::follow(Area& area, uint64_t start,
-                                                                  const StackWord* words,
-                                                                  unsigned count, unsigned last) {
-  Path path = {.hash = start};
-  for (;; ++path.selectors) {
-    const uintptr_t next = area.next_selector(path.hash);
-    unsigned i = path.selected;
-    while (i < count && path.distance_to(words, i) < next) ++i;
-    path.fits = next == 0 || (i < count && path.distance_to(words, i) == next);
-    if (next == 0 || !path.fits || i > last) return path;
-    path.hash = Area::add_to_hash(path.hash, words[i].value());
-    path.selected = static_cast<uint16_t>(i + 1);
-  }
-}
-
-// Selects return address number `i`, too.
-[[gnu::always_inline]] inline void WalkMemory::add_selector(Area& area, uint64_t start,
-                                                            const StackWord* words, unsigned count,
-                                                            unsigned i) {
-  const Path path = follow(area, start, words, count, i);
-  const uintptr_t distance = path.distance_to(words, i);  // 0: a handler has selected it
-  if (path.selectors < kMostPerWalk && distance - 1 < kBySp - 1)
-    set_selector(area, path.hash, distance);
-}
-
-// As in a record. 0 also for a distance that does not fit.
-uint32_t WalkMemory::fp_of(const WalkDraft& draft) {
-  const uintptr_t distance = draft.from().fp - draft.from().sp;
-  return draft.uses_fp() && distance < UINT32_MAX ? static_cast<uint32_t>(distance + 1) : 0;
-}
-
-bool WalkMemory::differs_in_rbp(const Record& record, const WalkDraft& draft, unsigned saved) {
-  if (record.saved != saved || record.fp != fp_of(draft)) return true;
-  const StackWord* const words = record.words + (record.shape & kCount);
-  for (unsigned i = 0; i < saved; ++i) {
-    if (words[i].bits() != draft.saved(i).bits()) return true;
-  }
-  return false;
-}
-
-// Selects the first of `count` return addresses that differs from the walk's in the same place.
-// `saved`: how many saved rbp it rests on.
-void WalkMemory::learn(Area& area, const WalkDraft& draft, unsigned count, unsigned saved,
-                       uintptr_t pc, uintptr_t mark) {
+void WalkArea::learn(const WalkDraft& draft, const WalkDraft::Part& part, uintptr_t pc,
+                     uintptr_t mark) {
+  const unsigned count = part.end;
   constexpr unsigned kAll = ~0u;
   const uintptr_t sp = draft.from().sp;
   const StackWord* const words = draft.words();
-  uint64_t start = Area::start_of_hash(pc);
-  const bool by_sp = area.next_selector(start) == kBySp;
-  if (by_sp) start = Area::add_to_hash(start, sp);
-  Path path = follow(area, start, words, count, kAll);
+  uint64_t start = start_of_hash(pc);
+  const bool by_sp = next_selector(*this, start) == kBySp;
+  if (by_sp) start = add_to_hash(start, sp);
+  Path path = follow(*this, start, words, count, kAll);
   if (!path.fits) {
     // What is selected next, by the frames of other walks, is no return address of this one. So the
     // next one is selected that was not, or one before.
     unsigned i = path.selected == count ? 0 : path.selected;
-    while (i < path.selected && follow(area, start, words, count, i).selected > i) ++i;
+    while (i < path.selected && follow(*this, start, words, count, i).selected > i) ++i;
     if (i == count) return;
     if (i == path.selected && !by_sp &&
-        area.next_selector(path.hash) < path.distance_to(words, i)) {
+        next_selector(*this, path.hash) < path.distance_to(words, i)) {
       // From the same return address to the next, another walk has less of the stack: a frame of no
       // fixed size, for all of whose walks no distance would serve. Or the entry is another hash's,
       // which does not happen to it twice.
-      uint32_t& entry = area.selector_of(path.hash);  // next_selector() has put it there
+      uint32_t& entry = selector_of(path.hash);  // next_selector() has put it there
       if ((entry & kShortened) != 0) {
-        set_selector(area, start, kBySp);
+        set_selector(*this, start, kBySp);
         return;
       }
       store(entry, entry | kShortened);
     }
-    add_selector(area, start, words, count, i);
-    path = follow(area, start, words, count, kAll);
+    add_selector(*this, start, words, count, i);
+    path = follow(*this, start, words, count, kAll);
     if (!path.fits) return;
   }
-  for (const uint64_t number : {area.place(path.hash), area.second_place(path.hash)}) {
-    const Record& other = *area.at(number);
+  for (const uint64_t number : {place(path.hash), second_place(path.hash)}) {
+    const Record& other = *at(number);
     const uint64_t state = load(other.state);
-    if (phase(state) < kWritten || static_cast<uint32_t>(state) != draft.epoch()) continue;
+    if (Record::phase(state) < Record::kWritten || static_cast<uint32_t>(state) != draft.epoch())
+      continue;
     if (other.pc != (pc ^ mark) || (by_sp && other.sp != sp)) continue;
-    const unsigned others = other.shape & kCount;
-    const Path its = follow(area, start, other.words, others, kAll);
+    const unsigned others = other.shape & Record::kCount;
+    const Path its = follow(*this, start, other.words, others, kAll);
     if (!its.fits || its.hash != path.hash) continue;  // here by another way
     const unsigned least = std::min(count, others);
     unsigned same = 0;
     while (same < least && other.words[same].bits() == words[same].bits()) ++same;
     if (same < least && other.words[same].distance() == words[same].distance()) {
-      add_selector(area, start, words, count, same);
-    } else if (!by_sp && differs_in_rbp(other, draft, saved)) {
-      set_selector(area, start, kBySp);
+      add_selector(*this, start, words, count, same);
+    } else if (!by_sp && differs_in_rbp(other, draft, part.saved_end)) {
+      set_selector(*this, start, kBySp);
     }
     return;
   }
 }
 
-void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack, void* to,
+void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack, void* counters,
                           uintptr_t form) {
   if (!draft.whole() || !make_area(area_, depth)) return;
   Area& area = *area_of(load(area_));
@@ -239,69 +271,63 @@ void WalkMemory::remember(const WalkDraft& draft, unsigned depth, uint32_t stack
                                               : misses_ <= 64   ? 128
                                               : misses_ <= 256  ? 512
                                               : misses_ <= 2048 ? 1024
-                                                                : kMostRecords);
+                                                                : Area::kMostRecords);
   if (wanted > load(area.mask) + 1) {
     store(area.mask, wanted - 1);
     constexpr uint32_t kBytes = sizeof area.selectors[0];
-    store(area.selector_mask, (std::min(4 * wanted, kMostSelectors) - 1) * kBytes);
+    store(area.selector_mask, (std::min(4 * wanted, Area::kMostSelectors) - 1) * kBytes);
   }
   const uintptr_t pc = draft.from().pc + form;
-  if (draft.python_count() != 0) return remember_python(area, draft, pc, stack, to);
-  // In turn, since the thread's stack may be small.
-  learn(area, draft, draft.count(), draft.saved_count(), pc, 0);
-  remember_plain(area, draft, pc, stack, to);
+  const Known to = {stack, counters};
+  if (draft.python_count() != 0) return area.remember_python(draft, pc, to);
+  area.learn(draft, draft.all(), pc, 0);
+  area.write(area.hash_of(pc, draft.from().sp), pc, draft, draft.all(), nullptr, 0, to);
 }
 
-void WalkMemory::remember_plain(Area& area, const WalkDraft& draft, uintptr_t pc, uint32_t stack,
-                                void* to) {
-  write(
-      area, area.hash_of(pc, draft.from().sp),
-      {draft, pc, 0, draft.count(), 0, draft.saved_count(), draft.beyond(), nullptr, 0, stack, to});
-}
-
-void WalkMemory::write(Area& area, uint64_t hash, const Content& content) {
-  const WalkDraft& draft = content.draft;
-  const unsigned addresses = content.end - content.begin;
+void WalkArea::write(uint64_t hash, uintptr_t pc, const WalkDraft& draft,
+                     const WalkDraft::Part& part, const uint64_t* python, unsigned python_count,
+                     const WalkMemory::Known& known) {
+  constexpr unsigned kStep = Record::kStep;
+  const unsigned addresses = part.end - part.begin;
   const unsigned count = (addresses + kStep - 1) / kStep * kStep;
-  const unsigned saved = content.saved_end - content.saved_begin;
-  const unsigned words = count + saved + content.python_count;
-  if (offsetof(Record, words) + words * sizeof(StackWord) > area.stride) return;
+  const unsigned saved = part.saved_end - part.saved_begin;
+  const unsigned words = count + saved + python_count;
+  if (offsetof(Record, words) + words * sizeof(StackWord) > stride) return;
   if (draft.uses_fp() && fp_of(draft) == 0) return;
   // Takes the free place, the first if both are free; of two walks, the one whose turn it is.
   const auto is_usable = [](const Record& record) {  // not by code that this call interrupted
-    const uint32_t now = phase(load(record.state));
-    return now != kBeingWritten && now != kDead;
+    const uint32_t now = Record::phase(load(record.state));
+    return now != Record::kBeingWritten && now != Record::kDead;
   };
   const auto is_free = [&](const Record& record) {
     const uint64_t state = load(record.state);
-    return is_usable(record) &&
-           (phase(state) == kEmpty || static_cast<uint32_t>(state) != draft.epoch());
+    return is_usable(record) && (Record::phase(state) == Record::kEmpty ||
+                                 static_cast<uint32_t>(state) != draft.epoch());
   };
-  Record* first = area.at(area.place(hash));
-  Record* second = area.at(area.second_place(hash));
-  if (!is_free(*first) && (is_free(*second) || (load(area.written) & 1) != 0)) {
+  Record* first = at(place(hash));
+  Record* second = at(second_place(hash));
+  if (!is_free(*first) && (is_free(*second) || (load(written) & 1) != 0)) {
     std::swap(first, second);
   }
   if (!is_usable(*first)) std::swap(first, second);
   if (!is_usable(*first)) return;
   Record& record = *first;
-  uint64_t state = unknown(kBeingWritten);
+  uint64_t state = Record::unknown(Record::kBeingWritten);
   store(record.state, state);
   compiler_barrier();
-  record.pc = content.pc;
+  record.pc = pc;
   record.sp = draft.from().sp;
   record.fp = fp_of(draft);
   record.saved = saved;
-  record.stack = content.stack;
-  record.counters = content.counters;
+  record.stack = known.stack;
+  record.counters = known.counters;
   // Where none is needed, the first return address stands for it. (The word below the stack pointer
   // is a return address only on x86_64.)
-  const uintptr_t beyond = content.beyond != 0 || addresses == 0
-                               ? content.beyond
-                               : draft.words()[content.begin].distance() + 1;
-  record.shape = static_cast<uint32_t>(beyond) << kBeyondShift |
-                 content.python_count << kPythonShift |
-                 (draft.uses_fp() || saved != 0 ? kUsesRbp : 0) | count;
+  const uintptr_t beyond =
+      part.beyond != 0 || addresses == 0 ? part.beyond : draft.words()[part.begin].distance() + 1;
+  record.shape = static_cast<uint32_t>(beyond) << Record::kBeyondShift |
+                 python_count << Record::kPythonShift |
+                 (draft.uses_fp() || saved != 0 ? Record::kUsesRbp : 0) | count;
   uintptr_t reach = beyond;
   StackWord* to = record.words;
   const auto add = [&](const StackWord& word) {
@@ -309,16 +335,16 @@ void WalkMemory::write(Area& area, uint64_t hash, const Content& content) {
     *to++ = word;
   };
   for (unsigned i = 0; i < count; ++i) {
-    add(draft.words()[content.begin + std::min(i, addresses - 1)]);
+    add(draft.words()[part.begin + std::min(i, addresses - 1)]);
   }
-  for (unsigned i = 0; i < saved; ++i) add(draft.saved(content.saved_begin + i));
-  for (unsigned i = 0; i < content.python_count; ++i) *to++ = StackWord::of_bits(content.python[i]);
+  for (unsigned i = 0; i < saved; ++i) add(draft.saved(part.saved_begin + i));
+  for (unsigned i = 0; i < python_count; ++i) *to++ = StackWord::of_bits(python[i]);
   record.reach = reach * sizeof(uintptr_t);
   compiler_barrier();
   // A record that was forgotten meanwhile stays dead, so no plain store: a handler that forks or
   // attaches may come at any instruction.
   claim_exchange(record.state, state,
-                 uint64_t{kWritten | count_up_own(area.written)} << 32 | draft.epoch());
+                 uint64_t{Record::kWritten | count_up_own(written)} << 32 | draft.epoch());
 }
 
 void WalkMemory::forget() {
@@ -328,9 +354,9 @@ void WalkMemory::forget() {
   area_ = reinterpret_cast<intptr_t>(area);
   for (uint32_t i = 0; i <= area->mask; ++i) {
     uint64_t& state = area->at(i)->state;
-    const uint32_t now = phase(state);
-    if (now == kBeingWritten) state = unknown(kDead);
-    if (now >= kWritten) state = unknown(kEmpty);
+    const uint32_t now = Record::phase(state);
+    if (now == Record::kBeingWritten) state = Record::unknown(Record::kDead);
+    if (now >= Record::kWritten) state = Record::unknown(Record::kEmpty);
   }
 }
 
