@@ -55,13 +55,6 @@ long add_filter(bool for_all_threads, Call add, Succeeded succeeded) {
   return result;
 }
 
-// Turns the kernel's result into that of libc's functions, with errno.
-long answer_of(long result) {
-  if (!sys::failed(result)) return result;
-  if (is_relocated()) errno = static_cast<int>(-result);
-  return -1;
-}
-
 using Words = unsigned long[4];
 
 long call_prctl(int option, const Words& words) {
@@ -83,12 +76,10 @@ bool dispatches_library(const Words& words) {
   unwind::FoundObject own;
   if (words[0] == PR_SYS_DISPATCH_OFF) return false;
   if (!unwind::find_object(reinterpret_cast<uintptr_t>(dispatches_library), &own)) return true;
-  const uintptr_t start = own.start;
-  const uintptr_t end = own.end;
   const uintptr_t first = words[1];
   const uintptr_t last = first + words[2];
-  if (words[0] == PR_SYS_DISPATCH_INCLUSIVE_ON) return first < end && start < last;
-  return start < first || last < end;
+  if (words[0] == PR_SYS_DISPATCH_INCLUSIVE_ON) return first < own.end && own.start < last;
+  return own.start < first || last < own.end;
 }
 
 uint32_t g_dispatching = 0;              // threads with dispatch on, also those that ended so

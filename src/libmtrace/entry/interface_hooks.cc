@@ -65,10 +65,9 @@ enum Failure : uint8_t {
 // What the hook of a function does, and which arguments it looks at.
 struct Shape {
   Word (*answer)(const Request& request);
-  uint8_t block = 0;    // the old block, the text to copy or the place for the address
-  uint8_t size = 0;     // bytes; also of an aligned block, whose alignment is the argument before
-  int8_t count = -1;    // how many of that size; -1: one
-  bool zeroed = false;  // the allocator clears the memory
+  uint8_t block = 0;  // the old block, the text to copy or the place for the address
+  uint8_t size = 0;   // bytes; also of an aligned block, whose alignment is the argument before
+  int8_t count = -1;  // how many of that size; -1: one
   Failure failure = kKept;
 };
 
@@ -149,7 +148,7 @@ struct Request {
 
 Word allocate(const Request& request) {
   before_call();
-  return request.counted(request.real(), request.size(), request.shape.zeroed);
+  return request.counted(request.real(), request.size(), request.call == Call::kCalloc);
 }
 Word allocate_by_flags(const Request& request) {
   constexpr Word kZero = 0x40;  // MALLOCX_ZERO
@@ -268,14 +267,7 @@ Word destroy_heap(const Request& request) {
 
 // The names of interfaces.def.
 constexpr Shape of_size = {.answer = allocate};
-constexpr Shape of_size_zeroed = {.answer = allocate, .zeroed = true};
 constexpr Shape of_product = {.answer = allocate, .size = 1, .count = 0};
-constexpr Shape of_product_zeroed = {.answer = allocate, .size = 1, .count = 0, .zeroed = true};
-constexpr Shape heap_of_size = {.answer = allocate, .size = 1};
-constexpr Shape heap_of_size_zeroed = {.answer = allocate, .size = 1, .zeroed = true};
-constexpr Shape heap_of_product = {.answer = allocate, .size = 2, .count = 1};
-constexpr Shape heap_of_product_zeroed = {
-    .answer = allocate, .size = 2, .count = 1, .zeroed = true};
 constexpr Shape with_flags = {.answer = allocate_by_flags};
 constexpr Shape aligned_of_size = {.answer = allocate_aligned, .size = 1};
 constexpr Shape into_pointer = {.answer = allocate_into_pointer, .size = 2};
@@ -285,19 +277,20 @@ constexpr Shape resized_or_freed = {.answer = resize, .size = 1, .failure = kFre
 constexpr Shape resized_in_place = {.answer = resize, .size = 1, .failure = kInPlace};
 constexpr Shape resized_in_place_by_extra = {.answer = resize_in_place_by_extra, .size = 1};
 constexpr Shape resized_in_pointer = {.answer = resize_in_pointer, .size = 2, .count = 1};
-constexpr Shape heap_resized = {.answer = resize, .block = 1, .size = 2};
-constexpr Shape heap_resized_to_product = {.answer = resize, .block = 1, .size = 3, .count = 2};
-constexpr Shape heap_resized_or_freed = {
-    .answer = resize, .block = 1, .size = 2, .failure = kFreed};
 constexpr Shape freed_with = {.answer = free_block};
 constexpr Shape usable = {.answer = usable_size};
 constexpr Shape copy_of_text = {.answer = copy_text};
-constexpr Shape heap_copy_of_text = {.answer = copy_text, .block = 1};
 constexpr Shape copy_of_wide_text = {.answer = copy_wide_text};
 constexpr Shape path_of = {.answer = resolve_path};
-constexpr Shape heap_path_of = {.answer = resolve_path, .block = 1};
 constexpr Shape copy_of_variable = {.answer = copy_variable};
 constexpr Shape heap_destroyed = {.answer = destroy_heap};
+// The same with a heap as the first argument.
+constexpr Shape on_heap(Shape shape) {
+  ++shape.block;
+  ++shape.size;
+  if (shape.count >= 0) ++shape.count;
+  return shape;
+}
 
 struct Function {
   Call call;

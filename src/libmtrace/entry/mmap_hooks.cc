@@ -28,31 +28,24 @@ using MmapFunction = void* (*)(void*, size_t, int, int, int, off_t);
 
 uintptr_t address_of(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
-// Turns the kernel's result into that of libc's functions, with errno.
-long answer(long result) {
-  if (!sys::failed(result)) return result;
-  if (is_relocated()) errno = static_cast<int>(-result);
-  return -1;
-}
-
 // The real functions are not known before the library's start, and these hooks do not start it: the
 // caller may be an allocator that sets itself up.
 void* real_mmap(MmapFunction real, void* address, size_t length, int protection, int flags, int fd,
                 off_t offset) {
   if (real != nullptr) return real(address, length, protection, flags, fd, offset);
   return reinterpret_cast<void*>(
-      answer(sys::raw_mmap(address, length, protection, flags, fd, offset)));
+      answer_of(sys::raw_mmap(address, length, protection, flags, fd, offset)));
 }
 int real_munmap(void* address, size_t length) {
   if (g_next.munmap != nullptr) return g_next.munmap(address, length);
-  return static_cast<int>(answer(sys::raw_munmap(address, length)));
+  return static_cast<int>(answer_of(sys::raw_munmap(address, length)));
 }
 void* real_mremap(void* address, size_t old_length, size_t length, int flags, void* new_address) {
   if (g_next.mremap != nullptr) {
     return g_next.mremap(address, old_length, length, flags, new_address);
   }
   return reinterpret_cast<void*>(
-      answer(sys::raw_mremap(address, old_length, length, flags, new_address)));
+      answer_of(sys::raw_mremap(address, old_length, length, flags, new_address)));
 }
 
 void* real_sbrk(intptr_t increment) {
@@ -198,10 +191,7 @@ namespace {
 
 int real_mlockall(int flags) {
   if (g_next.mlockall != nullptr) return g_next.mlockall(flags);
-  const long result = sys::raw_mlockall(flags);
-  if (!sys::failed(result)) return 0;
-  if (is_relocated()) errno = static_cast<int>(-result);
-  return -1;
+  return static_cast<int>(answer_of(sys::raw_mlockall(flags)));
 }
 
 }  // namespace

@@ -12,19 +12,19 @@
 namespace mtrace::hook {
 namespace {
 
-// Returns libgcc's function, also if a plug-in has loaded libgcc into a scope of its own; nullptr:
-// there is none.
-template <typename Function>
-Function real(Function next, const char* symbol) {
+// Calls libgcc's function, also if a plug-in has loaded libgcc into a scope of its own. Returns
+// what that returns; without libgcc, nothing or nullptr.
+template <typename Result, typename... Parameters>
+Result pass_on(Result (*const& next)(Parameters...), const char* symbol, Parameters... all) {
   start();
-  if (next != nullptr || g_next.dlclose == nullptr) return next;
+  if (next != nullptr) return next(all...);
   const unwind::LibcFunctions& libc = unwind::libc();
-  if (libc.open == nullptr || libc.symbol == nullptr) return nullptr;
+  if (g_next.dlclose == nullptr || libc.open == nullptr || libc.symbol == nullptr) return Result();
   void* const libgcc = libc.open("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (libgcc == nullptr) return nullptr;
-  const auto found = reinterpret_cast<Function>(libc.symbol(libgcc, symbol));
+  if (libgcc == nullptr) return Result();
+  const auto found = reinterpret_cast<Result (*)(Parameters...)>(libc.symbol(libgcc, symbol));
   g_next.dlclose(libgcc);
-  return found;
+  return found != nullptr ? found(all...) : Result();
 }
 
 // Calls visit(section) for each section of a table, up to the null pointer.
@@ -44,51 +44,44 @@ using mtrace::unwind::register_frames;
 
 MTRACE_EXPORT void __register_frame(void* begin) noexcept {
   register_frames(begin);
-  if (auto* const next = real(g_next.register_frame, "__register_frame")) next(begin);
+  pass_on(g_next.register_frame, "__register_frame", begin);
 }
 
 MTRACE_EXPORT void __register_frame_table(void* begin) noexcept {
   each_section(begin, register_frames);
-  if (auto* const next = real(g_next.register_frame_table, "__register_frame_table")) next(begin);
+  pass_on(g_next.register_frame_table, "__register_frame_table", begin);
 }
 
 MTRACE_EXPORT void __register_frame_info(const void* begin, void* object) noexcept {
   register_frames(begin);
-  if (auto* const next = real(g_next.register_frame_info, "__register_frame_info")) {
-    next(begin, object);
-  }
+  pass_on(g_next.register_frame_info, "__register_frame_info", begin, object);
 }
 
 MTRACE_EXPORT void __register_frame_info_bases(const void* begin, void* object, void* text,
                                                void* data) noexcept {
   register_frames(begin);
-  if (auto* const next = real(g_next.register_frame_info_bases, "__register_frame_info_bases")) {
-    next(begin, object, text, data);
-  }
+  pass_on(g_next.register_frame_info_bases, "__register_frame_info_bases", begin, object, text,
+          data);
 }
 
 MTRACE_EXPORT void __register_frame_info_table(void* begin, void* object) noexcept {
   each_section(begin, register_frames);
-  if (auto* const next = real(g_next.register_frame_info_table, "__register_frame_info_table")) {
-    next(begin, object);
-  }
+  pass_on(g_next.register_frame_info_table, "__register_frame_info_table", begin, object);
 }
 
 MTRACE_EXPORT void __deregister_frame(void* begin) noexcept {
   deregister_frames(begin);
-  if (auto* const next = real(g_next.deregister_frame, "__deregister_frame")) next(begin);
+  pass_on(g_next.deregister_frame, "__deregister_frame", begin);
 }
 
 MTRACE_EXPORT void* __deregister_frame_info(const void* begin) noexcept {
   deregister_frames(begin);
-  auto* const next = real(g_next.deregister_frame_info, "__deregister_frame_info");
-  return next != nullptr ? next(begin) : nullptr;
+  return pass_on(g_next.deregister_frame_info, "__deregister_frame_info", begin);
 }
 
 MTRACE_EXPORT void* __deregister_frame_info_bases(const void* begin) noexcept {
   deregister_frames(begin);
-  auto* const next = real(g_next.deregister_frame_info_bases, "__deregister_frame_info_bases");
-  return next != nullptr ? next(begin) : nullptr;
+  return pass_on(g_next.deregister_frame_info_bases, "__deregister_frame_info_bases", begin);
 }
 
 // ---- dlclose: an unloaded module keeps its names, and a later one in its place is another module.

@@ -69,18 +69,6 @@ bool interfaces_have_another_allocator() {
   return false;
 }
 
-void redirect_interfaces() {
-  constexpr size_t kBytes = format::kMostPatches * sizeof(format::Patch);
-  auto* const patches = static_cast<format::Patch*>(sys::map_memory(kBytes));
-  if (patches == nullptr) return;
-  const size_t count = list_interface_patches(patches);
-  // A word that could not be written shows as a bypass (report/coverage.h).
-  for (size_t i = 0; i < count && i < format::kMostPatches; ++i) {
-    sys::write_own_word(patches[i].address, patches[i].after);
-  }
-  sys::unmap_memory(patches, kBytes);
-}
-
 namespace {
 
 // A hooked function of which the program has a definition.
@@ -160,18 +148,23 @@ void visit_definition(Search& search, const link_map& object, const Target& targ
 // Static, because it is too large for the stack of a borrowed thread; one search at a time.
 Search g_search;
 
-Search& begin_search(bool attach, format::Patch* patches) {
-  g_search.attach = attach;
-  g_search.patches = patches;
-  g_search.found = 0;
-  g_search.count = 0;
-  return g_search;
-}
-
-size_t look_through(Search& search, const link_map& own) {
+// `all`: the words of the functions in hooks.def, too, not only of those in interfaces.def.
+size_t list(bool attach, bool all, format::Patch* patches) {
+  const link_map* own = unwind::object_of(&g_next);
+  if (own == nullptr) return 0;
+  Search& search = g_search;
+  search.attach = attach;
+  search.patches = patches;
+  search.found = 0;
+  search.count = 0;
+#define MTRACE_HOOK(member, symbol, result, parameters) \
+  if (all) add_target(search, *own, symbol, address_of(g_next.member));
+#include "next/hooks.def"
+#undef MTRACE_HOOK
+  add_interfaces(search);
   for (const link_map* object = unwind::first_object(); object != nullptr;
        object = object->l_next) {
-    if (object == &own || unwind::is_loader(*object)) continue;
+    if (object == own || unwind::is_loader(*object)) continue;
     search.object = object;
     for (unsigned i = 0; i < search.count; ++i)
       visit_definition(search, *object, search.targets[i]);
@@ -182,24 +175,19 @@ size_t look_through(Search& search, const link_map& own) {
 
 }  // namespace
 
-size_t list_patches(bool attach, format::Patch* patches) {
-  const link_map* own = unwind::object_of(&g_next);
-  if (own == nullptr) return 0;
-  Search& search = begin_search(attach, patches);
-#define MTRACE_HOOK(member, symbol, result, parameters) \
-  add_target(search, *own, symbol, address_of(g_next.member));
-#include "next/hooks.def"
-#undef MTRACE_HOOK
-  add_interfaces(search);
-  return look_through(search, *own);
-}
+size_t list_patches(bool attach, format::Patch* patches) { return list(attach, true, patches); }
 
-size_t list_interface_patches(format::Patch* patches) {
-  const link_map* own = unwind::object_of(&g_next);
-  if (own == nullptr) return 0;
-  Search& search = begin_search(true, patches);
-  add_interfaces(search);
-  return look_through(search, *own);
+// The loader binds the functions of hooks.def.
+void redirect_interfaces() {
+  constexpr size_t kBytes = format::kMostPatches * sizeof(format::Patch);
+  auto* const patches = static_cast<format::Patch*>(sys::map_memory(kBytes));
+  if (patches == nullptr) return;
+  const size_t count = list(true, false, patches);
+  // A word that could not be written shows as a bypass (report/coverage.h).
+  for (size_t i = 0; i < count && i < format::kMostPatches; ++i) {
+    sys::write_own_word(patches[i].address, patches[i].after);
+  }
+  sys::unmap_memory(patches, kBytes);
 }
 
 }  // namespace mtrace::hook

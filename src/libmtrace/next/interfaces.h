@@ -52,8 +52,5 @@ void redirect_interfaces();
 // their number; above format::kMostPatches, `patches` has no room for all. Call it after
 // find_next_functions(), while no thread loads or unloads objects.
 size_t list_patches(bool attach, format::Patch* patches);
-// Lists the words that lead calls of the functions in interfaces.def to the hooks, in a program
-// that was started with this library: there the loader binds the functions of hooks.def.
-size_t list_interface_patches(format::Patch* patches);
 
 }  // namespace mtrace::hook

@@ -46,6 +46,11 @@ template <typename Function>
 const void* address_of(Function* function) {
   return reinterpret_cast<const void*>(function);
 }
+// The object that defines the function; nullptr: unknown.
+template <typename Function>
+const link_map* definer(Function* function) {
+  return object_of(address_of(function));
+}
 
 // dlsym(RTLD_NEXT), called only for a symbol that an object may define: a miss allocates and frees,
 // and libc's allocator may be replaced by one that is not ready (a starting sanitizer).
@@ -75,8 +80,8 @@ bool is_replaced_by_valgrind() {
 }
 
 void take_over(NextFunctions& found) {
-  internal::operators_apart = found.new_one != nullptr && object_of(address_of(found.new_one)) ==
-                                                              object_of(address_of(found.malloc));
+  internal::operators_apart =
+      found.new_one != nullptr && definer(found.new_one) == definer(found.malloc);
   g_is_libc = true;
   const void* const allocate[] = {address_of(found.malloc),         address_of(found.calloc),
                                   address_of(found.realloc),        address_of(found.memalign),
@@ -86,7 +91,7 @@ void take_over(NextFunctions& found) {
     g_is_libc &= function == nullptr || unwind::is_in_glibc(function);
   }
   if (found.malloc_usable_size != nullptr &&
-      object_of(address_of(found.malloc_usable_size)) == object_of(address_of(found.malloc))) {
+      definer(found.malloc_usable_size) == definer(found.malloc)) {
     found.usable_size = found.malloc_usable_size;
   }
   if (!unwind::is_glibc()) bypass_hooks(found);
@@ -98,6 +103,12 @@ void take_over(NextFunctions& found) {
 }  // namespace
 
 bool is_relocated() { return g_relocated == &g_search; }
+
+long answer_of(long result) {
+  if (!sys::failed(result)) return result;
+  if (is_relocated()) errno = static_cast<int>(-result);
+  return -1;
+}
 
 bool find_next_functions() {
   uint32_t expected = kNotBegun;
@@ -125,11 +136,11 @@ void find_real_late() {
 }
 
 Allocators allocators() {
-  return {object_of(unwind::global_definition("malloc")), object_of(address_of(g_next.malloc))};
+  return {object_of(unwind::global_definition("malloc")), definer(g_next.malloc)};
 }
 
 const char* allocator_path() {
-  const link_map* object = object_of(address_of(g_next.malloc));
+  const link_map* object = definer(g_next.malloc);
   return object != nullptr && !unwind::is_program(*object) ? object->l_name : "";
 }
 
@@ -167,11 +178,6 @@ int allocate_aligned_into(void** result, size_t alignment, size_t size) {
 
 void* allocate_page_aligned(size_t size) {
   return g_next.aligned_alloc(machine::page_bytes(), size);
-}
-
-template <typename Function>
-const link_map* definer(Function* function) {
-  return unwind::object_of(reinterpret_cast<const void*>(function));
 }
 
 }  // namespace

@@ -47,6 +47,8 @@ bool find_next_functions();
 void find_real_late();
 // False: no function of libc can be called yet, and errno cannot be used.
 bool is_relocated();
+// What libc's function returns for the kernel's `result` of a system call; sets errno if it can.
+long answer_of(long result);
 
 // Objects that define a malloc: `first` is the one that the program's calls are bound to, perhaps
 // this library; `next` the one after this library. nullptr: unknown.
