@@ -16,26 +16,11 @@
 namespace mtrace::unwind {
 namespace {
 
-// Ways to read an object's tables; ProbedMemory is a third one.
+// The way to read an object's tables that stays loaded; ProbedMemory is the other one.
 struct DirectMemory {
   static bool read(uintptr_t from, void* to, size_t bytes) {
     memcpy(to, reinterpret_cast<const void*>(from), bytes);
     return true;
-  }
-  static bool equals(uintptr_t text, const char* name) {
-    return strcmp(reinterpret_cast<const char*>(text), name) == 0;
-  }
-};
-struct BoundedMemory {
-  const Bounds& bounds;
-
-  bool read(uintptr_t from, void* to, size_t bytes) const {
-    return bounds.contains(from, bytes) && DirectMemory::read(from, to, bytes);
-  }
-  bool equals(uintptr_t text, const char* name) const {
-    const size_t size = strlen(name) + 1;
-    return bounds.contains(text, size) &&
-           memcmp(reinterpret_cast<const void*>(text), name, size) == 0;
   }
 };
 
@@ -109,36 +94,30 @@ uint32_t hash_of(const char* name) {
   return hash;
 }
 
-// Address of the first symbol that the object defines by this name and for which
-// fits(symbol, number) is true; 0: none. DT_GNU_HASH: count of buckets, first symbol in them, words
-// of the Bloom filter, its shift; the filter; the buckets; a hash for each symbol, whose lowest bit
-// ends a bucket.
-template <typename Memory, typename Fits>
-uintptr_t find_symbol(Memory memory, const Tables& tables, const char* name, Fits fits) {
-  if (tables.gnu_hash == 0 || tables.symbols == 0 || tables.names == 0) return 0;
-  uint32_t head[4];
-  if (!memory.read(tables.gnu_hash, head, sizeof head) || head[0] == 0) return 0;
+// The first symbol that the object defines by this name and for which fits(symbol, number) is true;
+// nullptr: none. DT_GNU_HASH: count of buckets, first symbol in them, words of the Bloom filter,
+// its shift; the filter; the buckets; a hash for each symbol, whose lowest bit ends a bucket.
+template <typename Fits>
+const Elf64_Sym* find_symbol(const Tables& tables, const char* name, Fits fits) {
+  if (tables.gnu_hash == 0 || tables.symbols == 0 || tables.names == 0) return nullptr;
+  const auto* const head = reinterpret_cast<const uint32_t*>(tables.gnu_hash);
+  if (head[0] == 0) return nullptr;
+  const uint32_t* const buckets = head + 4 + 2 * size_t{head[2]};
+  const uint32_t* const hashes = buckets + head[0];
+  const auto* const symbols = reinterpret_cast<const Elf64_Sym*>(tables.symbols);
+  const auto* const names = reinterpret_cast<const char*>(tables.names);
   const uint32_t first = head[1];
-  const uintptr_t buckets = tables.gnu_hash + sizeof head + head[2] * sizeof(uint64_t);
-  const uintptr_t hashes = buckets + head[0] * sizeof(uint32_t);
   const uint32_t hash = hash_of(name);
-  uint32_t number;
-  if (!memory.read(buckets + hash % head[0] * sizeof number, &number, sizeof number)) return 0;
-  for (; number >= first; ++number) {
-    uint32_t seen;
-    if (!memory.read(hashes + (number - first) * sizeof seen, &seen, sizeof seen)) return 0;
-    if ((seen | 1) == (hash | 1)) {
-      Elf64_Sym symbol;
-      const uintptr_t at = tables.symbols + number * sizeof symbol;
-      if (!memory.read(at, &symbol, sizeof symbol)) return 0;
-      if (symbol.st_shndx != SHN_UNDEF && memory.equals(tables.names + symbol.st_name, name) &&
-          fits(symbol, number)) {
-        return at;
-      }
+  for (uint32_t number = buckets[hash % head[0]]; number >= first; ++number) {
+    const uint32_t seen = hashes[number - first];
+    const Elf64_Sym& symbol = symbols[number];
+    if ((seen | 1) == (hash | 1) && symbol.st_shndx != SHN_UNDEF &&
+        strcmp(names + symbol.st_name, name) == 0 && fits(symbol, number)) {
+      return &symbol;
     }
-    if ((seen & 1) != 0) return 0;
+    if ((seen & 1) != 0) break;
   }
-  return 0;
+  return nullptr;
 }
 
 bool is_for_new_programs(const Tables& tables, uint32_t number) {
@@ -182,18 +161,17 @@ bool is_loaded_late(const link_map& object) {
 }
 
 const Elf64_Sym* find_function(const link_map& object, const char* name) {
-  return reinterpret_cast<const Elf64_Sym*>(find_symbol(
-      DirectMemory(), tables_of(object), name,
-      [](const Elf64_Sym& symbol, uint32_t) { return ELF64_ST_TYPE(symbol.st_info) == STT_FUNC; }));
+  return find_symbol(tables_of(object), name, [](const Elf64_Sym& symbol, uint32_t) {
+    return ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
+  });
 }
 
 const Elf64_Sym* find_definition(const link_map& object, const char* name) {
   const Tables tables = tables_of(object);
-  return reinterpret_cast<const Elf64_Sym*>(
-      find_symbol(DirectMemory(), tables, name, [&](const Elf64_Sym& symbol, uint32_t number) {
-        const unsigned type = ELF64_ST_TYPE(symbol.st_info);
-        return (type == STT_FUNC || type == STT_OBJECT) && is_for_new_programs(tables, number);
-      }));
+  return find_symbol(tables, name, [&](const Elf64_Sym& symbol, uint32_t number) {
+    const unsigned type = ELF64_ST_TYPE(symbol.st_info);
+    return (type == STT_FUNC || type == STT_OBJECT) && is_for_new_programs(tables, number);
+  });
 }
 
 void* first_definition(const char* name, const link_map* but) {
@@ -212,10 +190,9 @@ void* vdso_function(const char* name) {
 
 bool may_define(const link_map& object, const char* name) {
   const Tables tables = tables_of(object);
-  if (tables.gnu_hash == 0) return true;
-  return find_symbol(DirectMemory(), tables, name, [&](const Elf64_Sym&, uint32_t number) {
-           return is_for_new_programs(tables, number);
-         }) != 0;
+  return tables.gnu_hash == 0 || find_symbol(tables, name, [&](const Elf64_Sym&, uint32_t number) {
+                                   return is_for_new_programs(tables, number);
+                                 }) != nullptr;
 }
 
 void each_reference(const link_map& object,
@@ -236,18 +213,6 @@ void each_reference(const link_map& object,
   };
   look(tables.relocations, tables.relative_count, tables.relocations_size);
   look(tables.plt_relocations, 0, tables.plt_size);
-}
-
-bool find_exported(const Object& object, const char* name, ExportedSymbol* symbol) {
-  FoundObject found;
-  // A segment's start, as the headers of an object at address 0 may not be mapped.
-  if (!find_object(object.start, &found)) return false;
-  const BoundedMemory memory = {object.bounds};
-  const Tables tables = tables_of(memory, found.map->l_ld, object.base);
-  return find_symbol(memory, tables, name, [&](const Elf64_Sym& known, uint32_t) {
-           *symbol = {object.base + known.st_value, known.st_size};
-           return true;
-         }) != 0;
 }
 
 namespace {

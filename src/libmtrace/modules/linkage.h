@@ -9,9 +9,8 @@
 
 namespace mtrace::unwind {
 
-struct Object;
-
-// Reads directly. For moments in which no thread loads or unloads.
+// Reads directly: an object that stays loaded, or the list of objects at moments in which no thread
+// loads or unloads.
 
 // The objects of the program's own namespace, in the order of the loader; nullptr ends it.
 const link_map* first_object();
@@ -42,16 +41,6 @@ inline uintptr_t address_of(const link_map& object, const Elf64_Sym& symbol) {
 // filled, with the address of the symbol `name`.
 void each_reference(const link_map& object,
                     void (*visit)(uintptr_t* word, const char* name, void* context), void* context);
-
-// Reads only inside the object's bounds, whatever its tables say. Lock-free.
-
-struct ExportedSymbol {
-  uintptr_t address;
-  size_t size;  // bytes
-};
-// The function or variable that the object exports by this name; versions do not matter. False: it
-// exports none, or its tables are damaged.
-bool find_exported(const Object& object, const char* name, ExportedSymbol* symbol);
 
 // Reads with base/probe.h: where another thread loads or unloads meanwhile, places may be missed.
 // Thread-safe. Shows calls that another library does not get to see, because their object was bound

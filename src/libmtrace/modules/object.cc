@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include <algorithm>
+
 #include "base/probe.h"
 #include "base/process.h"
 #include "format/memlog.h"
@@ -79,8 +81,15 @@ bool elf_header_at(uintptr_t address, Headers* headers) {
     return false;
   }
   headers->table = address + header.e_phoff;
-  headers->count = header.e_phnum < kMaxHeaders ? header.e_phnum : kMaxHeaders;
+  headers->count = std::min(unsigned{header.e_phnum}, kMaxHeaders);
   return true;
+}
+
+// Those of the main program, as the kernel says.
+void take_programs(Headers* headers) {
+  headers->table = getauxval(AT_PHDR);
+  headers->count =
+      headers->table == 0 ? 0 : std::min(static_cast<unsigned>(getauxval(AT_PHNUM)), kMaxHeaders);
 }
 
 // Of an object whose segments leave holes the loader reports one segment, so the ELF header may be
@@ -88,10 +97,8 @@ bool elf_header_at(uintptr_t address, Headers* headers) {
 bool find_headers(const Object& object, Headers* headers) {
   if (elf_header_at(object.start, headers) && describe(*headers, object)) return true;
   if (elf_header_at(object.base, headers) && describe(*headers, object)) return true;
-  headers->table = getauxval(AT_PHDR);
-  headers->count = static_cast<unsigned>(getauxval(AT_PHNUM));
-  if (headers->count > kMaxHeaders) headers->count = kMaxHeaders;
-  return headers->table != 0 && describe(*headers, object);
+  take_programs(headers);
+  return describe(*headers, object);
 }
 
 // The object of the list with the highest load bias up to `limit`; false: none.
@@ -194,9 +201,8 @@ bool find_object_in_list(uintptr_t address, FoundObject* found) {
     Headers headers;
     found->map = reinterpret_cast<const link_map*>(listed.map);
     if (!elf_header_at(listed.base, &headers)) {
-      headers.table = found->map == loader_state().r_map ? getauxval(AT_PHDR) : 0;
-      headers.count = headers.table != 0 ? static_cast<unsigned>(getauxval(AT_PHNUM)) : 0;
-      if (headers.count > kMaxHeaders) headers.count = kMaxHeaders;
+      headers.count = 0;
+      if (found->map == loader_state().r_map) take_programs(&headers);
     }
     if (find_segment(headers, listed.base, address, found)) return true;
     if (listed.base == 0) return false;
@@ -220,17 +226,11 @@ bool locate_object(uintptr_t address, Object* object) {
   FoundObject found;
   if (!find_object(address, &found)) return false;
   // The list that backs this answer keeps the link map for as long as the object is loaded.
-  const link_map* map = found.map;
   object->start = found.start;
   object->end = found.end;
   object->eh_frame_hdr = found.eh_frame_hdr;
-  uintptr_t base_and_name[2] = {0, 0};
-  static_assert(offsetof(link_map, l_addr) == 0 && offsetof(link_map, l_name) == 8);
-  if (map != nullptr) {
-    memcpy(base_and_name, map, sizeof base_and_name);
-  }
-  object->base = base_and_name[0];
-  object->name = base_and_name[1];
+  object->base = found.map == nullptr ? 0 : found.map->l_addr;
+  object->name = found.map == nullptr ? 0 : reinterpret_cast<uintptr_t>(found.map->l_name);
   return address >= object->start && address < object->end;
 }
 

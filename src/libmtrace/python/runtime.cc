@@ -105,8 +105,7 @@ PythonRuntime::Part moved_part(const Object& object, const PythonRuntime::Part& 
 CodeFree find_code_free(const Object& object, uintptr_t code_type) {
   const uintptr_t word = code_type + kPythonTypeFree;
   uintptr_t function = 0;
-  if (word % sizeof word != 0 || !object.bounds.contains(word, sizeof word)) return {};
-  memcpy(&function, reinterpret_cast<const void*>(word), sizeof function);
+  if (word % sizeof word != 0 || !read_in(object, word, &function)) return {};
   if (function < object.start || function >= object.end) return {};
   return {reinterpret_cast<uintptr_t*>(word), function};
 }
@@ -114,13 +113,19 @@ CodeFree find_code_free(const Object& object, uintptr_t code_type) {
 }  // namespace
 
 const PythonRuntime* find_python(const Object& object) {
-  ExportedSymbol loop;
-  ExportedSymbol version;
-  ExportedSymbol runtime;
-  ExportedSymbol code_type;
-  if (!find_exported(object, "_PyEval_EvalFrameDefault", &loop)) return nullptr;
-  const PythonRuntime::Part part = {loop.address, loop.address + loop.size};
-  if (!object.bounds.contains(loop.address, loop.size)) return nullptr;
+  FoundObject listed;
+  // A segment's start, as the headers of an object at address 0 may not be mapped.
+  if (!find_object(object.start, &listed)) return nullptr;
+  const link_map& map = *listed.map;
+  const auto address_of = [&](const char* name) {
+    const Elf64_Sym* const symbol = find_definition(map, name);
+    return symbol == nullptr ? 0 : unwind::address_of(map, *symbol);
+  };
+  const Elf64_Sym* const loop = find_function(map, "_PyEval_EvalFrameDefault");
+  if (loop == nullptr) return nullptr;
+  const uintptr_t begin = unwind::address_of(map, *loop);
+  const PythonRuntime::Part part = {begin, begin + loop->st_size};
+  if (!object.bounds.contains(begin, loop->st_size)) return nullptr;
   auto* found = static_cast<PythonRuntime*>(module_memory(sizeof(PythonRuntime)));
   if (found == nullptr) return nullptr;
   found->base = object.base;
@@ -129,18 +134,15 @@ const PythonRuntime* find_python(const Object& object) {
   found->gap = PythonGap::kVersion;
   // Before 3.11 no version is exported.
   uint64_t number = 0;
-  if (find_exported(object, "Py_Version", &version)) read_in(object, version.address, &number);
+  read_in(object, address_of("Py_Version"), &number);
   found->version = static_cast<uint32_t>(number);
-  if (!find_exported(object, "_PyRuntime", &runtime) ||
-      !find_exported(object, "PyCode_Type", &code_type)) {
-    return found;
-  }
-  found->runtime = runtime.address;
-  found->code_type = code_type.address;
+  found->runtime = address_of("_PyRuntime");
+  found->code_type = address_of("PyCode_Type");
+  if (found->runtime == 0 || found->code_type == 0) return found;
   find_layout(object, found);
   if (found->layout == nullptr) return found;
   found->loop[1] = moved_part(object, part);
-  found->code_free = find_code_free(object, code_type.address);
+  found->code_free = find_code_free(object, found->code_type);
   return found;
 }
 
