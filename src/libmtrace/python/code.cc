@@ -113,41 +113,15 @@ bool same_file(PythonAccess access, const PythonText& text, const PythonFile& fi
                    PythonCode::kMostName);
 }
 
-// Measures the text as it will be kept. False: it cannot be read.
-template <typename Identity>
-bool measure(const PythonText& text, size_t most, Identity add, uint32_t* bytes) {
+// Copies the text to `to` as it is kept, in UTF-8 of `most` bytes at most. False: it cannot be
+// read.
+bool keep(const PythonText& text, size_t most, char* to, uint32_t* bytes) {
   *bytes = 0;
   return each_piece(kCareful, text, most, [&](const char* piece, size_t size) {
-    add(piece, size);
+    memcpy(to + *bytes, piece, size);
     *bytes += static_cast<uint32_t>(size);
     return true;
   });
-}
-
-// Copies a text that has been measured to `to`. False: the text has changed.
-bool copy(const PythonText& text, size_t most, char* to, size_t bytes) {
-  size_t at = 0;
-  const bool fits = each_piece(kCareful, text, most, [&](const char* piece, size_t size) {
-    if (size > bytes - at) return false;
-    memcpy(to + at, piece, size);
-    at += size;
-    return true;
-  });
-  return fits && at == bytes;
-}
-
-// Calls take(bytes, size) with pieces of the location table, as far as it is kept.
-template <typename Take>
-bool each_table_piece(const Seen& seen, Take&& take) {
-  const size_t size = std::min<uint64_t>(seen.table_bytes, PythonCode::kMostTable);
-  for (size_t at = 0; at < size;) {
-    char piece[256];
-    const size_t bytes = std::min(sizeof piece, size - at);
-    if (!sys::read_memory(seen.table + at, piece, bytes)) return false;
-    take(piece, bytes);
-    at += bytes;
-  }
-  return true;
 }
 
 bool names_object(const char* path, size_t bytes) {
@@ -157,16 +131,8 @@ bool names_object(const char* path, size_t bytes) {
   return false;
 }
 
-const PythonFile* enter_file(const PythonText& text) {
-  uint32_t bytes;
-  char kept[PythonFile::kMostText];
-  char* end = kept;
-  const auto keep = [&](const char* piece, size_t size) {
-    end = static_cast<char*>(memcpy(end, piece, size)) + size;
-  };
-  if (!measure(text, sizeof kept, keep, &bytes)) return nullptr;
-  // A module of a memlog has a name.
-  if (bytes == 0) kept[bytes++] = '?';
+// The file with this name, `bytes` of `kept`. nullptr: no room.
+const PythonFile* enter_file(const PythonText& text, const char* kept, uint32_t bytes) {
   const uint64_t identity = format::module_identity(kept, bytes);
   bool made;
   const uint32_t number = g_files.find_or_make(
@@ -186,33 +152,34 @@ const PythonFile* enter_file(const PythonText& text) {
   return g_files.find(number);
 }
 
-bool find_identity(const Seen& seen, uint32_t* name_bytes, const PythonFile& file,
-                   uint64_t* identity) {
+// Sets the identity of `code`, whose other fields are set. False: its table cannot be read.
+bool find_identity(const Seen& seen, const char* name, PythonCode* code) {
   format::PythonIdentity sum;
-  const auto add = [&](const char* piece, size_t size) { sum.add(piece, size); };
-  sum.add(file.identity);
-  if (!measure(seen.name, PythonCode::kMostName, add, name_bytes)) return false;
-  sum.add(seen.name.length);
-  sum.add(seen.first_line);
-  sum.add(seen.instructions);
-  if (!each_table_piece(seen, add)) return false;
-  sum.add(seen.table_bytes);
-  *identity = sum.value();
+  sum.add(code->file->identity);
+  sum.add(name, code->name_bytes);
+  sum.add(code->name_length);
+  sum.add(code->first_line);
+  sum.add(code->instructions);
+  for (size_t at = 0; at < code->table_kept();) {
+    char piece[256];
+    const size_t bytes = std::min(sizeof piece, code->table_kept() - at);
+    if (!sys::read_memory(seen.table + at, piece, bytes)) return false;
+    sum.add(piece, bytes);
+    at += bytes;
+  }
+  sum.add(code->table_bytes);
+  code->identity = sum.value();
   return true;
 }
 
-// Copies a code object. nullptr: no room, or the object has changed.
-PythonCode* make_code(const Seen& seen, const PythonCode& head) {
+// Copies a code object. nullptr: no room, or the object is gone.
+PythonCode* make_code(const Seen& seen, const PythonCode& head, const char* name) {
   auto* const made = memory_for<PythonCode>(head.name_bytes + head.table_kept());
   if (made == nullptr) return nullptr;
   *made = head;
-  char* at = reinterpret_cast<char*>(made + 1);
-  if (!copy(seen.name, PythonCode::kMostName, at, head.name_bytes)) return nullptr;
-  at += head.name_bytes;
-  const bool whole = each_table_piece(seen, [&](const char* piece, size_t size) {
-    at = static_cast<char*>(memcpy(at, piece, size)) + size;
-  });
-  return whole ? made : nullptr;
+  auto* const to = reinterpret_cast<char*>(made + 1);
+  memcpy(to, name, head.name_bytes);
+  return sys::read_memory(seen.table, to + head.name_bytes, head.table_kept()) ? made : nullptr;
 }
 
 // Logs the code object to the file behind the tables, for its readers.
@@ -239,23 +206,31 @@ void log_code(const PythonCode& code, uint32_t number) {
 
 // Returns the number of the code object, and gives it one if it has none. 0: no room.
 [[gnu::noinline]] uint32_t enter(const Seen& seen) {
-  const PythonFile* const file = enter_file(seen.file);
+  char kept[PythonFile::kMostText];  // the file's name, then the function's
+  static_assert(sizeof kept >= PythonCode::kMostName);
+  uint32_t bytes;
+  if (!keep(seen.file, sizeof kept, kept, &bytes)) return 0;
+  // A module of a memlog has a name.
+  if (bytes == 0) kept[bytes++] = '?';
   PythonCode head = {};
-  if (file == nullptr || !find_identity(seen, &head.name_bytes, *file, &head.identity)) return 0;
-  head.file = file;
+  head.file = enter_file(seen.file, kept, bytes);
+  if (head.file == nullptr || !keep(seen.name, PythonCode::kMostName, kept, &head.name_bytes)) {
+    return 0;
+  }
   head.instructions = seen.instructions;
   head.table_bytes = seen.table_bytes;
   head.name_length = seen.name.length;
   head.first_line = seen.first_line;
   head.is_plain = seen.name.ascii && seen.name.length == head.name_bytes && seen.file.ascii &&
-                  seen.file.length == file->bytes;
+                  seen.file.length == head.file->bytes;
+  if (!find_identity(seen, kept, &head)) return 0;
   bool made;
   const uint32_t number = g_code.find_or_make(
       head.identity,
       [&](const PythonCode& known) {
-        return known.file == file && same_code(kCareful, seen, known);
+        return known.file == head.file && same_code(kCareful, seen, known);
       },
-      [&](uint32_t) { return make_code(seen, head); }, &made);
+      [&](uint32_t) { return make_code(seen, head, kept); }, &made);
   if (made) log_code(*g_code.find(number), number);
   return number;
 }
