@@ -63,8 +63,7 @@ void use(const Object& object, uintptr_t pc) {
   pack_rule(object, row);
   FrameRegisters registers = machine();
   StackMemory words = stack();
-  StackReader reader(&words);
-  step_by_row(object.bounds, row, &registers, &reader);
+  step_by_row(object.bounds, row, &registers, &words);
 }
 
 }  // namespace
@@ -96,11 +95,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
   if ((flags & 1) != 0) {
     StackMemory words = stack();
-    StackReader reader(&words);
     const uintptr_t initial = reinterpret_cast<uintptr_t>(g_stack) + kMiddle;
     uintptr_t result = 0;
-    evaluate(object.bounds, start, &initial, machine(), &reader, &result);
-    evaluate(object.bounds, start, nullptr, machine(), &reader, &result);
+    evaluate(object.bounds, start, &initial, machine(), &words, &result);
+    evaluate(object.bounds, start, nullptr, machine(), &words, &result);
     return 0;
   }
   // What the table names, and where the functions of the seeds made by hand are.

@@ -96,7 +96,6 @@ Step step_by_interpreter(FrameRegisters* machine, bool* exact, StackMemory* memo
   Fde fde;
   Row row;
   Step step;
-  StackReader reader(memory);
   const bool described = object == nullptr
                              ? find_registered_row(pc, &scratch, &row)
                              : find_fde(object->bounds, object->eh_frame_hdr, pc, &fde) &&
@@ -104,11 +103,11 @@ Step step_by_interpreter(FrameRegisters* machine, bool* exact, StackMemory* memo
   if (described) {
     const Bounds& bounds = object == nullptr ? scratch.bounds : object->bounds;
     step = row.signal_frame && is_signal_return(pc + 1, sys::read_memory)
-               ? step_by_kernel_frame(machine, &reader)
-               : step_by_row(bounds, row, machine, &reader);
+               ? step_by_kernel_frame(machine, memory)
+               : step_by_row(bounds, row, machine, memory);
     *exact = row.signal_frame;
   } else if (is_signal_return(pc + 1, sys::read_memory)) {
-    step = step_by_kernel_frame(machine, &reader);
+    step = step_by_kernel_frame(machine, memory);
     *exact = true;
   } else if (object != nullptr && is_loader(*object) && !is_in_bare_libc(pc)) {
     return Step::kBottom;

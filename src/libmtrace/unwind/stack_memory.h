@@ -53,15 +53,22 @@ inline StackRange trusted_stack() {
 StackRange trust_stack(uintptr_t sp);
 
 // Reads words of each kind for one walk, which begins at `sp`.
-class StackMemory {
+class StackMemory : public FrameMemory {
  public:
-  StackMemory(const StackRange& trusted, uintptr_t sp) : trusted_(trusted) { moved_to(sp); }
+  StackMemory(const StackRange& trusted, uintptr_t sp)
+      : FrameMemory([](FrameMemory* self, uintptr_t address, unsigned size, uintptr_t* value) {
+          return static_cast<StackMemory*>(self)->read_sized(address, size, value);
+        }),
+        trusted_(trusted) {
+    moved_to(sp);
+  }
 
   // Call when the walk has come to a stack pointer that may be on another stack.
   void moved_to(uintptr_t sp) {
     if (!holds(sp)) find_stack(sp);
   }
 
+  // In place of the base's, without the indirect call.
   bool read(uintptr_t address, uintptr_t* value) {
     return read_sized(address, sizeof *value, value);
   }
@@ -85,20 +92,6 @@ class StackMemory {
 
   StackRange trusted_;
   StackRange other_ = {0, 0};  // probed in this walk; other_.high is the end of a page
-};
-
-// What a step by a row or by the kernel's frame reads from. Apart, since most walks take no such
-// step, and the thread's stack may be small.
-class StackReader : public FrameMemory {
- public:
-  explicit StackReader(StackMemory* memory)
-      : FrameMemory([](FrameMemory* self, uintptr_t address, unsigned size, uintptr_t* value) {
-          return static_cast<StackReader*>(self)->memory_->read_sized(address, size, value);
-        }),
-        memory_(memory) {}
-
- private:
-  StackMemory* memory_;
 };
 
 }  // namespace mtrace::unwind

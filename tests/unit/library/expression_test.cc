@@ -1,11 +1,10 @@
 // DWARF expressions against results worked out by hand.
-#include "cfi/frame_registers.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
+#include "cfi/frame_registers.h"
 #include "unwind/stack_memory.h"
 
 namespace mtrace::unwind {
@@ -34,9 +33,8 @@ class Expression : public testing::Test {
     StackMemory memory(
         {reinterpret_cast<uintptr_t>(words_), reinterpret_cast<uintptr_t>(words_) + sizeof words_},
         reinterpret_cast<uintptr_t>(words_));
-    StackReader reader(&memory);
     Evaluated result = {};
-    result.good = evaluate(bounds, place, initial, machine_, &reader, &result.value);
+    result.good = evaluate(bounds, place, initial, machine_, &memory, &result.value);
     return result;
   }
   void expect(const Ops& ops, uintptr_t value) {

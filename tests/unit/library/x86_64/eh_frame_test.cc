@@ -255,7 +255,6 @@ unsigned use_everything(const Section& section) {
   StackMemory memory(
       {reinterpret_cast<uintptr_t>(stack), reinterpret_cast<uintptr_t>(stack) + sizeof stack},
       reinterpret_cast<uintptr_t>(stack));
-  StackReader reader(&memory);
   for (uintptr_t pc = section.code(0); pc < section.code(kPrograms.size()); pc += 4) {
     Row row;
     if (!row_at(section.object, pc, &row)) continue;
@@ -265,7 +264,7 @@ unsigned use_everything(const Section& section) {
     for (unsigned reg = 0; reg < kRegisters; ++reg) {
       machine.set(reg, reinterpret_cast<uintptr_t>(stack) + 128);
     }
-    step_by_row(section.object.bounds, row, &machine, &reader);
+    step_by_row(section.object.bounds, row, &machine, &memory);
   }
   return rows;
 }
