@@ -28,8 +28,8 @@ struct Fde {
   Program own;
 };
 
-// The FDE that covers `pc`, by .eh_frame_hdr at `header` (0: the object has none); false when there
-// is none or it cannot be used.
+// The FDE that covers `pc`, by .eh_frame_hdr at `header` (0: the object has no
+// such table). False: no FDE covers `pc`, or it cannot be used.
 bool find_fde(const Bounds& bounds, uintptr_t header, uintptr_t pc, Fde* fde);
 
 // Reads the entry at *at and advances *at to the next one, 0 at the end. False: the entry is no

@@ -450,11 +450,11 @@ TEST(StructureTest, FoldersOfMemlogStayReadable) {
 const std::map<std::string, size_t> kMostLines = {
     {"format", 1944},           {"cfi", 1100},
     {"libmtrace/base", 3835},   {"libmtrace/modules", 1739},
-    {"libmtrace/unwind", 3159}, {"libmtrace/python", 1582},
+    {"libmtrace/unwind", 3156}, {"libmtrace/python", 1574},
     {"libmtrace/ledger", 3932}, {"libmtrace/events", 464},
-    {"libmtrace/report", 4869}, {"libmtrace/next", 706},
+    {"libmtrace/report", 4869}, {"libmtrace/next", 707},
     {"libmtrace/record", 1689}, {"libmtrace/life", 3279},
-    {"libmtrace/entry", 1879},
+    {"libmtrace/entry", 1867},
 };
 
 TEST(StructureTest, LayersOnlyShrink) {

@@ -2,7 +2,6 @@
 // information for code made at run time.
 #include "base/machine.h"
 #include "life/lifecycle.h"
-#include "modules/c_library.h"
 #include "next/next_functions.h"
 #include "record/call_stack.h"
 #include "record/recorder.h"
@@ -18,12 +17,8 @@ template <typename Result, typename... Parameters>
 Result pass_on(Result (*const& next)(Parameters...), const char* symbol, Parameters... all) {
   start();
   if (next != nullptr) return next(all...);
-  const unwind::LibcFunctions& libc = unwind::libc();
-  if (g_next.dlclose == nullptr || libc.open == nullptr || libc.symbol == nullptr) return Result();
-  void* const libgcc = libc.open("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (libgcc == nullptr) return Result();
-  const auto found = reinterpret_cast<Result (*)(Parameters...)>(libc.symbol(libgcc, symbol));
-  g_next.dlclose(libgcc);
+  const auto found =
+      reinterpret_cast<Result (*)(Parameters...)>(symbol_of("libgcc_s.so.1", symbol));
   return found != nullptr ? found(all...) : Result();
 }
 

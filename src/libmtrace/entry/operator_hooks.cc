@@ -1,16 +1,14 @@
 // operator new and delete. If the real ones call malloc by symbol (libstdc++), the hooks only jump
 // on and leave no frame. If the allocator defines them beside malloc (jemalloc, tcmalloc), they
-// count. In a C program that loads a C++ plug-in locally there are none: then they call malloc.
+// count. In a C program that loads a C++ plug-in locally no operator is found: then they call
+// malloc.
 //
 // The real operator new may throw: nothing is held over the call.
-#include <dlfcn.h>
-
 #include <cstddef>
 #include <string_view>
 
 #include "base/machine.h"
 #include "life/lifecycle.h"
-#include "modules/c_library.h"
 #include "next/next_functions.h"
 #include "record/call_form.h"
 #include "record/recorder.h"
@@ -31,13 +29,8 @@ namespace {
 template <typename... Rest>
 MTRACE_APART void* from_loaded_library(const char* symbol, size_t size, Rest... rest) {
   constexpr const char* kLibraries[] = {"libstdc++.so.6", "libc++.so.1"};
-  const unwind::LibcFunctions& libc = unwind::libc();
-  if (libc.open == nullptr || libc.symbol == nullptr) return nullptr;
-  for (const char* name : kLibraries) {
-    void* library = libc.open(name, RTLD_LAZY | RTLD_NOLOAD);
-    if (library == nullptr) continue;
-    auto* call = reinterpret_cast<void* (*)(size_t, Rest...)>(libc.symbol(library, symbol));
-    g_next.dlclose(library);
+  for (const char* library : kLibraries) {
+    auto* call = reinterpret_cast<void* (*)(size_t, Rest...)>(symbol_of(library, symbol));
     if (call != nullptr) return call(size, rest...);
   }
   return nullptr;

@@ -79,17 +79,61 @@ bool is_replaced_by_valgrind() {
   return block != nullptr && mtrace_own_usable_size(block) != 1;
 }
 
+// ---- Functions in place of those of musl that allocate by another one's symbol: that call would
+// come back to a hook, which would find libc in place of the program's code as its caller.
+
+// musl maps each larger block by itself, with every allocator that it has had.
+constexpr size_t kMostOnHeap = 0x1c00 * 4 * sizeof(size_t);
+
+void* allocate_zeroed(size_t count, size_t size) {
+  size_t product;
+  if (__builtin_mul_overflow(count, size, &product)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  void* const block = g_next.malloc(product);
+  if (block != nullptr && product <= kMostOnHeap) memset(block, 0, product);
+  return block;
+}
+
+void* allocate_aligned(size_t alignment, size_t size) {
+  return g_next.aligned_alloc(alignment, size);
+}
+
+int allocate_aligned_into(void** result, size_t alignment, size_t size) {
+  if (alignment < sizeof(void*)) return EINVAL;
+  void* const block = g_next.aligned_alloc(alignment, size);
+  if (block == nullptr) return errno;
+  *result = block;
+  return 0;
+}
+
+void* allocate_page_aligned(size_t size) {
+  return g_next.aligned_alloc(machine::page_bytes(), size);
+}
+
+// Puts them into `found` where that has musl's calloc, memalign, posix_memalign and valloc.
+void bypass_hooks(NextFunctions& found) {
+  const link_map* const libc = definer(found.exit_now);
+  const auto is_libcs = [=](auto* function) {
+    return function != nullptr && definer(function) == libc;
+  };
+  if (is_libcs(found.malloc) && is_libcs(found.calloc)) found.calloc = allocate_zeroed;
+  if (!is_libcs(found.aligned_alloc)) return;
+  if (is_libcs(found.memalign)) found.memalign = allocate_aligned;
+  if (is_libcs(found.posix_memalign)) found.posix_memalign = allocate_aligned_into;
+  if (is_libcs(found.valloc)) found.valloc = allocate_page_aligned;
+}
+
 void take_over(NextFunctions& found) {
   internal::operators_apart =
       found.new_one != nullptr && definer(found.new_one) == definer(found.malloc);
-  g_is_libc = true;
-  const void* const allocate[] = {address_of(found.malloc),         address_of(found.calloc),
-                                  address_of(found.realloc),        address_of(found.memalign),
-                                  address_of(found.posix_memalign), address_of(found.aligned_alloc),
-                                  address_of(found.valloc),         address_of(found.pvalloc)};
-  for (const void* function : allocate) {
-    g_is_libc &= function == nullptr || unwind::is_in_glibc(function);
-  }
+  const auto is_libcs = [](auto* function) {
+    return function == nullptr || unwind::is_in_glibc(address_of(function));
+  };
+  g_is_libc = is_libcs(found.malloc) && is_libcs(found.calloc) && is_libcs(found.realloc) &&
+              is_libcs(found.memalign) && is_libcs(found.posix_memalign) &&
+              is_libcs(found.aligned_alloc) && is_libcs(found.valloc) && is_libcs(found.pvalloc);
   if (found.malloc_usable_size != nullptr &&
       definer(found.malloc_usable_size) == definer(found.malloc)) {
     found.usable_size = found.malloc_usable_size;
@@ -103,6 +147,16 @@ void take_over(NextFunctions& found) {
 }  // namespace
 
 bool is_relocated() { return g_relocated == &g_search; }
+
+void* symbol_of(const char* library, const char* symbol) {
+  const unwind::LibcFunctions& libc = unwind::libc();
+  if (g_next.dlclose == nullptr || libc.open == nullptr || libc.symbol == nullptr) return nullptr;
+  void* const handle = libc.open(library, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return nullptr;
+  void* const found = libc.symbol(handle, symbol);
+  g_next.dlclose(handle);
+  return found;
+}
 
 long answer_of(long result) {
   if (!sys::failed(result)) return result;
@@ -147,51 +201,5 @@ const char* allocator_path() {
 bool malloc_is_replaced() { return g_replaced; }
 
 bool allocator_is_libc() { return g_is_libc; }
-
-namespace {
-
-// musl maps each larger block by itself, with every allocator that it has had.
-constexpr size_t kMostOnHeap = 0x1c00 * 4 * sizeof(size_t);
-
-void* allocate_zeroed(size_t count, size_t size) {
-  size_t product;
-  if (__builtin_mul_overflow(count, size, &product)) {
-    errno = ENOMEM;
-    return nullptr;
-  }
-  void* const block = g_next.malloc(product);
-  if (block != nullptr && product <= kMostOnHeap) memset(block, 0, product);
-  return block;
-}
-
-void* allocate_aligned(size_t alignment, size_t size) {
-  return g_next.aligned_alloc(alignment, size);
-}
-
-int allocate_aligned_into(void** result, size_t alignment, size_t size) {
-  if (alignment < sizeof(void*)) return EINVAL;
-  void* const block = g_next.aligned_alloc(alignment, size);
-  if (block == nullptr) return errno;
-  *result = block;
-  return 0;
-}
-
-void* allocate_page_aligned(size_t size) {
-  return g_next.aligned_alloc(machine::page_bytes(), size);
-}
-
-}  // namespace
-
-void bypass_hooks(NextFunctions& found) {
-  const link_map* const libc = definer(found.exit_now);
-  const auto is_libcs = [=](auto* function) {
-    return function != nullptr && definer(function) == libc;
-  };
-  if (is_libcs(found.malloc) && is_libcs(found.calloc)) found.calloc = allocate_zeroed;
-  if (!is_libcs(found.aligned_alloc)) return;
-  if (is_libcs(found.memalign)) found.memalign = allocate_aligned;
-  if (is_libcs(found.posix_memalign)) found.posix_memalign = allocate_aligned_into;
-  if (is_libcs(found.valloc)) found.valloc = allocate_page_aligned;
-}
 
 }  // namespace mtrace::hook

@@ -47,6 +47,9 @@ bool find_next_functions();
 void find_real_late();
 // False: no function of libc can be called yet, and errno cannot be used.
 bool is_relocated();
+// The function `symbol` of a library that a plug-in may have loaded into a scope of its own;
+// nullptr: the library is not loaded.
+void* symbol_of(const char* library, const char* symbol);
 // What libc's function returns for the kernel's `result` of a system call; sets errno if it can.
 long answer_of(long result);
 
@@ -70,18 +73,8 @@ namespace internal {
 // malloc by symbol and must be hooked itself.
 inline bool operators_apart() { return internal::operators_apart; }
 
-// ---- Functions in place of those of musl that allocate by another one's symbol: that call would
-// come back to a hook, which would find libc in place of the program's code as its caller.
-
-// Puts them into `found` where that has musl's calloc, memalign, posix_memalign and valloc.
-void bypass_hooks(NextFunctions& found);
-
-}  // namespace mtrace::hook
-
 // ---- Memory for calls that come before the real allocator is known: before relocation (from other
 // objects' IFUNC resolvers) and while dlsym looks the allocator up. Never freed; not counted.
-
-namespace mtrace::hook {
 
 class Bootstrap {
  public:

@@ -1,12 +1,45 @@
-#include "python/frames.h"
-
+// The Python functions that a frame of CPython's evaluation loop runs. doc/python.md explains how
+// they are found.
 #include <limits.h>
 #include <string.h>
 
+#include "python/code.h"
+#include "python/runtime.h"
+#include "python/text.h"
+#include "unwind/slow_walk.h"
 #include "unwind/stack_memory.h"
+#include "unwind/walk_draft.h"
 
 namespace mtrace::unwind {
 namespace {
+
+// A frame of the interpreter's (_PyInterpreterFrame).
+struct PythonStep {
+  uintptr_t code;
+  uintptr_t previous;
+  uintptr_t instruction;
+  uint8_t entry_byte;
+  bool entry;  // the loop was entered with this frame
+};
+
+[[gnu::always_inline]] inline bool read_python_step(const PythonLayout& layout, PythonAccess access,
+                                                    uintptr_t at, PythonStep* step) {
+  char room[kPythonMostFrame];
+  const char* const bytes = see_python(access, at, room, layout.frame_bytes);
+  if (bytes == nullptr || at % sizeof at != 0) return false;
+  step->code = python_field<uintptr_t>(bytes, layout.frame_code);
+  step->previous = python_field<uintptr_t>(bytes, layout.frame_previous);
+  step->instruction = python_field<uintptr_t>(bytes, layout.frame_instruction);
+  step->entry_byte = static_cast<uint8_t>(bytes[layout.frame_entry]);
+  step->entry = step->entry_byte == layout.entry_mark;
+  return true;
+}
+
+// Index of the frame's instruction in its code; out of range if the code does not hold it.
+intptr_t instruction_of(const PythonLayout& layout, const PythonStep& step) {
+  const uintptr_t first = step.code + layout.code_instructions;
+  return static_cast<intptr_t>(step.instruction - first) / intptr_t{kPythonInstruction};
+}
 
 // The frame as a word of a stack; 0: it is no valid frame.
 [[gnu::always_inline]] inline uint64_t word_of(const PythonRuntime& python, PythonAccess access,

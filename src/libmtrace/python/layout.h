@@ -16,7 +16,7 @@ struct PythonLayout {
 
   // The way to the innermost function. Either the loop's C frame has a _PyCFrame, and the thread
   // state names the innermost one; or the thread state names the function.
-  uint16_t state_cframe;     // PyThreadState.cframe; 0: there is none
+  uint16_t state_cframe;     // PyThreadState.cframe; 0: no such field
   uint16_t cframe_frame;     // _PyCFrame.current_frame
   uint16_t cframe_previous;  // _PyCFrame.previous
   uint16_t state_frame;      // PyThreadState.current_frame

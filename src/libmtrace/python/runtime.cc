@@ -35,7 +35,7 @@ bool fits_type(const Object& object, const PythonRuntime& found) {
          size == found.layout->code_instructions;
 }
 
-// Sets the layout, or the reason why there is none.
+// Sets the layout, or the gap: why the layout is not known.
 void find_layout(const Object& object, PythonRuntime* found) {
   constexpr uint32_t kExporting = 0x030d;
   uint64_t words[kPythonExportedWords];

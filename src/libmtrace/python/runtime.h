@@ -6,13 +6,14 @@
 
 #include "base/atomic.h"
 #include "format/python.h"
+#include "modules/c_library.h"
 #include "modules/object.h"
 #include "python/layout.h"
 
 namespace mtrace::unwind {
 
 // The tp_dealloc of code objects in `object`: its address and its value. `word` is nullptr: not
-// known, or the value is none of the object's own functions.
+// known, or the value is not a function of the object.
 struct CodeFree {
   uintptr_t* word;
   uintptr_t function;
@@ -76,6 +77,14 @@ namespace internal {
 inline const PythonRuntime* python_runtime() {
   return load(internal::python_frames) == PythonFrames::kOff ? nullptr
                                                              : load_acquire(internal::python);
+}
+
+// Address of the word that names this thread's innermost function, for a layout in which the
+// thread's state has it; 0: no state, or it is not known yet which one is the thread's.
+inline uintptr_t place_in_thread_state(const PythonRuntime& python) {
+  const uint32_t key = load(python.state_key);
+  const auto state = key == 0 ? 0 : reinterpret_cast<uintptr_t>(g_libc.thread_value(key - 1));
+  return state == 0 ? 0 : state + python.layout->state_frame;
 }
 
 // Selects which interpreters' frames are read. No other thread may run.

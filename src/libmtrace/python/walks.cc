@@ -2,7 +2,8 @@
 // the loop runs must be those that it ran when the walk was remembered.
 #include <algorithm>
 
-#include "python/frames.h"
+#include "python/runtime.h"
+#include "python/text.h"
 #include "unwind/walk_memory.h"
 
 namespace mtrace::unwind {
@@ -19,7 +20,7 @@ static_assert(kLayout311.version == 0x030b);
 
 bool is_by_state(const PythonLayout& layout) { return layout.state_frame != 0; }
 
-// The frame of the innermost function, 0: there is none.
+// The frame of the innermost function; 0: not known.
 [[gnu::always_inline]] inline uintptr_t word_at(const PythonLayout& layout, const Registers& from,
                                                 uint64_t header) {
   const auto distance = static_cast<uint32_t>(header);
@@ -133,7 +134,8 @@ template <bool kIs311>
   return through<false>(layout, area, post, from);
 }
 
-// The state of the signpost for these words of the stack; makes it if there is none. 0: no room.
+// The state of the signpost for these words of the stack; makes it if there is no such signpost
+// yet. 0: no room.
 uint64_t signpost(WalkArea& area, const WalkDraft& draft, const Registers& from) {
   constexpr uintptr_t kSignpost = WalkRecord::kSignpost;
   Known known;

@@ -47,7 +47,7 @@ bool follows_call(uintptr_t address) {
 }
 
 // Java's interpreter pushes addresses that no call precedes. Without a call, code of no loaded
-// object counts if it is near the code that runs and if the frame pointer leads on.
+// object counts if it is near the code that runs and if the next frame pointer is plausible.
 bool is_made_return(StackMemory* memory, const Registers& from, const Registers& caller) {
   const uintptr_t distance = caller.pc > from.pc ? caller.pc - from.pc : from.pc - caller.pc;
   uintptr_t word;
@@ -65,7 +65,7 @@ constexpr uintptr_t kMostStack = 16 * 1024;  // bytes, of frames of libc that ar
 constexpr uintptr_t kMostSteps = 2048;       // instructions that are looked at
 constexpr uintptr_t kOutermost = 128;  // bytes, of libc's frames around main or a thread's function
 
-// What hooks and walks of this library have left on the stack is none.
+// An address that hooks and walks of this library have left on the stack is no return address.
 bool may_be_return(const StackMemory& memory, uintptr_t address) {
   if (address < kMostStack || address >= kKeyEnd || is_own(address)) return false;
   return !memory.holds(address) && follows_call(address);

@@ -114,7 +114,8 @@ class WalkDraft {
     if (distance >= StackWord::kMostWords) return leave_out();
     add_python(distance);
   }
-  // `instruction`: the current one's address. `entry`: PythonStep::entry_byte.
+  // `instruction`: the current one's address. `entry`: the frame's byte at
+  // PythonLayout::frame_entry.
   void add_python_function(uintptr_t instruction, uint8_t entry) {
     add_python(instruction | uint64_t{entry} << kPythonEntryShift);
     if (fits_) python_[header_] += uint64_t{1} << kPythonCountShift;

@@ -77,9 +77,11 @@ inline bool enter_marked(Notes notes, Rule& rule, WalkState& state) {
 // The time of the loop is the latency of its chain: return address -> rule -> CFA -> return
 // address. Both words of the frame are loaded always, so that nothing waits for a decision.
 template <typename Notes>
-[[gnu::always_inline]] inline Walk plain_walk(Notes notes, const StackRange& trusted,
-                                              const Registers& from, uintptr_t* frames,
-                                              unsigned depth) {
+[[gnu::always_inline]] inline Walk walk_by(Notes notes, const StackRange& trusted,
+                                           const Registers& from, uintptr_t* frames,
+                                           unsigned depth) {
+  if (is_by_libunwind()) [[unlikely]]
+    return libunwind_walk(from, frames, depth);
   WalkState state = {from.pc, from.sp, from.fp, 0, frames, 0, depth, 0};
   state.enter(from.pc);
   Rule rule = rule_for(state.key);
@@ -131,23 +133,17 @@ template <typename Notes>
 }  // namespace
 
 Walk walk(const Registers& from, uintptr_t* frames, unsigned depth) {
-  if (is_by_libunwind()) [[unlikely]]
-    return libunwind_walk(from, frames, depth);
-  return plain_walk(Alone(), trusted_stack(), from, frames, depth);
+  return walk_by(Alone(), trusted_stack(), from, frames, depth);
 }
 
 Walk walk_and_note(uintptr_t* frames, unsigned depth, WalkDraft& draft) {
-  if (is_by_libunwind()) [[unlikely]]
-    return libunwind_walk(draft.from(), frames, depth);
-  return plain_walk(Noted(draft), trusted_stack(), draft.from(), frames, depth);
+  return walk_by(Noted(draft), trusted_stack(), draft.from(), frames, depth);
 }
 
 Walk walk_to_last(const Registers& from, uintptr_t* frames, unsigned depth, LastWalk& last) {
-  if (is_by_libunwind()) [[unlikely]]
-    return libunwind_walk(from, frames, depth);
   const StackRange trusted = trusted_stack();
   last.begin(trusted.high);
-  return plain_walk(Joining(last), trusted, from, frames, depth);
+  return walk_by(Joining(last), trusted, from, frames, depth);
 }
 
 bool use_libunwind() {
