@@ -14,7 +14,10 @@ class Interpreter {
  public:
   Interpreter(const Bounds& bounds, const Fde& fde, uintptr_t pc, Row* row)
       : bounds_(bounds), fde_(fde), pc_(pc), row_(row), location_(fde.pc_begin) {
-    *row = {{false, kSp, 0, {}}, fde.own.begin, fde.signal_frame};
+    memset(row, 0, sizeof *row);  // no copy on a stack that may be small
+    row->cfa_register = kSp;
+    row->origin = fde.own.begin;
+    row->signal_frame = fde.signal_frame;
   }
 
   bool run() {
