@@ -1,7 +1,6 @@
 // src/base/syscall.cc for ThreadSanitizer: by libc's functions, which it watches. Of raw system
 // calls it does not learn that memory was given back, and takes what the next user of the same
 // addresses does for a race with the last one.
-#include <errno.h>
 #include <sys/mman.h>
 
 #include "base/syscall.h"
@@ -16,9 +15,5 @@ void* map_memory(size_t bytes) {
 void* map_sparse_memory(size_t bytes) { return map_memory(bytes); }
 void unmap_memory(void* memory, size_t bytes) { munmap(memory, bytes); }
 bool give_back(void* memory, size_t bytes) { return madvise(memory, bytes, MADV_DONTNEED) == 0; }
-long raw_mmap(void* address, size_t length, int protection, int flags, int fd, long offset) {
-  void* memory = mmap(address, length, protection, flags, fd, offset);
-  return memory == MAP_FAILED ? -errno : reinterpret_cast<long>(memory);
-}
 
 }  // namespace mtrace::sys

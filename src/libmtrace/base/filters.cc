@@ -164,17 +164,14 @@ int try_calls(void* argument) {
   const uint64_t others = ~(uint64_t{1} << (SIGALRM - 1));
   const uint64_t standard[4] = {};
   const itimerval second = {{0, 0}, {1, 0}};
-  const auto make = [](auto number, auto... words) {
-    call_unasked(number, internal::word(words)..., 0, 0);
-  };
-  make(SYS_prlimit64, 0, RLIMIT_CORE, &core, nullptr);
-  make(SYS_rt_sigaction, SIGALRM, standard, nullptr, sizeof others);
-  make(SYS_rt_sigprocmask, SIG_SETMASK, &others, nullptr, sizeof others);
-  if ((shared.ends & kTimer) == 0) make(SYS_setitimer, ITIMER_REAL, &second, nullptr, 0);
+  call_unasked(SYS_prlimit64, 0, RLIMIT_CORE, &core, nullptr);
+  call_unasked(SYS_rt_sigaction, SIGALRM, standard, nullptr, sizeof others);
+  call_unasked(SYS_rt_sigprocmask, SIG_SETMASK, &others, nullptr, sizeof others);
+  if ((shared.ends & kTimer) == 0) call_unasked(SYS_setitimer, ITIMER_REAL, &second, nullptr, 0);
   for (uint32_t i = load(shared.trial); i < kCount; ++i) {
     store(shared.trial, i);
     const long* w = kTrials[i].words;
-    make(kTrials[i].number, w[0], w[1], w[2], w[3]);
+    call_unasked(kTrials[i].number, w[0], w[1], w[2], w[3]);
   }
   store(shared.trial, kCount);
   return 0;

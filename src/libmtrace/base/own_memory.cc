@@ -185,8 +185,6 @@ long map_unlocked(void* address, size_t bytes, int protection, int flags, int fd
   return whole;
 }
 
-long raw_mlockall(int flags) { return call_unasked(SYS_mlockall, flags, 0, 0, 0, 0, 0); }
-
 bool lock_limit_fits_program() {
   rlimit64 limit = {RLIM64_INFINITY, RLIM64_INFINITY};
   call(SYS_prlimit64, 0, RLIMIT_MEMLOCK, nullptr, &limit);

@@ -48,9 +48,6 @@ inline long map_own(void* address, size_t bytes, int protection, int flags, int 
   return call(SYS_mmap, address, bytes, protection, flags, fd, offset);
 }
 
-// The program's mlockall, where libc's function cannot be called.
-long raw_mlockall(int flags);
-
 // Whether RLIMIT_MEMLOCK has room for all mappings except the library's.
 bool lock_limit_fits_program();
 

@@ -58,24 +58,20 @@ bool mapped(uintptr_t start, size_t bytes) {
 }
 
 size_t resident_bytes(uintptr_t start, size_t bytes) {
-  if (may_be_filtered()) return bytes;
   unsigned char pages[512];
   const size_t page = machine::page_bytes();
   size_t sum = 0;
   for (size_t at = 0; at < bytes; at += sizeof pages * page) {
     const size_t part = std::min(bytes - at, sizeof pages * page);
-    if (call(SYS_mincore, start + at, part, pages) != 0) {
-      sum += part;
-      continue;
-    }
-    for (size_t i = 0; i < whole_pages(part) / page; ++i) sum += (pages[i] & 1) * page;
+    const bool known = find_resident(start + at, part, pages);
+    for (size_t i = 0; i < whole_pages(part) / page; ++i) sum += known ? pages[i] * page : page;
   }
   return sum;
 }
 
 bool find_resident(uintptr_t start, size_t bytes, unsigned char* pages) {
   if (may_be_filtered() || call(SYS_mincore, start, bytes, pages) != 0) return false;
-  for (size_t i = 0; i < bytes / machine::page_bytes(); ++i) pages[i] &= 1;
+  for (size_t i = 0; i < whole_pages(bytes) / machine::page_bytes(); ++i) pages[i] &= 1;
   return true;
 }
 

@@ -158,7 +158,7 @@ void send_again(int signal, const siginfo_t* information) {
   const uint32_t tid = thread_id();
   if (call(SYS_rt_tgsigqueueinfo, pid, tid, signal, information) != 0) {
     // The process was to end by this signal: a filter that ends it here does the same.
-    call_unasked(SYS_tgkill, pid, tid, signal, 0, 0, 0);
+    call_unasked(SYS_tgkill, pid, tid, signal);
   }
 }
 
@@ -186,12 +186,8 @@ void wake_all_as_helper(uint32_t& word) {
 
 void yield() { call(SYS_sched_yield); }
 
-long raw_system_call(long number, long a, long b, long c, long d, long e, long f) {
-  return call_unasked(number, a, b, c, d, e, f);
-}
-
 void exit_group(int status) {
-  for (;;) call_unasked(SYS_exit_group, status, 0, 0, 0, 0, 0);
+  for (;;) call_unasked(SYS_exit_group, status);
 }
 
 uint64_t* map_wiped_on_fork() {

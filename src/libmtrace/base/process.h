@@ -65,15 +65,11 @@ void wait_on(const uint32_t& word, uint32_t value, uint64_t nanoseconds);
                                              uint64_t nanoseconds) {
   const timespec limit = {static_cast<time_t>(nanoseconds / 1'000'000'000u),
                           static_cast<long>(nanoseconds % 1'000'000'000u)};
-  call_unasked(SYS_futex, internal::word(&word), FUTEX_WAIT, static_cast<long>(value),
-               internal::word(&limit), 0, 0);
+  call_unasked(SYS_futex, &word, FUTEX_WAIT, value, &limit);
 }
 void wake_all(uint32_t& word);
 void wake_all_as_helper(uint32_t& word);  // see call_as_helper()
 void yield();
-
-// The program's call, where libc's function cannot be called. Consults no filter (base/filters.h).
-long raw_system_call(long number, long a, long b, long c, long d, long e, long f);
 
 [[noreturn]] void exit_group(int status);
 

@@ -37,16 +37,4 @@ bool give_back(void* memory, size_t bytes) {
   return call(SYS_madvise, memory, bytes, MADV_DONTNEED) == 0;
 }
 
-long raw_mmap(void* address, size_t length, int protection, int flags, int fd, long offset) {
-  return call_unasked(SYS_mmap, internal::word(address), static_cast<long>(length), protection,
-                      flags, fd, offset);
-}
-long raw_munmap(void* address, size_t length) {
-  return call_unasked(SYS_munmap, internal::word(address), static_cast<long>(length), 0, 0, 0, 0);
-}
-long raw_mremap(void* address, size_t old_length, size_t length, int flags, void* new_address) {
-  return call_unasked(SYS_mremap, internal::word(address), static_cast<long>(old_length),
-                      static_cast<long>(length), flags, internal::word(new_address), 0);
-}
-
 }  // namespace mtrace::sys

@@ -12,9 +12,26 @@
 
 namespace mtrace::sys {
 
-// Makes the system call without consulting the filters.
-inline long call_unasked(long number, long a, long b, long c, long d, long e, long f) {
-  return machine::system_call(number, a, b, c, d, e, f);
+namespace internal {
+template <typename T>
+long word(T value) {
+  if constexpr (std::is_null_pointer_v<T>) {
+    return 0;
+  } else if constexpr (std::is_pointer_v<T>) {
+    return reinterpret_cast<long>(value);
+  } else {
+    return static_cast<long>(value);
+  }
+}
+}  // namespace internal
+
+// Makes the system call without consulting the filters: for the program, where libc's function
+// cannot be called.
+template <typename... Args>
+inline long call_unasked(long number, Args... args) {
+  static_assert(sizeof...(args) <= 6);
+  const long words[7] = {internal::word(args)...};
+  return machine::system_call(number, words[0], words[1], words[2], words[3], words[4], words[5]);
 }
 
 // True: base/filters.h has something to say.
@@ -30,22 +47,8 @@ long call_if_inherited(long number, long a, long b, long c, long d, long e, long
 unsigned long address_space_limit();
 
 namespace internal {
-template <typename T>
-long word(T value) {
-  if constexpr (std::is_null_pointer_v<T>) {
-    return 0;
-  } else if constexpr (std::is_pointer_v<T>) {
-    return reinterpret_cast<long>(value);
-  } else {
-    return static_cast<long>(value);
-  }
-}
-}  // namespace internal
-
-namespace internal {
 template <auto kWhereFiltered, typename... Args>
 long call(long number, Args... args) {
-  static_assert(sizeof...(args) <= 6);
   const long words[7] = {word(args)...};
   // Out of line, and last: the usual way is short.
   if (g_filtered) [[unlikely]] {
@@ -77,10 +80,5 @@ void unmap_memory(void* memory, size_t bytes);
 void* map_sparse_memory(size_t bytes);
 // Gives the pages of mapped memory back; they read as zero then. False: the kernel refused.
 bool give_back(void* memory, size_t bytes);
-
-// The program's calls, where libc's functions cannot be called: whatever the filters are.
-long raw_mmap(void* address, size_t length, int protection, int flags, int fd, long offset);
-long raw_munmap(void* address, size_t length);
-long raw_mremap(void* address, size_t old_length, size_t length, int flags, void* new_address);
 
 }  // namespace mtrace::sys

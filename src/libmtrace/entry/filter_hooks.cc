@@ -61,9 +61,9 @@ long call_prctl(int option, const Words& words) {
   if (g_next.prctl != nullptr) {
     return g_next.prctl(option, words[0], words[1], words[2], words[3]);
   }
-  return answer_of(sys::raw_system_call(SYS_prctl, option, static_cast<long>(words[0]),
-                                        static_cast<long>(words[1]), static_cast<long>(words[2]),
-                                        static_cast<long>(words[3]), 0));
+  return answer_of(sys::call_unasked(SYS_prctl, option, static_cast<long>(words[0]),
+                                     static_cast<long>(words[1]), static_cast<long>(words[2]),
+                                     static_cast<long>(words[3]), 0));
 }
 
 #ifndef PR_SYS_DISPATCH_INCLUSIVE_ON
@@ -132,7 +132,7 @@ long look_at_seccomp(long operation, long flags, Call call) {
 
 long system_call(long number, long a, long b, long c, long d, long e, long f) {
   if (g_next.system_call != nullptr) return g_next.system_call(number, a, b, c, d, e, f);
-  return answer_of(sys::raw_system_call(number, a, b, c, d, e, f));
+  return answer_of(sys::call_unasked(number, a, b, c, d, e, f));
 }
 
 }  // namespace

@@ -34,18 +34,18 @@ void* real_mmap(MmapFunction real, void* address, size_t length, int protection,
                 off_t offset) {
   if (real != nullptr) return real(address, length, protection, flags, fd, offset);
   return reinterpret_cast<void*>(
-      answer_of(sys::raw_mmap(address, length, protection, flags, fd, offset)));
+      answer_of(sys::call_unasked(SYS_mmap, address, length, protection, flags, fd, offset)));
 }
 int real_munmap(void* address, size_t length) {
   if (g_next.munmap != nullptr) return g_next.munmap(address, length);
-  return static_cast<int>(answer_of(sys::raw_munmap(address, length)));
+  return static_cast<int>(answer_of(sys::call_unasked(SYS_munmap, address, length)));
 }
 void* real_mremap(void* address, size_t old_length, size_t length, int flags, void* new_address) {
   if (g_next.mremap != nullptr) {
     return g_next.mremap(address, old_length, length, flags, new_address);
   }
   return reinterpret_cast<void*>(
-      answer_of(sys::raw_mremap(address, old_length, length, flags, new_address)));
+      answer_of(sys::call_unasked(SYS_mremap, address, old_length, length, flags, new_address)));
 }
 
 void* real_sbrk(intptr_t increment) {
@@ -191,7 +191,7 @@ namespace {
 
 int real_mlockall(int flags) {
   if (g_next.mlockall != nullptr) return g_next.mlockall(flags);
-  return static_cast<int>(answer_of(sys::raw_mlockall(flags)));
+  return static_cast<int>(answer_of(sys::call_unasked(SYS_mlockall, flags)));
 }
 
 }  // namespace
