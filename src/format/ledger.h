@@ -20,7 +20,7 @@
 namespace mtrace::format {
 
 inline constexpr uint64_t kLedgerMagic = 0x315245474445'4c4du;  // "MLEDGER1"
-inline constexpr uint32_t kLedgerVersion = 10;                  // of everything in this file
+inline constexpr uint32_t kLedgerVersion = 11;                  // of everything in this file
 inline constexpr char kLedgerSuffix[] = ".ledger";
 inline constexpr char kLedgerPlace[] = "/dev/shm";  // where nobody has chosen a place: in memory
 
@@ -76,6 +76,7 @@ struct LedgerRoots {
   uint64_t inherited;  // two uint64_t: bytes and blocks
 };
 
+// Without a file, the header is in the library's data (format/status.h).
 struct LedgerHeader {
   uint64_t magic;  // written last
   uint32_t version;
@@ -83,73 +84,75 @@ struct LedgerHeader {
   uint64_t size;     // bytes in use in the file
   uint64_t missing;  // bytes of tables that did not fit into the file: it is incomplete
   int32_t missing_error;
-  uint32_t extents_used;  // written after the extent
-  uint32_t pid;
-  uint32_t parent;        // of a fork's child, otherwise 0
-  uint64_t started;       // nanoseconds since 1970
-  uint64_t tick_zero;     // nanoseconds since 1970 at tick 0
-  uint64_t clock_zero;    // CLOCK_MONOTONIC_COARSE at tick 0
-  uint64_t sampled;       // MTRACE_SAMPLE, bytes; 0: every block
-  uint32_t recording;     // 1: new blocks are recorded
-  uint32_t seq;           // of the last numbered report
-  uint32_t reporting;     // number of the report being published; 0: none. While not 0, `reported`
-                          // may be from before the report, from after it, or partly from both
-  uint32_t failures;      // reports that could not be written
-  uint64_t first_module;  // address of a LedgerModule
-  uint64_t command;       // address of the command line, as memlogs have it; 0: not kept
-  uint64_t command_length;  // bytes
-  LedgerRoots roots;
-  char program[4096];    // path, as the others ended by a zero
-  char name[256];        // last component of the path that was executed
-  char directory[4096];  // where reports go
-  char library[4096];    // the `library` line of memlogs
-  char node[72];
-  char boot_id[40];
-  char kinds[kLedgerKinds][kLedgerKindName];  // name of kind n + 1; empty: none
-  LedgerExtent extents[kMostLedgerExtents];   // the header itself is in none
+  uint32_t extents_used;       // written after the extent
+  uint64_t first_module;       // address of a LedgerModule
+  uint64_t first_python_code;  // address of a LedgerPythonCode; 0: none
+  uint64_t command;            // address of the command line, as memlogs have it; 0: not kept
+  uint64_t command_length;     // bytes
+  char path[4096];             // where the file was made; empty: no file
+
+  uint32_t pid;  // another process's: a fork's child that has done nothing yet. Written after the
+                 // numbers of reports
+  uint32_t parent;         // of a fork's child, otherwise 0
+  uint64_t started;        // nanoseconds since 1970
+  uint64_t tick_zero;      // nanoseconds since 1970 at tick 0
+  uint64_t clock_zero;     // CLOCK_MONOTONIC_COARSE at tick 0
+  uint64_t sampled;        // MTRACE_SAMPLE, bytes; 0: every block
+  uint32_t recording;      // 1: new blocks are recorded
+  uint32_t seq;            // of the last numbered report; written after `report_path`
+  uint32_t named_seq;      // reports up to this one have their final form: resolved or given up
+  uint32_t reporting;      // number of the report being published; 0: none. While not 0, `reported`
+                           // may be from before the report, from after it, or partly from both
+  uint32_t failures;       // reports that could not be written
+  uint32_t names_offered;  // not 0: whoever requests the next report fills in its names. The
+                           // requester writes it; the report sets it to 0
+  uint32_t names_left;     // number of the last report whose names are left to the requester
   uint32_t extremes_renewed;  // incremented before and after a report resets the shortest and
                               // longest lifetimes, or restores them: odd meanwhile
-  uint64_t lost_modules;      // as in the line `lost` of memlogs
+  uint32_t label_length;      // of the label for the next report that is requested. The requester
+  char label[256];     // writes both, the length last; the report takes the label and sets the
+                       // length to 0
+  ExitHold exit_hold;  // before any exit handler
+  ExitHold late_hold;  // after the exit handlers and destructors, if memlog wants it
+  uint32_t machine;    // number of the processor in ELF files
+  LedgerRoots roots;
+  uint64_t notes;        // address of LedgerNote[kLedgerNotes]
+  uint64_t shadow;       // array: the address of each chunk of kShadowPages LedgerShadowPages
+  uint64_t lost_frees;   // address of a uint64_t, as in the line `lost` of memlogs
+  uint64_t regions;      // address of a LedgerRegionTable, in the process but not in the file
+  uint64_t own_ranges;   // address of kLedgerOwnRanges words, one for each range that the library
+                         // has mapped for itself, in the process but not in the file
+  int64_t thread_state;  // the library's state in each thread: bytes from the thread pointer on
+  uint64_t thread_state_size;  // bytes
+  uint64_t late;               // 1: the library was loaded by memlog attach
+  uint64_t was_off;            // 1: recording was off for a time
+  uint64_t lost_modules;       // as in the line `lost`; so are the next four
   uint64_t lost_notes;
   uint64_t lost_resources;
   uint64_t lost_regions;
-  uint32_t named_seq;     // reports up to this one have their final form
-  uint32_t label_length;  // of the label for the report requested through the ledger. The requester
-                          // writes it; the report takes the label and sets this to 0
-  char label[256];
-  char report_path[4096];  // the last complete report
-  uint64_t notes;   // address of LedgerNote[kLedgerNotes]; 0: an older library, which kept notes
-                    // elsewhere
-  uint64_t shadow;  // array: the address of each chunk of kShadowPages LedgerShadowPages
-  uint64_t lost_frees;     // address of a uint64_t, as in the line `lost`; 0: an older library
-  uint32_t names_offered;  // not 0: whoever requests the next report fills in its names. The
-                           // requester writes it; the report sets it to 0
-  uint32_t names_left;  // number of the last report whose names are left to the requester; 0: none
-  ExitHold exit_hold;   // before any exit handler
-  uint64_t regions;     // address of a LedgerRegionTable, in the process but not in the file; 0: an
-                        // older library
-  uint64_t first_python_code;  // address of a LedgerPythonCode; 0: none
-  uint64_t lost_python;        // as in the line `lost`
-  ExitHold late_hold;          // after the exit handlers and destructors, if memlog wants it
-  uint32_t machine;  // number of the processor in ELF files; 0: x86_64, of an older library
-  OwnCost cost;      // zeros: an older library
-  // The library's state in each thread: bytes from the thread pointer on. Size 0: an older library.
-  int64_t thread_state;
-  uint64_t thread_state_size;  // bytes
-  uint64_t late;               // 1: the library was loaded by memlog attach
-  PythonCoverage python;  // zeros: Python functions are in the stacks, there are none, or an older
-                          // library
-  // Address of kLedgerOwnRanges words, one for each range that the library has mapped for itself,
-  // in the process but not in the file; 0: an older library.
-  uint64_t own_ranges;
-  uint64_t was_off;  // 1: recording was off for a time; 0: it was not, or an older library
+  uint64_t lost_python;
+  OwnCost cost;
+  PythonCoverage python;  // zeros: Python functions are in the stacks, or there are none
+  uint32_t kinds_used;    // written after the name
+  char kinds[kLedgerKinds][kLedgerKindName];  // name of kind n + 1; empty: none
+  char program[4096];                         // path, as the others ended by a zero
+  char name[256];                             // last component of the path that was executed
+  char directory[4096];                       // where reports go
+  char library[4096];                         // the `library` line of memlogs
+  char report_path[4096];                     // the last complete report
+  char node[72];
+  char boot_id[40];
 };
 // Such a word: the number of the first page, above the number of pages; 0: no range.
 inline constexpr uint32_t kLedgerOwnRanges = 2048;
 inline constexpr unsigned kLedgerOwnRangeBits = 28;  // of the number of pages
 inline constexpr uint64_t kLedgerHeaderBytes = 128 * 1024;
-static_assert(sizeof(LedgerHeader) <= kLedgerHeaderBytes && offsetof(LedgerHeader, roots) == 120 &&
-              offsetof(LedgerHeader, program) == 272);
+// The file begins with this.
+struct LedgerFileHead {
+  LedgerHeader header;
+  LedgerExtent extents[kMostLedgerExtents];  // the head itself is in none
+};
+static_assert(sizeof(LedgerFileHead) <= kLedgerHeaderBytes);
 
 // A note of the program that no report contains yet; see report/notes.h.
 enum LedgerNoteState : uint32_t { kNoteFree = 0, kNoteWriting = 1, kNoteWhole = 2 };

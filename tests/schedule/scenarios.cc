@@ -43,7 +43,8 @@ bool may_be_filtered() { return false; }
 void* TableTurn::grow_part(size_t) { return nullptr; }
 void unmap_memory(void*, size_t) {}
 // No file behind the tables.
-format::LedgerHeader* g_table_header = nullptr;
+format::LedgerHeader g_own_header = {};
+format::LedgerHeader* g_table_header = &g_own_header;
 TableTurn::TableTurn() = default;
 void Turn::leave() {}
 void* TableTurn::grow(size_t, bool) { return nullptr; }

@@ -452,7 +452,7 @@ const std::map<std::string, size_t> kMostLines = {
     {"libmtrace/base", 3691},   {"libmtrace/modules", 1739},
     {"libmtrace/unwind", 3156}, {"libmtrace/python", 1565},
     {"libmtrace/ledger", 3812}, {"libmtrace/events", 464},
-    {"libmtrace/report", 4847}, {"libmtrace/next", 706},
+    {"libmtrace/report", 4711}, {"libmtrace/next", 706},
     {"libmtrace/record", 1650}, {"libmtrace/life", 3278},
     {"libmtrace/entry", 1911},
 };

@@ -22,7 +22,8 @@
 
 namespace mtrace::sys {
 
-format::LedgerHeader* g_table_header = nullptr;
+constinit format::LedgerHeader g_own_header = {};
+constinit format::LedgerHeader* g_table_header = &g_own_header;
 
 namespace {
 
@@ -102,12 +103,26 @@ long map_shared(void* address, size_t bytes, int fd, uint64_t offset) {
                  static_cast<long>(offset));
 }
 
+format::LedgerExtent* extents_of(format::LedgerHeader& header) {
+  return reinterpret_cast<format::LedgerFileHead&>(header).extents;
+}
+
 void add_extent(format::LedgerHeader& header, uintptr_t address, uint64_t offset, size_t bytes,
                 bool has_addresses) {
   g_ranges[g_range_count] = {address, offset, units_of(bytes), has_addresses};
-  header.extents[g_range_count] = {address, offset, bytes};
+  extents_of(header)[g_range_count] = {address, offset, bytes};
   store(g_range_count, g_range_count + 1);
   store_release(header.extents_used, g_range_count);
+}
+
+// Uses the process's own header instead of the file's.
+void leave_header() {
+  format::LedgerHeader* const header = g_table_header;
+  if (header == &g_own_header) return;
+  g_own_header = *header;
+  g_own_header.magic = 0;
+  store_release(g_table_header, &g_own_header);
+  unmap_memory(header, format::kLedgerHeaderBytes);
 }
 
 // Maps the window and the header of a file that is open and empty.
@@ -125,6 +140,9 @@ long map_new_file(int fd, void* window, size_t bytes) {
   g_range_count = 0;
   g_little_left = g_parts_left = g_parts_made = 0;
   auto* fresh = reinterpret_cast<format::LedgerHeader*>(header);
+  *fresh = g_own_header;
+  fresh->first_module = fresh->first_python_code = fresh->command = fresh->missing = 0;
+  fresh->version = format::kLedgerVersion;
   fresh->size = kHeader + bytes;
   add_extent(*fresh, reinterpret_cast<uintptr_t>(window), kHeader, bytes, true);
   store_release(g_table_header, fresh);
@@ -187,10 +205,10 @@ void make_own(const Range& range) {
 // In the child of a fork: maps the extents that the parent has added since. Their places are free
 // here as they were there, unless the parent has unmapped something after the fork.
 bool map_later_extents(int fd) {
-  const format::LedgerHeader& header = *g_table_header;
+  format::LedgerHeader& header = *g_table_header;
   const uint32_t used = load_acquire(header.extents_used);
   for (uint32_t i = g_range_count; i < used && i < format::kMostLedgerExtents; ++i) {
-    const format::LedgerExtent& extent = header.extents[i];
+    const format::LedgerExtent& extent = extents_of(header)[i];
     const Range range = {extent.address, extent.offset, units_of(extent.size), true};
     if (!map_private(range, fd, MAP_FIXED_NOREPLACE)) return false;
     g_ranges[g_range_count++] = range;
@@ -222,8 +240,8 @@ long create_table_file(const char* path, void* window, size_t bytes) {
   if (!failed(fd)) {
     struct stat info = {};
     call(SYS_fstat, fd, &info);
-    result = g_table_header == nullptr ? map_new_file(static_cast<int>(fd), window, bytes)
-                                       : move_to_file(static_cast<int>(fd));
+    result = has_table_file() ? move_to_file(static_cast<int>(fd))
+                              : map_new_file(static_cast<int>(fd), window, bytes);
     close_file(static_cast<int>(fd));
     if (result != 0) {
       remove_file(path);
@@ -236,16 +254,16 @@ long create_table_file(const char* path, void* window, size_t bytes) {
   return result;
 }
 
-const char* table_file_path() { return g_table_header != nullptr ? g_path : ""; }
+const char* table_file_path() { return has_table_file() ? g_path : ""; }
 
 bool tables_in_file() { return g_range_count != 0; }
 
 bool is_table_file(uintptr_t address) {
   const auto is_in = [&](uintptr_t start, size_t bytes) { return address - start < bytes; };
-  if (g_table_header == nullptr) return false;
-  return is_in(reinterpret_cast<uintptr_t>(g_table_header), format::kLedgerHeaderBytes) ||
-         std::any_of(g_ranges, g_ranges + g_range_count,
-                     [&](const Range& range) { return is_in(range.address, range.size()); });
+  return has_table_file() &&
+         (is_in(reinterpret_cast<uintptr_t>(g_table_header), format::kLedgerHeaderBytes) ||
+          std::any_of(g_ranges, g_ranges + g_range_count,
+                      [&](const Range& range) { return is_in(range.address, range.size()); }));
 }
 
 bool table_file_has_name() { return g_path[0] != '\0' && file_identity(g_path) == g_identity; }
@@ -273,10 +291,9 @@ void drop_table_file() {
   for (uint32_t i = 1; i < g_range_count; ++i) {
     unmap_memory(reinterpret_cast<void*>(g_ranges[i].address), g_ranges[i].size());
   }
-  if (g_table_header != nullptr) unmap_memory(g_table_header, format::kLedgerHeaderBytes);
+  leave_header();
   map_own(reinterpret_cast<void*>(window.address), window.size(), PROT_READ | PROT_WRITE,
           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-  g_table_header = nullptr;
   g_table_growth.bytes = 0;
   g_range_count = 0;
   g_path[0] = '\0';
@@ -291,8 +308,7 @@ bool detach_table_file(bool midway) {
   }
   if (good && midway) good = keep_what_is_led_to(static_cast<int>(fd));
   close_file(static_cast<int>(fd));
-  unmap_memory(g_table_header, format::kLedgerHeaderBytes);
-  g_table_header = nullptr;
+  leave_header();
   g_path[0] = '\0';
   return good;
 }
@@ -301,7 +317,7 @@ TableTurn::TableTurn() : turn_(g_turn, kLongestWait) {}
 
 void* TableTurn::grow(size_t bytes, bool has_addresses) {
   format::LedgerHeader* header = g_table_header;
-  if (header == nullptr) return nullptr;
+  if (!has_table_file()) return nullptr;
   bytes = whole_units(bytes);
   const long result = turn_ ? grow_file(bytes, header->size) : -EBUSY;
   if (failed(result)) {

@@ -15,8 +15,12 @@
 
 namespace mtrace::sys {
 
-// Header of the file; nullptr: the tables are in memory of this process alone.
+// The header in use: of the file or, without one, in this process's data. A fork's child that still
+// has its parent's file must not write to it. Its magic number is set in the file alone.
+extern format::LedgerHeader g_own_header;
 extern format::LedgerHeader* g_table_header;
+// False: the tables are in memory of this process alone.
+inline bool has_table_file() { return load(g_table_header) != &g_own_header; }
 
 // Creates a file of mode 0600, maps its header and, over `window` (whole pages, zero), its first
 // extent. If the tables are in a file already, which has lost its name, moves them to the new one;
@@ -44,11 +48,6 @@ void drop_table_file();
 // so copies all pages that can hold one, since the parent goes on adding parts that this process
 // lacks. False: done in part, or, with the header still there, not at all: the file does not open.
 bool detach_table_file(bool midway);
-
-// Counts a loss in the header, for readers of the file: no table holds its number.
-inline void count_loss(uint64_t format::LedgerHeader::*field) {
-  if (g_table_header != nullptr) fetch_add<uint64_t>(g_table_header->*field, 1);
-}
 
 // The right to grow the file. A thread that waits for it longer than a second goes without.
 class TableTurn {

@@ -50,37 +50,24 @@ T* private_memory(T*& word, size_t bytes, Map map, Made made) {
   return known;
 }
 
-// private_memory() for a part of a table: of the file if there is one, from grow(turn).
-template <typename T, typename Grow, typename Map, typename Made>
-T* make_table_memory(T*& word, size_t bytes, Grow grow, Map map, Made made) {
+// Makes `word` point to `bytes` of zeroed memory for a table, and counts them, unless it is set
+// already. Returns the new value of `word`; nullptr: no memory. `sparse`: for one of many equal
+// parts, in whole pages, that holds no addresses of others; the caller counts the pages that it
+// uses.
+template <typename T>
+T* table_memory(T*& word, size_t bytes, bool sparse = false) {
   T* known = load_acquire(word);
   if (known != nullptr) return known;
-  if (g_table_header != nullptr) {
+  const auto made = [&] { return sparse ? void() : tables_grew(bytes); };
+  if (has_table_file()) {
     TableTurn turn;
     known = load_acquire(word);
     if (known != nullptr) return known;
-    auto* const fresh = static_cast<T*>(grow(turn));
+    auto* const fresh = static_cast<T*>(sparse ? turn.grow_part(bytes) : turn.grow(bytes));
     if (fresh != nullptr && compare_exchange(word, known, fresh)) return made(), fresh;
     if (fresh != nullptr) return known;  // another thread's, without a turn; ours stays unused
   }
-  return private_memory(word, bytes, map, made);
-}
-
-// Makes `word` point to `bytes` of zeroed memory for a table, and counts them, unless it is set
-// already. Returns the new value of `word`; nullptr: no memory.
-template <typename T>
-T* table_memory(T*& word, size_t bytes) {
-  return make_table_memory(
-      word, bytes, [&](TableTurn& turn) { return turn.grow(bytes); }, map_memory,
-      [&] { tables_grew(bytes); });
-}
-// table_memory() for one of many equal parts, in whole pages, that holds no addresses of others.
-// The caller counts the pages that it uses.
-template <typename T>
-T* sparse_table_memory(T*& word, size_t bytes) {
-  return make_table_memory(
-      word, bytes, [&](TableTurn& turn) { return turn.grow_part(bytes); }, map_sparse_memory,
-      [] {});
+  return private_memory(word, bytes, sparse ? map_sparse_memory : map_memory, made);
 }
 
 }  // namespace mtrace::sys
@@ -178,7 +165,7 @@ class BitSet {
   // Calls visit(at) for each bit that is set when the call begins, and perhaps for some set later.
   template <typename Visit>
   void for_each(Visit&& visit) const {
-    for (size_t i = 0; i < kWords; ++i) {
+    for (size_t i = 0; i < sizeof words_ / sizeof *words_; ++i) {
       for (uint64_t left = load_acquire(words_[i]); left != 0; left &= left - 1) {
         visit(i * 64 + static_cast<size_t>(__builtin_ctzll(left)));
       }
@@ -186,8 +173,7 @@ class BitSet {
   }
 
  private:
-  static constexpr size_t kWords = (kBits + 63) / 64;
-  uint64_t words_[kWords] = {};
+  uint64_t words_[(kBits + 63) / 64] = {};
 };
 
 }  // namespace mtrace

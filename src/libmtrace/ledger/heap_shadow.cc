@@ -76,7 +76,7 @@ uint32_t HeapShadow::new_page() {
   do {
     Page* const first = pages_.find_or_create(number / kChunk * kChunk);
     if (first == nullptr || pages_.find_or_create(number) == nullptr ||
-        sys::sparse_table_memory(first->chunk, kChunk * kPageBytes) == nullptr) {
+        sys::table_memory(first->chunk, kChunk * kPageBytes, true) == nullptr) {
       return kNone;
     }
   } while (!compare_exchange(made_, number, number + 1));

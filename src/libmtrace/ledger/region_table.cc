@@ -270,7 +270,7 @@ void RegionTable::repair() {
 }
 
 uint64_t RegionTable::after_fork() {
-  const uint64_t before = lost_;
+  uint64_t lost = 0;
   const Access access(*this);
   ++births_;
   Place place;
@@ -278,12 +278,13 @@ uint64_t RegionTable::after_fork() {
   while (const Region* const region = next(&from, UINTPTR_MAX, &place)) {
     if (region->mark != 0) {
       count_lost();
+      ++lost;
       erase(place);
     } else {
       join(region->start);  // a thread may have vanished between cutting and marking
     }
   }
-  return lost_ - before;
+  return lost;
 }
 
 void RegionTable::clear() {
@@ -291,12 +292,10 @@ void RegionTable::clear() {
   shown_.store = nullptr;
   shown_.chunks = size_ = 0;
   ++births_;
-  turn_ = lost_ = 0;
+  turn_ = 0;
+  store(sys::g_table_header->lost_regions, uint64_t{0});
 }
 
-void RegionTable::count_lost() {
-  fetch_add<uint64_t>(lost_, 1);
-  sys::count_loss(&format::LedgerHeader::lost_regions);
-}
+void RegionTable::count_lost() { fetch_add<uint64_t>(sys::g_table_header->lost_regions, 1); }
 
 }  // namespace mtrace::ledger

@@ -65,7 +65,6 @@ class RegionTable {
   // Forgets all regions. No other thread may be inside the library.
   void clear();
 
-  uint64_t lost() const { return load(lost_); }  // regions of which a part was not recorded
   void count_lost();
   uint32_t size() const { return load(size_); }
 
@@ -100,7 +99,6 @@ class RegionTable {
   void repair();
 
   uint64_t turn_ = 0;
-  uint64_t lost_ = 0;
   uint64_t origins_ = 0;
   uint32_t marks_ = 0;
   uint32_t births_ = 0;  // changes when the marks given out until then mean nothing any more

@@ -107,22 +107,20 @@ bool ResourceTable::take(unsigned kind, uint64_t id, Resource* resource) {
 void ResourceTable::clear() {
   if (table_ != nullptr) sys::unmap_memory(table_, Table::bytes(table_->capacity));
   table_ = nullptr;
-  turn_ = lost_ = 0;
+  turn_ = 0;
+  store(sys::g_table_header->lost_resources, uint64_t{0});
 }
 
-void ResourceTable::count_lost() {
-  fetch_add<uint64_t>(lost_, 1);
-  sys::count_loss(&format::LedgerHeader::lost_resources);
-}
+void ResourceTable::count_lost() { fetch_add<uint64_t>(sys::g_table_header->lost_resources, 1); }
 
 namespace {
 
 constexpr unsigned kMost = ResourceTable::kMostKinds;
 static_assert(format::kLedgerKinds == kMost && format::kLedgerKindName == kMostKindName + 1);
 
-char g_names[kMost][kMostKindName + 1];
-unsigned g_count = 0;  // names that are complete
-uint64_t g_turn = 0;   // to add one
+uint64_t g_turn = 0;  // to add a name
+
+unsigned kinds_used() { return load_acquire(sys::g_table_header->kinds_used); }
 
 }  // namespace
 
@@ -139,9 +137,9 @@ bool is_kind_name(const char* name) {
 }
 
 unsigned find_kind(const char* name) {
-  const unsigned count = load_acquire(g_count);
-  for (unsigned i = 0; i < count; ++i) {
-    if (strcmp(g_names[i], name) == 0) return i + 1;
+  const unsigned count = kinds_used();
+  for (unsigned number = 1; number <= count; ++number) {
+    if (strcmp(kind_name(number), name) == 0) return number;
   }
   return 0;
 }
@@ -151,22 +149,16 @@ unsigned find_or_add_kind(const char* name) {
   const sys::Turn turn(g_turn);
   if (!turn) return 0;
   if (const unsigned known = find_kind(name)) return known;
-  if (g_count == kMost) return 0;
+  const unsigned count = kinds_used();
+  if (count == kMost) return 0;
   // What a thread that vanished here has left of a name is overwritten.
-  strncpy(g_names[g_count], name, kMostKindName);
-  store_release(g_count, g_count + 1);
-  if (sys::g_table_header != nullptr) show_kinds(*sys::g_table_header);
-  return g_count;
-}
-
-void show_kinds(format::LedgerHeader& header) {
-  for (unsigned number = 1; const char* name = kind_name(number); ++number) {
-    strncpy(header.kinds[number - 1], name, kMostKindName);
-  }
+  strncpy(sys::g_table_header->kinds[count], name, kMostKindName);
+  store_release(sys::g_table_header->kinds_used, count + 1);
+  return count + 1;
 }
 
 const char* kind_name(unsigned number) {
-  return number >= 1 && number <= load_acquire(g_count) ? g_names[number - 1] : nullptr;
+  return number >= 1 && number <= kinds_used() ? sys::g_table_header->kinds[number - 1] : nullptr;
 }
 
 }  // namespace mtrace::ledger

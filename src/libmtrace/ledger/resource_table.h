@@ -29,8 +29,6 @@ class ResourceTable {
   // and lost() has grown.
   bool take(unsigned kind, uint64_t id, Resource* resource);
 
-  uint64_t lost() const { return load(lost_); }  // operations that left no trace
-
   // Calls visit(resource) for every live resource. No other thread may run.
   template <typename Visit>
   void for_each(Visit&& visit) {
@@ -69,7 +67,6 @@ class ResourceTable {
   void count_lost();
 
   uint64_t turn_ = 0;
-  uint64_t lost_ = 0;
   Table* table_ = nullptr;
 };
 
@@ -77,8 +74,8 @@ class ResourceTable {
 extern ResourceTable g_resources;
 
 // ---- Names of the kinds of resources that the program records, numbered from 1 as they appear.
-// Names are only added, at most ResourceTable::kMostKinds of them, one thread at a time
-// (base/turn.h). Thread-safe; async-signal-safe.
+// Names are in the header of the ledger. They are only added, at most ResourceTable::kMostKinds of
+// them, one thread at a time (base/turn.h). Thread-safe; async-signal-safe.
 
 inline constexpr size_t kMostKindName = 31;  // bytes
 
@@ -92,8 +89,5 @@ unsigned find_or_add_kind(const char* name);
 
 // Name by number; nullptr past the last.
 const char* kind_name(unsigned number);
-
-// Writes the names into the header of the ledger file. find_or_add_kind() adds later ones.
-void show_kinds(format::LedgerHeader& header);
 
 }  // namespace mtrace::ledger

@@ -72,9 +72,7 @@ namespace {
 
 // Returns the header that has the words to wait on; nullptr: do not wait.
 format::LedgerHeader* header_to_wait_in() {
-  if (g_options.hold_exit == 0 || sys::g_table_header == nullptr || !is_own_process()) {
-    return nullptr;
-  }
+  if (g_options.hold_exit == 0 || !is_own_process()) return nullptr;
   if (mtrace_status_block.mode != format::Mode::kActive) return nullptr;
   // After a failed exec the file has no name, and memlog would not find it.
   return sys::table_file_has_name() ? sys::g_table_header : nullptr;

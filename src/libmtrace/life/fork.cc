@@ -29,7 +29,6 @@
 #include "record/recorder.h"
 #include "record/sampler.h"
 #include "report/host.h"
-#include "report/mapped_ledger.h"
 #include "report/memory_use.h"
 #include "report/notes.h"
 #include "report/output.h"
@@ -123,9 +122,11 @@ void note_inheritance() {
 
 // Sets up the child's tables. False: no memory.
 bool set_tables_up(uint32_t pid) {
-  const bool mapped = sys::g_table_header != nullptr || g_left_ledger;
+  const bool mapped = sys::has_table_file() || g_left_ledger;
   report::g_host.began_anew = mapped;
-  if (mapped && !begin_anew(pid)) return false;
+  const bool good = !mapped || begin_anew(pid);
+  reset(Reset::kFork);  // not before: what is reset may have been the parent's until now
+  if (!good) return false;
   if (mapped) note_inheritance();
   sample_after_fork();
   if (!mapped) g_ledger.rebase_after_fork(t_thread.slot, pid);
@@ -148,7 +149,6 @@ void after_fork() {
   g_forked = pid;
   store(g_has_forked, false);
   sys::orphan_turns();
-  reset(Reset::kFork);
   leave_parents_events(false);
   if (set_tables_up(pid)) {
     begin_reporting();
@@ -172,7 +172,7 @@ bool make_tables() {
 
 bool move_tables() {
   if (g_options.ledger[0] == '\0' || sys::table_file_has_name()) return true;
-  if (sys::g_table_header != nullptr) {
+  if (sys::has_table_file()) {
     report::map_ledger(g_options.ledger);
     return true;
   }
@@ -219,7 +219,7 @@ void go_quiet(const char* why) {
 void prepare_fork() {
   log_fork();
   store(g_has_forked, true);
-  if (sys::g_table_header != nullptr) {
+  if (sys::has_table_file()) {
     const ledger::ThreadTotals now = g_ledger.threads.totals();
     g_at_fork = {now.live_bytes, now.live_blocks};
   }
@@ -234,11 +234,13 @@ void prepare_fork() {
 void leave_parents_tables() {
   sys::set_user_dispatch(false, nullptr);  // not inherited
   if (report::g_host.pid != sys::process_id()) leave_parents_events(true);
-  const format::LedgerHeader* header = sys::g_table_header;
   // An atfork handler before this one may have set up the child's own tables.
-  if (header == nullptr || header->pid == sys::process_id() || sys::may_be_filtered()) return;
+  if (!sys::has_table_file() || sys::g_table_header->pid == sys::process_id() ||
+      sys::may_be_filtered()) {
+    return;
+  }
   // If memory was short, only a part was detached; such tables are of no use either.
-  g_left_ledger = sys::detach_table_file(t_thread.forks_inside) || sys::g_table_header == nullptr;
+  g_left_ledger = sys::detach_table_file(t_thread.forks_inside) || !sys::has_table_file();
   // The child is inside an operation on its parent's tables, which it must not modify and cannot
   // replace.
   if (g_left_ledger && t_thread.forks_inside) {
@@ -284,23 +286,12 @@ void look_at_memory() {
 
 void limit_memory() { sys::watch_table_growth(g_options.max_memory, look_at_memory); }
 
-namespace {
-
-// Tells readers of the memory, in the ledger's header, where each thread has the library's state.
-void describe_threads() {
-  format::LedgerHeader* header = sys::g_table_header;
-  if (header == nullptr) return;
-  header->thread_state = thread_state_offset();
-  header->thread_state_size = sizeof t_thread;
-  header->late = is_late();
-}
-
-}  // namespace
-
 void show_ledger(bool recording) {
+  format::LedgerHeader& header = *sys::g_table_header;
+  header.thread_state = thread_state_offset();
+  header.thread_state_size = sizeof t_thread;
+  header.late = is_late();
   report::describe_ledger(recording);
-  describe_threads();
-  report::status_ledger(report::ledger_path());
 }
 
 namespace {
@@ -320,7 +311,6 @@ constexpr Row kRows[] = {
     {report::reset_misuse, kFork | kSession},
     {report::reset_output, kFork | kSession},
     {report::reset_status, kFork | kSession},
-    {report::reset_cost, kFork | kSession},
     {report::reset_resolver, kFork},
     {report::empty_savepoints, kTables},
     {report::forget_savepoints, kSession},

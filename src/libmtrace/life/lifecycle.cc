@@ -36,7 +36,6 @@
 #include "record/usable_size.h"
 #include "report/host.h"
 #include "report/launcher.h"
-#include "report/mapped_ledger.h"
 #include "report/output.h"
 #include "report/resolver_process.h"
 #include "report/status.h"
@@ -49,7 +48,6 @@ using format::Mode;
 
 uint32_t g_started = 0;
 bool g_interfaces_found = false;
-char g_library_line[4096];
 
 // Calls the allocator's usable size once, so that it sets itself up before blocks are counted.
 void ask_allocator_once() {
@@ -66,12 +64,12 @@ report::Listed listed_entries() {
 }
 
 void set_library_line() {
-  Writer out(g_library_line, sizeof g_library_line);
+  format::LedgerHeader& header = *sys::g_table_header;
+  Writer out(header.library, sizeof header.library);
   const char* name = report::last_component(allocator_path());
   out.text("allocator=");
   if (*name == '\0') name = report::g_host.name;  // malloc is part of the program
   out.escaped(name, strlen(name), " ").put(' ').text(options_line()).finish();
-  report::set_library_line(g_library_line);
 }
 
 // Learns about host and filters. After read_options(), before the first of many system calls.
@@ -107,7 +105,6 @@ const char* set_up_tables(const char* tool, bool again) {
   if (!report::prepare_reports() || !(again ? move_tables() : make_tables())) {
     return "no memory for the tables";
   }
-  report::status_tables(ledger::g_ledger);
   ledger::start_ticks();
   report::g_host.tick_zero = sys::real_time();
   return nullptr;
@@ -151,7 +148,7 @@ void choose_path() {
 // Starts counting with the options that were read. `dormant`: the reason not to, or nullptr.
 void begin(const char* dormant, const char* temporary, char* const* envp) {
   report::set_output(g_options.output, temporary);
-  report::status_start(report::g_host.pid, g_options.signal, report::output_directory());
+  report::status_start(g_options.signal);
   if (dormant != nullptr) return report::status_mode(Mode::kDormant, dormant);
   const bool again = g_started == 2;
   const char* const tool = again ? nullptr : find_tool();
@@ -167,7 +164,6 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   begin_counting(g_options.start);
   if (!is_late() && g_interfaces_found) redirect_interfaces();
   if (g_options.mmap != 0) watch_regions(g_options.mmap > 1);
-  report::set_recording(g_options.start);
 }
 
 // Forgets the last session, before the library is attached again. No other thread is inside the
@@ -287,7 +283,6 @@ bool set_recording(bool on) {
   if (!is_own_process()) return false;
   const bool before = switch_recording(on);
   if (events::logs()) events::recording(on);
-  report::set_recording(on);
   report::ledger_recording(on);
   return before;
 }

@@ -19,7 +19,6 @@
 #include "life/options.h"
 #include "life/triggers.h"
 #include "report/host.h"
-#include "report/mapped_ledger.h"
 #include "report/memory_use.h"
 #include "report/output.h"
 #include "report/resolver_process.h"
@@ -36,7 +35,7 @@ bool g_exit_reported = false;
 int trigger_report(report::Trigger trigger, const char* label) {
   if (mtrace_status_block.mode != format::Mode::kActive) return 0;
   if (sys::makes_no_calls()) {
-    report::withhold_report();
+    report::ledger_withheld(!is_new_child());
     return -1;
   }
   return is_own_process() ? report::report(trigger, label) : -1;
@@ -70,8 +69,10 @@ namespace {
 void report_end(bool wanted, const char* label) {
   // Without getpid(2) a child of vfork looks like its parent.
   if (sys::makes_no_calls()) {
-    if (wanted) report::withhold_report();
-    return report::end_ledger(format::LedgerState::kUnreported);
+    const bool mine = !is_new_child();
+    if (wanted) report::ledger_withheld(mine);
+    if (mine) report::end_ledger(format::LedgerState::kUnreported);
+    return;
   }
   if (!is_own_process()) return;
   // A thread that ended the process now would cut short the last report of another thread.

@@ -149,7 +149,7 @@ bool seems_loaded(Entry& entry) {
 
 format::LedgerModule* log_module(const Module& module, uint32_t number) {
   format::LedgerHeader* header = sys::g_table_header;
-  if (header == nullptr) return nullptr;
+  if (!sys::has_table_file()) return nullptr;
   const size_t length = strlen(module.path);
   sys::TableTurn turn;
   auto* logged =

@@ -26,7 +26,6 @@ std::atomic<Entry*> entries[kMaxModules];
 // Bits of the entries that live, or whose death forget_unloaded() has not reported. Searches skip
 // the others, of which there are many where objects come and go.
 std::atomic<uint64_t> active[kMaxModules / 64];
-std::atomic<uint32_t> lost{0};
 // By page of the address: the number of the entry that held it last. Only a hint.
 std::atomic<uint16_t> hints[kObjectHints];  // for loaded_object
 std::atomic<uint16_t> name_hints[kHints];   // for find_module, by hint_bits()
@@ -91,8 +90,7 @@ Entry* publish(Entry* fresh) {
   uint32_t number = 0;
   for (;; ++number) {
     if (number == kMaxModules) {
-      lost.fetch_add(1, std::memory_order_relaxed);
-      sys::count_loss(&format::LedgerHeader::lost_modules);
+      fetch_add<uint64_t>(sys::g_table_header->lost_modules, 1);
       return nullptr;
     }
     Entry* other = entries[number].load(std::memory_order_acquire);
@@ -196,8 +194,6 @@ Entry* back_again(uintptr_t address, uint32_t* number) {
 }
 
 }  // namespace
-
-uint32_t lost_modules() { return lost.load(std::memory_order_relaxed); }
 
 const Object* loaded_object(uintptr_t address, Object* scratch) {
   if (!locate_object(address, scratch)) return nullptr;
@@ -308,7 +304,7 @@ uint32_t forget_unloaded(void (*unloaded)(uintptr_t, uintptr_t, uint32_t, void*)
     return false;
   });
   // Objects that found no room in the list may have rules, but no entry that could be seen dying.
-  if (lost_modules() != 0) start = 0, end = UINTPTR_MAX;
+  if (load(sys::g_table_header->lost_modules) != 0) start = 0, end = UINTPTR_MAX;
   if (end != 0) {
     forget_rules(start, end);
     ++seen;

@@ -27,8 +27,7 @@ struct Module {
 inline constexpr uint32_t kAlive = 0xffffffffu;
 
 inline constexpr uint32_t kMaxModules = 16384;
-// Modules that found no room in the list; their frames have no name.
-uint32_t lost_modules();
+// Further ones count as LedgerHeader::lost_modules; their frames have no name.
 
 namespace internal {
 [[gnu::visibility("hidden")]] extern uint32_t unload_epoch;

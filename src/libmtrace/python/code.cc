@@ -93,7 +93,6 @@ constexpr uint64_t kMostBytes = 16u << 20;
 NumberedSet<PythonCode, kMostCode, 1u << 18> g_code;
 NumberedSet<PythonFile, kMostPythonFiles, 1u << 15> g_files;
 uint64_t g_bytes = 0;  // of both
-uint64_t g_lost = 0;
 
 // Numbers of code objects as they were seen last, by address: address / 16 above the number. Eight
 // places an address: two functions of one path that shared a single place would take it from each
@@ -282,7 +281,7 @@ PythonCode* make_code(const Seen& seen, const PythonCode& head, const char* name
 // Logs the code object to the file behind the tables, for its readers.
 void log_code(const PythonCode& code, uint32_t number) {
   format::LedgerHeader* header = sys::g_table_header;
-  if (header == nullptr) return;
+  if (!sys::has_table_file()) return;
   const size_t name_and_table = code.name_bytes + code.table_kept();
   sys::TableTurn turn;
   auto* logged = static_cast<format::LedgerPythonCode*>(
@@ -334,8 +333,7 @@ void log_code(const PythonCode& code, uint32_t number) {
 
 // Counts a frame whose code object has no number.
 [[gnu::noinline]] uint32_t lost() {
-  fetch_add<uint64_t>(g_lost, 1);
-  sys::count_loss(&format::LedgerHeader::lost_python);
+  fetch_add<uint64_t>(sys::g_table_header->lost_python, 1);
   return 0;
 }
 
@@ -367,8 +365,6 @@ uint32_t number_of_code(const PythonRuntime& python, PythonAccess access, uintpt
 const PythonCode* python_code(uint32_t number) { return g_code.find(number); }
 
 const PythonFile* python_file(uint32_t number) { return g_files.find(number); }
-
-uint64_t lost_python_frames() { return load(g_lost); }
 
 void log_python_again() {
   for (uint32_t number = 1; number <= g_code.highest(); ++number) {

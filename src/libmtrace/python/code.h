@@ -70,9 +70,6 @@ const PythonCode* python_code(uint32_t number);
 // The file of a number, nullptr: none.
 const PythonFile* python_file(uint32_t number);
 
-// Frames whose code object found no room or could not be read.
-uint64_t lost_python_frames();
-
 // In the child of a fork, with one thread and new tables: logs the code objects to the file behind
 // the tables (base/table_file.h), if there is one.
 void log_python_again();

@@ -19,8 +19,6 @@ namespace {
 
 using format::PythonGap;
 
-format::PythonCoverage g_coverage = {};
-
 template <typename T>
 bool read_in(const Object& object, uintptr_t address, T* to) {
   if (!object.bounds.contains(address, sizeof *to)) return false;
@@ -208,26 +206,15 @@ void read_python_frames(PythonFrames which) {
   forget_rules(0, kKeyEnd);
 }
 
-const format::PythonCoverage& python_coverage() { return g_coverage; }
+const format::PythonCoverage& python_coverage() { return sys::g_table_header->python; }
 
 void note_python_gap(PythonGap gap, const PythonRuntime& python) {
+  format::PythonCoverage& coverage = sys::g_table_header->python;
   PythonGap none = PythonGap::kNone;
-  if (!compare_exchange(g_coverage.gap, none, PythonGap::kBeingNoted)) return;
-  store(g_coverage.version, python.version);
-  store(g_coverage.loop, python.loop[0].begin);
-  store_release(g_coverage.gap, gap);
-  show_python_coverage();
-}
-
-// Called twice at most, with the same values: when the gap is noted, and when the file behind the
-// tables is described.
-void show_python_coverage() {
-  format::LedgerHeader* const header = sys::g_table_header;
-  const PythonGap gap = load_acquire(g_coverage.gap);
-  if (header == nullptr || gap <= PythonGap::kBeingNoted) return;
-  store(header->python.version, g_coverage.version);
-  store(header->python.loop, g_coverage.loop);
-  store_release(header->python.gap, gap);
+  if (!compare_exchange(coverage.gap, none, PythonGap::kBeingNoted)) return;
+  store(coverage.version, python.version);
+  store(coverage.loop, python.loop[0].begin);
+  store_release(coverage.gap, gap);
 }
 
 }  // namespace mtrace::unwind

@@ -92,10 +92,8 @@ void read_python_frames(PythonFrames which);
 inline bool python_frames_are_off() { return load(internal::python_frames) == PythonFrames::kOff; }
 
 // The first gap among the interpreters that walks have come to. Constant once its gap is past
-// kBeingNoted. memlog reads it in other processes.
+// kBeingNoted. In the header of the ledger, where memlog reads it.
 const format::PythonCoverage& python_coverage();
 void note_python_gap(format::PythonGap gap, const PythonRuntime& python);
-// Writes the coverage into the header of the file behind the tables, if there is one.
-void show_python_coverage();
 
 }  // namespace mtrace::unwind

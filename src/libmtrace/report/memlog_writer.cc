@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "base/process.h"
 #include "base/syscall.h"
+#include "base/table_file.h"
 #include "events/ring.h"
 #include "format/calls.h"
 #include "format/escape.h"
@@ -22,9 +23,9 @@
 #include "report/coverage.h"
 #include "report/frame_writer.h"
 #include "report/host.h"
-#include "report/mapped_ledger.h"
 #include "report/memory_use.h"
 #include "report/resident_memory.h"
+#include "report/status.h"
 #include "unwind/registered_frames.h"
 
 namespace mtrace::report {
@@ -69,15 +70,17 @@ void write_lost(Writer& out, const ledger::Ledger& ledger) {
   out.text(" stacks=").number(ledger.stacks.lost_stacks());
   out.text(" blocks=").number(ledger.blocks.lost_blocks());
   out.text(" inflight=").number(ledger.lost_inflight);
-  if (load(ledger.lost_frees) != 0) out.text(" frees=").number(load(ledger.lost_frees));
-  // Modules without a place in the list; their frames have no name.
-  if (unwind::lost_modules() != 0) out.text(" modules=").number(unwind::lost_modules());
-  if (dropped_notes() != 0) out.text(" notes=").number(dropped_notes());
-  if (ledger::g_resources.lost() != 0) out.text(" resources=").number(ledger::g_resources.lost());
-  if (ledger::g_regions.lost() != 0) out.text(" regions=").number(ledger::g_regions.lost());
-  if (events::lost_events() != 0) out.text(" events=").number(events::lost_events());
-  // Frames of functions that found no room in the list of code objects.
-  if (unwind::lost_python_frames() != 0) out.text(" python=").number(unwind::lost_python_frames());
+  const format::LedgerHeader& header = *sys::g_table_header;
+  const auto lost = [&](const char* what, uint64_t count) {
+    if (count != 0) out.text(what).number(count);
+  };
+  lost(" frees=", load(ledger.lost_frees));
+  lost(" modules=", load(header.lost_modules));  // without a place in the list: frames unnamed
+  lost(" notes=", load(header.lost_notes));
+  lost(" resources=", load(header.lost_resources));
+  lost(" regions=", load(header.lost_regions));
+  lost(" events=", events::lost_events());
+  lost(" python=", load(header.lost_python));  // frames of code objects without a number
   out.put('\n');
 }
 
@@ -92,9 +95,9 @@ void write_calls(Writer& out, const ledger::ThreadTotals& totals) {
 }
 
 // Whether the ledger has all live blocks.
-bool has_all_blocks(const Occasion& occasion, const ledger::Ledger& ledger) {
-  return occasion.recording && ledger::g_sample_mean == 0 && ledger.blocks.lost_blocks() == 0 &&
-         !began_late() && !g_host.began_anew;
+bool has_all_blocks(const ledger::Ledger& ledger) {
+  return load(sys::g_table_header->recording) != 0 && ledger::g_sample_mean == 0 &&
+         ledger.blocks.lost_blocks() == 0 && !began_late() && !g_host.began_anew;
 }
 
 void write_memory_use(Writer& out, uint64_t live, const Occasion& occasion,
@@ -103,8 +106,7 @@ void write_memory_use(Writer& out, uint64_t live, const Occasion& occasion,
   if (use.resident == 0) return;
   // Under valgrind most of the process is valgrind's.
   if (!sys::on_valgrind()) {
-    write_resident(out, use.resident, live, occasion.regions, has_all_blocks(occasion, ledger),
-                   ledger);
+    write_resident(out, use.resident, live, occasion.regions, has_all_blocks(ledger), ledger);
   }
   bytes_line(out, format::kKeyRss, use.resident);
   bytes_line(out, format::kKeyRssMax, use.resident_max);
@@ -193,7 +195,7 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   amount_line(out, format::kKeyAllocated, total.allocated_bytes, total.allocated_blocks);
   amount_line(out, format::kKeyFreed, total.freed_bytes, total.freed_blocks);
   write_lost(out, ledger);
-  if (!occasion.recording) text_line(out, format::kKeyRecording, "stopped");
+  if (load(sys::g_table_header->recording) == 0) text_line(out, format::kKeyRecording, "stopped");
   if (occasion.note != nullptr) text_line(out, format::kKeyNote, occasion.note);
   write_ledger_notes(out);
   write_full_since(out);
@@ -225,7 +227,7 @@ void write_end(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
     number_line(out, format::kKeyUnknownFrees, totals.unknown_frees);
   }
   meta(out, format::kKeyReports).text("written=").number(occasion.seq);
-  out.text(" failed=").number(occasion.failures).put('\n');
+  out.text(" failed=").number(load(sys::g_table_header->failures)).put('\n');
   write_memory_use(out, ledger::live_bytes(snapshot.total()), occasion, ledger);
   uint64_t calls = 0;
   for (const uint64_t count : totals.calls) calls += count;
@@ -239,7 +241,9 @@ void write_end(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   out.text(" seconds\n");
   const bool has_names = snapshot.size() != 0;
   text_line(out, format::kKeyResolved, has_names ? "no" : "yes");
-  meta(out, format::kKeyLibrary).text("mtrace " MTRACE_VERSION " ").text(occasion.library);
+  meta(out, format::kKeyLibrary)
+      .text("mtrace " MTRACE_VERSION " ")
+      .text(sys::g_table_header->library);
   out.put('\n').text(format::kEndLine).put('\n');
 }
 

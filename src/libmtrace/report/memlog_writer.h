@@ -16,12 +16,9 @@ struct Occasion {
   uint32_t seq;
   uint64_t taken;  // real time, nanoseconds
   uint64_t taken_monotonic;
-  uint32_t failures;    // reports that could not be written
-  bool recording;       // new allocations are counted
-  bool regions;         // list the resident bytes of each kind of mapping
-  const char* library;  // allocator and options, after the version
-  const char* note;     // nullptr: none
-  PendingNotes notes;   // the program's
+  bool regions;        // list the resident bytes of each kind of mapping
+  const char* note;    // nullptr: none
+  PendingNotes notes;  // the program's
 };
 
 void write_memlog(Writer& out, const Occasion& occasion, Snapshot& snapshot,

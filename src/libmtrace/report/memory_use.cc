@@ -10,7 +10,6 @@
 #include "base/table_memory.h"
 #include "base/writer.h"
 #include "format/memlog.h"
-#include "report/status.h"
 
 namespace mtrace::report {
 
@@ -122,35 +121,21 @@ namespace {
 
 using format::OwnCost;
 
-OwnCost& cost() { return mtrace_status_block.cost; }
-
-void show(uint64_t OwnCost::*word, uint64_t value) {
-  store(cost().*word, value);
-  if (format::LedgerHeader* header = sys::g_table_header) store(header->cost.*word, value);
-}
+OwnCost& cost() { return sys::g_table_header->cost; }
 
 }  // namespace
 
 OwnCost measure_cost(const ledger::Ledger& ledger) {
-  show(&OwnCost::shadow, ledger.blocks.shadow_bytes());
-  show(&OwnCost::memory, load(sys::g_table_growth.bytes) + sizeof ledger);
+  store(cost().shadow, ledger.blocks.shadow_bytes());
+  store(cost().memory, load(sys::g_table_growth.bytes) + sizeof ledger);
   return cost();
 }
 
 void add_stopped(uint64_t nanoseconds) {
-  show(&OwnCost::stopped, load(cost().stopped) + nanoseconds);
+  store(cost().stopped, load(cost().stopped) + nanoseconds);
 }
 
-void full_since(uint64_t time) { show(&OwnCost::full_since, time); }
-
-void show_cost() {
-  if (format::LedgerHeader* header = sys::g_table_header) header->cost = cost();
-}
-
-void reset_cost() {
-  cost().stopped = cost().full_since = 0;
-  show_cost();
-}
+void full_since(uint64_t time) { store(cost().full_since, time); }
 
 void write_cost(Writer& out, const ledger::Ledger& ledger, uint64_t calls) {
   const OwnCost now = measure_cost(ledger);

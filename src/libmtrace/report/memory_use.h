@@ -26,7 +26,7 @@ void reset_memory_use();
 // there is none. 0: not known.
 uint64_t memory_limit(const char* root);
 
-// ---- What tracing costs the program, for reports, the status block and the header of the ledger.
+// ---- What tracing costs the program, for reports and, in the header of the ledger, for memlog.
 // Thread-safe; async-signal-safe.
 
 // Measures the memory of the tables, with a system call for each part of the heap's shadow, and
@@ -36,10 +36,6 @@ format::OwnCost measure_cost(const ledger::Ledger& ledger);
 void add_stopped(uint64_t nanoseconds);
 // The tables have reached MTRACE_MAX_MEMORY at `time` (nanoseconds since 1970).
 void full_since(uint64_t time);
-// Copies the cost to the header of a new ledger.
-void show_cost();
-// Sets the times of add_stopped() and full_since() to 0.
-void reset_cost();
 
 // Writes a line "# cost: ...". `calls`: number of counted calls; 0: unknown.
 void write_cost(Writer& out, const ledger::Ledger& ledger, uint64_t calls);

@@ -21,7 +21,6 @@ using Slot = format::LedgerNote;
 
 constexpr auto& g_slots = ledger::g_ledger.notes;
 uint32_t g_next = 0;
-uint64_t g_dropped = 0;
 
 constexpr const char* kMisuseNames[] = {"kind", "kinds", "size",      "release",   "duplicate",
                                         "note", "name",  "savepoint", "savepoints"};
@@ -54,8 +53,7 @@ bool add_note(const char* text, bool cut) {
     store_release<uint32_t>(slot.state, kNoteWhole);
     return true;
   }
-  fetch_add<uint64_t>(g_dropped, 1);
-  sys::count_loss(&format::LedgerHeader::lost_notes);
+  fetch_add<uint64_t>(sys::g_table_header->lost_notes, 1);
   return false;
 }
 
@@ -91,11 +89,9 @@ void write_notes(Writer& out, const PendingNotes& notes) {
   }
 }
 
-uint64_t dropped_notes() { return load(g_dropped); }
-
 void reset_notes() {
   for (Slot& slot : g_slots) slot.state = kNoteFree;
-  g_dropped = 0;
+  store(sys::g_table_header->lost_notes, uint64_t{0});
 }
 
 void count_misuse(Misuse cause) { fetch_add<uint64_t>(g_misuses[static_cast<uint32_t>(cause)], 1); }

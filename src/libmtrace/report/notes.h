@@ -41,9 +41,7 @@ Note note_at(const PendingNotes& notes, unsigned number);
 // Writes a line "# note: TIME TEXT" for each note.
 void write_notes(Writer& out, const PendingNotes& notes);
 
-uint64_t dropped_notes();
-
-// Drops all notes and sets dropped_notes() to 0.
+// Drops all notes, and sets the count of dropped ones to 0.
 void reset_notes();
 
 // Invalid uses of mtrace.h. Nothing is printed at the time: the next report has the counts.

@@ -12,11 +12,11 @@
 #include "base/process.h"
 #include "base/spawn.h"
 #include "base/syscall.h"
+#include "base/table_file.h"
 #include "base/writer.h"
 #include "events/logging.h"
 #include "format/memlog.h"
 #include "report/host.h"
-#include "report/mapped_ledger.h"
 #include "report/memlog_writer.h"
 #include "report/memory_use.h"
 #include "report/output.h"
@@ -29,7 +29,7 @@ namespace {
 
 constexpr size_t kBuffer = 64 * 1024;
 constexpr size_t kStack = 256 * 1024;
-constexpr size_t kLabel = sizeof mtrace_status_block.label + 1;
+constexpr size_t kLabel = sizeof format::LedgerHeader::label + 1;
 constexpr unsigned kMostAgain = 8;
 constexpr uint64_t kLongestWait = 10'000'000'000u;  // nanoseconds
 constexpr const char* kTriggers[] = {"signal", "exit", "api", "request", "peak", "growth", "rss"};
@@ -38,10 +38,7 @@ enum State : uint32_t { kIdle, kBusy, kBusyAndWanted };
 
 uint32_t g_state = kIdle;
 Trigger g_wanted = Trigger::kSignal;  // of kBusyAndWanted
-uint32_t g_seq = 0;
-const char* g_library_line = "";
 const char* g_note = nullptr;
-bool g_recording = true;
 bool g_regions = false;
 Listed g_listed = Listed::kNet;
 Names g_names = Names::kOwn;
@@ -107,48 +104,39 @@ void write_report(void* argument) {
   scratch.result = -1;
   Snapshot snapshot;
   if (!snapshot.take(ledger::g_ledger, g_listed)) {
-    status_failed(ENOMEM, "no memory for a report in", output_directory());
-    return;
+    return ledger_failed(ENOMEM, "no memory for a report in");
   }
-  if (is_asked(scratch.trigger) && status_take_label(scratch.label, kLabel) == 0) {
-    ledger_take_label(scratch.label, kLabel);
-  }
-  if (events::logs()) events::reported(g_seq + 1, scratch.label);
+  const uint32_t seq = load(sys::g_table_header->seq) + 1;
+  if (is_asked(scratch.trigger)) take_label(scratch.label, kLabel);
+  if (events::logs()) events::reported(seq, scratch.label);
   Occasion occasion = {};
   occasion.trigger = kTriggers[static_cast<uint32_t>(scratch.trigger)];
   occasion.label = scratch.label[0] != '\0' ? scratch.label : nullptr;
-  occasion.seq = g_seq + 1;
+  occasion.seq = seq;
   occasion.notes = pending_notes();  // none is then later than the report
   occasion.taken = sys::real_time();
   occasion.taken_monotonic = sys::monotonic_time();
-  occasion.library = g_library_line;
-  occasion.failures = load(mtrace_status_block.failures);
-  occasion.recording = load(g_recording);
   occasion.regions = load(g_regions);
   occasion.note = g_note;
-  ledger_reporting(occasion.seq);
+  ledger_reporting(seq);
   const long error = write_file(scratch, occasion, snapshot);
   if (error != 0) {
-    ledger_reported(g_seq, occasion.failures + 1, nullptr);
-    status_failed(static_cast<int>(-error), "could not write a report to", output_directory());
-    return;
+    return ledger_failed(static_cast<int>(-error), "could not write a report to");
   }
   const bool any = snapshot.size() != 0 || g_names == Names::kTree;
   snapshot.remember(ledger::g_ledger);
   if (scratch.trigger != Trigger::kExit) ledger::g_ledger.blocks.give_back_empty(false);
   drop_notes(occasion.notes);
-  g_seq = occasion.seq;
   // The requesting memlog may have the debugging information open; a resolver starts from nothing.
-  const bool left = is_asked(scratch.trigger) && ledger_take_names_offer() && only_names();
-  if (left) ledger_leaves_names(g_seq);
-  ledger_reported(g_seq, occasion.failures, scratch.file.path);
-  scratch.result = static_cast<int>(g_seq);
-  status_reported(g_seq, scratch.file.path);
+  const bool left = is_asked(scratch.trigger) && take_names_offer() && only_names();
+  if (left) store(sys::g_table_header->names_left, seq);
+  ledger_reported(seq, scratch.file.path);
+  scratch.result = static_cast<int>(seq);
   if (any && !left && g_names != Names::kLeft) {
-    resolve_later(scratch.file.path, g_seq, scratch.trigger == Trigger::kExit,
+    resolve_later(scratch.file.path, seq, scratch.trigger == Trigger::kExit,
                   g_names == Names::kTree);
   } else {
-    status_named(g_seq);  // no stacks, no names
+    ledger_named(seq);  // no stacks, no names
   }
 }
 
@@ -199,11 +187,8 @@ bool prepare_reports() {
   return g_scratch != nullptr;
 }
 
-void set_library_line(const char* line) { g_library_line = line; }
-const char* library_line() { return g_library_line; }
 void set_listed(Listed listed) { g_listed = listed; }
 void set_names(Names names) { g_names = names; }
-void set_recording(bool on) { store(g_recording, on); }
 void set_regions(bool on) { store(g_regions, on); }
 void set_note(const char* note) { g_note = note; }
 
@@ -216,11 +201,6 @@ int report(Trigger trigger, const char* label) {
   }
   sys::restore_signals(mask);
   return result;
-}
-
-void withhold_report() {
-  ledger_reported(g_seq, load(mtrace_status_block.failures) + 1, nullptr);
-  status_withheld(output_directory());
 }
 
 bool hold_reports() { return become_reporter(Trigger::kApi); }
@@ -242,7 +222,6 @@ void wait_for_reports() {
 
 void reset_reports() {
   g_state = kIdle;
-  g_seq = 0;
   g_names = Names::kOwn;
   reset_memory_use();
 }

@@ -73,7 +73,7 @@ void run_batch(Resolver& resolver) {
   resolver.taken = queued;
   if (first == queued) return;
   run_tool(resolver);
-  status_named(last_seq);
+  ledger_named(last_seq);
 }
 
 void resolve(Launch& launch) {
@@ -102,7 +102,7 @@ bool only_names() { return has_tool() && g_compress != Compressed::kAll; }
 
 void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree) {
   if (load_acquire(g_stopped) != 0 || !may_start_tool() || !map_resolver()) {
-    status_named(seq);
+    ledger_named(seq);
     return;
   }
   Resolver& resolver = *g_resolver;
@@ -121,7 +121,7 @@ void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree) {
   sys::collect(resolver.helper, true);  // the last supervisor is about to exit
   if (!start(resolver)) {
     resolver.taken = resolver.queued;
-    status_named(seq);
+    ledger_named(seq);
   }
 }
 

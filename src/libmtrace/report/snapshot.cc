@@ -4,7 +4,7 @@
 
 #include "base/syscall.h"
 #include "format/memlog.h"
-#include "report/mapped_ledger.h"
+#include "report/status.h"
 
 namespace mtrace::report {
 namespace {

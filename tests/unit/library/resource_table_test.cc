@@ -12,11 +12,14 @@
 #include <thread>
 #include <vector>
 
+#include "base/table_file.h"
+
 namespace mtrace::ledger {
 namespace {
 
 TEST(ResourceTable, SameAnswersAsAMap) {
   auto table = std::make_unique<ResourceTable>();
+  sys::g_table_header->lost_resources = 0;
   std::map<std::pair<unsigned, uint64_t>, Resource> reference;
   std::mt19937_64 random(3);
   size_t most = 0;
@@ -46,7 +49,7 @@ TEST(ResourceTable, SameAnswersAsAMap) {
     most = std::max(most, reference.size());
   }
   EXPECT_GT(most, 10'000u);
-  EXPECT_EQ(table->lost(), 0u);
+  EXPECT_EQ(sys::g_table_header->lost_resources, 0u);
   size_t found = 0;
   table->for_each([&](const Resource&) { ++found; });
   EXPECT_EQ(found, reference.size());
@@ -132,6 +135,7 @@ TEST(ResourceTable, ConcurrentMisuseCountsRight) {
 // Children of forks at any moment: the table is whole, but for the one change that was under way.
 TEST(ResourceTable, ChildrenOfForksOfBusyThreads) {
   auto table = std::make_unique<ResourceTable>();
+  sys::g_table_header->lost_resources = 0;
   std::atomic<bool> stop = false;
   std::thread busy([&] {
     std::mt19937_64 random(2);
@@ -152,7 +156,7 @@ TEST(ResourceTable, ChildrenOfForksOfBusyThreads) {
       for (uint64_t id = 0; id < 500; ++id) {
         if (table->take(1, id, &old) && (--live, old.size != id || old.stack != 1)) _exit(1);
       }
-      _exit(live != 0 ? 2 : table->lost() > 1 ? 3 : 0);
+      _exit(live != 0 ? 2 : sys::g_table_header->lost_resources > 1 ? 3 : 0);
     }
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);

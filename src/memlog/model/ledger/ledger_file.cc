@@ -2,13 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 
 #include "util/error.h"
 #include "util/file.h"
@@ -50,17 +48,6 @@ LedgerFile::~LedgerFile() { ::close(descriptor_); }
 
 void LedgerFile::fail(const std::string& what) const { throw LedgerError(name_ + ": " + what); }
 
-void LedgerFile::Unmap::operator()(format::LedgerHeader* header) const {
-  ::munmap(header, sizeof *header);
-}
-
-LedgerFile::HeaderPages LedgerFile::empty_header() {
-  void* const pages = ::mmap(nullptr, sizeof(format::LedgerHeader), PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pages == MAP_FAILED) throw std::bad_alloc();
-  return HeaderPages(static_cast<format::LedgerHeader*>(pages));
-}
-
 void LedgerFile::refresh() {
   struct stat state = {};
   size_ = ::fstat(descriptor_, &state) == 0 ? static_cast<uint64_t>(state.st_size) : 0;
@@ -81,10 +68,7 @@ void LedgerFile::open_header() {
     fail(fmt::format("a ledger of version {}, but this memlog reads version {}", header_->version,
                      format::kLedgerVersion));
   }
-  constexpr size_t kBehind = offsetof(LedgerHeader, extents) + sizeof header_->extents;
-  if (!read_all(descriptor_, 0, header_.get(), offsetof(LedgerHeader, extents)) ||
-      !read_all(descriptor_, kBehind, reinterpret_cast<char*>(header_.get()) + kBehind,
-                sizeof(LedgerHeader) - kBehind)) {
+  if (!read_all(descriptor_, 0, header_.get(), sizeof *header_)) {
     fail("truncated: its header is incomplete");
   }
 }
@@ -92,7 +76,7 @@ void LedgerFile::open_header() {
 void LedgerFile::read_extents() {
   if (header_->extents_used > format::kMostLedgerExtents) fail("damaged: too many extents");
   extents_.resize(header_->extents_used);
-  if (!read_all(descriptor_, offsetof(format::LedgerHeader, extents), extents_.data(),
+  if (!read_all(descriptor_, offsetof(format::LedgerFileHead, extents), extents_.data(),
                 extents_.size() * sizeof extents_[0])) {
     fail("truncated: its header is incomplete");
   }

@@ -49,7 +49,6 @@ class LedgerFile {
 
   // Reads the header again. Throws LedgerError.
   void refresh();
-  // Its extents are not there: read() and offset_of() know them.
   const format::LedgerHeader& header() const { return *header_; }
 
   // Copies the process's bytes [address, address + size). Returns false when the file does not have
@@ -70,18 +69,10 @@ class LedgerFile {
   void open_header();
   void read_extents();
 
-  // Zeros, in pages of their own: of the 120 KB only the quarter that is read takes memory, which
-  // counts where a thousand ledgers are open.
-  struct Unmap {
-    void operator()(format::LedgerHeader* header) const;
-  };
-  using HeaderPages = std::unique_ptr<format::LedgerHeader, Unmap>;
-  static HeaderPages empty_header();
-
   int descriptor_;
   std::string name_;
   uint64_t size_ = 0;
-  HeaderPages header_ = empty_header();
+  std::unique_ptr<format::LedgerHeader> header_ = std::make_unique<format::LedgerHeader>();
   std::vector<format::LedgerExtent> extents_;  // sorted by address
 };
 

@@ -330,7 +330,7 @@ LedgerState read_ledger(const LedgerFile& file) {
   file.read(roots.lost_frames, state.lost_frames);
   file.read(roots.lost_blocks, state.lost_blocks);
   file.read(roots.lost_inflight, state.lost_inflight);
-  if (file.header().lost_frees != 0) file.read(file.header().lost_frees, state.lost_frees);
+  file.read(file.header().lost_frees, state.lost_frees);
   return state;
 }
 

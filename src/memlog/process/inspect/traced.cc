@@ -28,6 +28,7 @@ namespace mtrace::process {
 namespace {
 
 using format::Handler;
+using format::LedgerHeader;
 using format::Mode;
 using format::StatusBlock;
 
@@ -107,31 +108,42 @@ std::optional<TracedProcess> TracedProcess::find(pid_t pid, bool thorough, std::
       const auto address = block_address(pid, mapping);
       if (!address) continue;
       process.address_ = *address;
-      process.block_ = std::make_unique<StatusBlock>();
-      if (!read_memory(pid, *address, process.block_.get(), sizeof(StatusBlock))) {
-        why = fmt::format("has {} mapped, but cannot be read: it {}", util::base_name(mapping.path),
-                          errno == EPERM ? why_forbidden(pid) : std::strerror(errno));
-      } else if (process.block_->magic != format::kStatusMagic ||
-                 process.block_->size < sizeof(StatusBlock)) {
-        why = fmt::format("has {} mapped, but of another version than this memlog",
-                          util::base_name(mapping.path));
-      } else {
-        return process;
-      }
+      if (process.read()) return process;
+      why = errno == 0 ? fmt::format("has {} mapped, but of another version than this memlog",
+                                     util::base_name(mapping.path))
+                       : fmt::format("has {} mapped, but cannot be read: it {}",
+                                     util::base_name(mapping.path),
+                                     errno == EPERM ? why_forbidden(pid) : std::strerror(errno));
     }
   }
   if (why.empty()) why = why_not_mapped(pid, *files);
   return std::nullopt;
 }
 
-bool TracedProcess::refresh() {
-  if (!read_memory(pid_, address_, block_.get(), sizeof *block_)) return false;
-  // Another program may have other data there.
-  return block_->magic == format::kStatusMagic && block_->size >= sizeof(StatusBlock);
+TracedProcess::TracedProcess() : header_(std::make_unique<format::LedgerHeader>()) {}
+
+bool TracedProcess::refresh() { return read(); }
+
+bool TracedProcess::read() {
+  constexpr int kMostTries = 10;  // a fork's child may unmap its parent's header meanwhile
+  bool good = false;
+  for (int i = 0; !good && i < kMostTries; ++i) {
+    if (!read_memory(pid_, address_, &block_, sizeof block_)) return false;
+    // Another program may have other data there.
+    const bool is_block =
+        block_.magic == format::kStatusMagic && block_.size >= sizeof(StatusBlock);
+    if (!is_block) return errno = 0, false;
+    good = read_memory(pid_, block_.header, &header_address_, sizeof header_address_) &&
+           read_memory(pid_, header_address_, header_.get(), sizeof *header_);
+  }
+  if (!good) return false;
+  if (header_->version != format::kLedgerVersion) return errno = 0, false;
+  // Again, because the number of failures announces the text of the last one.
+  return read_memory(pid_, address_, &block_, sizeof block_);
 }
 
 std::string TracedProcess::obstacle() const {
-  const StatusBlock& block = *block_;
+  const StatusBlock& block = block_;
   const std::string reason = util::array_text(block.reason);
   const std::string because = reason.empty() ? "" : ": " + reason;
   if (block.mode == Mode::kStarting) return "is only starting: ask again";
@@ -175,12 +187,13 @@ std::string TracedProcess::obstacle() const {
 // read.
 std::vector<format::LedgerThread> TracedProcess::threads() const {
   uint32_t used = 0;
-  if (block_->threads == 0 || !counts() ||
-      !read_memory(pid_, block_->threads_used, &used, sizeof used)) {
+  if (header_->roots.threads == 0 || !counts() ||
+      !read_memory(pid_, header_->roots.threads_used, &used, sizeof used)) {
     return {};
   }
   std::vector<format::LedgerThread> threads(std::min(used, format::kLedgerThreads - 1) + size_t{1});
-  if (!read_memory(pid_, block_->threads, threads.data(), threads.size() * sizeof threads[0])) {
+  if (!read_memory(pid_, header_->roots.threads, threads.data(),
+                   threads.size() * sizeof threads[0])) {
     return {};
   }
   return threads;
@@ -207,12 +220,8 @@ std::optional<uint64_t> TracedProcess::live_bytes() const {
 
 std::string TracedProcess::python_gap() const {
   using format::PythonGap;
-  format::PythonCoverage coverage = {};
-  if (block_->python == 0 || !counts() ||
-      !read_memory(pid_, block_->python, &coverage, sizeof coverage) ||
-      coverage.gap <= PythonGap::kBeingNoted) {
-    return "";
-  }
+  const format::PythonCoverage& coverage = header_->python;
+  if (!counts() || coverage.gap <= PythonGap::kBeingNoted) return "";
   const auto mappings = file_mappings(pid_);
   if (!mappings) return "";
   const auto object = std::find_if(mappings->begin(), mappings->end(), [&](const Mapping& one) {
@@ -222,12 +231,11 @@ std::string TracedProcess::python_gap() const {
 }
 
 bool TracedProcess::is_detached() const {
-  return block_->mode == Mode::kQuiet &&
-         util::array_text(block_->reason) == format::kDetachedReason;
+  return block_.mode == Mode::kQuiet && util::array_text(block_.reason) == format::kDetachedReason;
 }
 
 bool TracedProcess::has_unknown_filter() const {
-  return system_call_filters(pid_) > block_->filters;
+  return system_call_filters(pid_) > block_.filters;
 }
 
 namespace {
@@ -243,13 +251,15 @@ bool has_block(const TargetMemory& memory, uint64_t address) {
 }  // namespace
 
 bool TracedProcess::write_label(const std::string& label) const {
-  const size_t size = std::min(label.size(), sizeof block_->label);
+  if (is_child_without_report() && header_->path[0] != '\0') return true;
+  const size_t size = std::min(label.size(), sizeof header_->label);
   const auto length = static_cast<uint32_t>(size);
   const TargetMemory memory(pid_, std::nothrow);
   // Write the length last: it announces the text.
   return has_block(memory, address_) &&
-         memory.write(address_ + offsetof(StatusBlock, label), label.data(), size) &&
-         memory.write(address_ + offsetof(StatusBlock, label_length), &length, sizeof length);
+         memory.write(header_address_ + offsetof(LedgerHeader, label), label.data(), size) &&
+         memory.write(header_address_ + offsetof(LedgerHeader, label_length), &length,
+                      sizeof length);
 }
 
 bool TracedProcess::send_signal(const ProcessHandle& handle, std::string& why) {
@@ -262,12 +272,12 @@ bool TracedProcess::send_signal(const ProcessHandle& handle, std::string& why) {
     why = fmt::format("cannot be written to: {}", std::strerror(errno));
     return false;
   }
-  if (!memory.read(address_, block_.get(), sizeof *block_) || is_leaving()) {
+  if (!memory.read(address_, &block_, sizeof block_) || is_leaving()) {
     why = "is executing another program (exec): try again";
   } else {
     why = obstacle();
   }
-  if (why.empty() && !handle.send(block_->signal)) {
+  if (why.empty() && !handle.send(block_.signal)) {
     why = fmt::format("cannot be signalled: {}", std::strerror(errno));
   }
   memory.write(signaller, &nobody, sizeof nobody);

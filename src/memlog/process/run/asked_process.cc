@@ -23,7 +23,7 @@ std::optional<AskedProcess> AskedProcess::find(pid_t pid, std::string& why) {
   }
   process.name_ = process_name(pid);
   process.traced_ = TracedProcess::find(pid, true, why);
-  if (process.traced_ && util::array_text(process.traced_->block().ledger).empty()) return process;
+  if (process.traced_ && util::array_text(process.traced_->header().path).empty()) return process;
   std::string no_ledger;
   try {
     process.ledger_ = ledger_of(pid, no_ledger);
@@ -73,14 +73,9 @@ bool AskedProcess::is_leaving() const {
 
 uint32_t AskedProcess::seq() const { return traced_ ? traced_->seq() : ledger_->header().seq; }
 
-uint32_t AskedProcess::named_seq() const {
-  return traced_ ? traced_->block().named_seq : ledger_->header().named_seq;
-}
+uint32_t AskedProcess::named_seq() const { return header().named_seq; }
 
-uint32_t AskedProcess::failures() const {
-  if (is_silent_child()) return 0;
-  return traced_ ? traced_->block().failures : ledger_->header().failures;
-}
+uint32_t AskedProcess::failures() const { return is_silent_child() ? 0 : header().failures; }
 
 uint32_t AskedProcess::withheld() const {
   return traced_ && !is_silent_child() ? traced_->block().withheld : 0;
@@ -88,10 +83,7 @@ uint32_t AskedProcess::withheld() const {
 
 bool AskedProcess::has_unknown_filter() const { return traced_ && traced_->has_unknown_filter(); }
 
-std::string AskedProcess::path() const {
-  return traced_ ? util::array_text(traced_->block().path)
-                 : util::array_text(ledger_->header().report_path);
-}
+std::string AskedProcess::path() const { return util::array_text(header().report_path); }
 
 std::string AskedProcess::failure() const {
   if (!traced_) return "its next report says why";
@@ -101,10 +93,7 @@ std::string AskedProcess::failure() const {
   return text + (text.empty() || reason.empty() ? "" : ": ") + reason;
 }
 
-bool AskedProcess::label_waits() const {
-  return (traced_ && traced_->block().label_length != 0) ||
-         (ledger_ != nullptr && ledger_->header().label_length != 0);
-}
+bool AskedProcess::label_waits() const { return !is_silent_child() && header().label_length != 0; }
 
 AskTurn::AskTurn(pid_t pid, std::chrono::steady_clock::time_point deadline)
     : directory_(::open(fmt::format("/proc/{}", pid).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {

@@ -57,6 +57,9 @@ class AskedProcess {
 
  private:
   explicit AskedProcess(pid_t pid) : pid_(pid), handle_(pid) {}
+  const format::LedgerHeader& header() const {
+    return traced_ ? traced_->header() : ledger_->header();
+  }
   bool is_silent_child() const { return traced_ && traced_->is_child_without_report(); }
   bool maps_its_ledger() const;
 

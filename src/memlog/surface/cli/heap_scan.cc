@@ -229,7 +229,6 @@ std::vector<process::Range> HeapScan::own_ranges(const process::MemoryView& memo
   constexpr unsigned kBits = format::kLedgerOwnRangeBits;
   std::vector<process::Range> found;
   const uint64_t table = ledger_.header().own_ranges;
-  if (table == 0) return found;
   std::vector<uint64_t> words(format::kLedgerOwnRanges);
   memory.read({{table, table + words.size() * sizeof words[0]}},
               reinterpret_cast<char*>(words.data()));

@@ -408,9 +408,9 @@ int run_report(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--at")) throw UsageError("report: --at needs --from");
   if (arguments.operands().empty()) throw UsageError(arguments.lacking("no process given"));
   const std::string label = arguments.value("--label");
-  if (label.size() > sizeof(format::StatusBlock::label)) {
+  if (label.size() > sizeof(format::LedgerHeader::label)) {
     throw UsageError(
-        fmt::format("report: a label has at most {} bytes", sizeof(format::StatusBlock::label)));
+        fmt::format("report: a label has at most {} bytes", sizeof(format::LedgerHeader::label)));
   }
   text::Style style;
   style.units = !wants_bytes(arguments);

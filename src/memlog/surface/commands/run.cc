@@ -161,7 +161,7 @@ std::map<int64_t, int64_t> final_reports(const std::vector<pid_t>& pids) {
   std::string why;
   for (const pid_t pid : pids) {
     const auto process = process::TracedProcess::find(pid, false, why);
-    if (process && !process->is_child_without_report()) last[pid] = process->block().named_seq;
+    if (process && !process->is_child_without_report()) last[pid] = process->header().named_seq;
   }
   return last;
 }

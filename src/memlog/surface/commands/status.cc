@@ -126,7 +126,7 @@ class Gaps {
 
 // Returns the path of the process's ledger as this process opens it; empty: it has none.
 std::string ledger_path(const process::TracedProcess& process) {
-  const std::string ledger = util::array_text(process.block().ledger);
+  const std::string ledger = util::array_text(process.header().path);
   return ledger.empty() ? "" : fmt::format("/proc/{}/root{}", process.pid(), ledger);
 }
 
@@ -136,7 +136,7 @@ uint64_t tables_bytes(const process::TracedProcess& process) {
   const std::string path = ledger_path(process);
   struct stat file = {};
   constexpr uint64_t kBlock = 512;  // of st_blocks, whatever the file system
-  if (path.empty() || ::stat(path.c_str(), &file) != 0) return process.block().cost.memory;
+  if (path.empty() || ::stat(path.c_str(), &file) != 0) return process.header().cost.memory;
   return static_cast<uint64_t>(file.st_blocks) * kBlock;
 }
 
@@ -144,16 +144,9 @@ constexpr uint64_t kMicrosecond = 1'000;  // nanoseconds
 constexpr uint64_t kMillisecond = 1'000'000;
 
 std::optional<ledger::TracingCost> cost_of(const process::TracedProcess& process) {
-  format::OwnCost cost = process.block().cost;
+  const format::OwnCost& cost = process.header().cost;
   const auto calls = process.calls();
   if (!calls) return std::nullopt;
-  // The file says it as of now, the process as of its last report.
-  if (const std::string path = ledger_path(process); !path.empty()) {
-    try {
-      cost = ledger::LedgerFile(path).header().cost;
-    } catch (const std::runtime_error&) {  // it has gone, or is not for this user
-    }
-  }
   return ledger::tracing_cost(cost, *calls, cost.full_since != 0);
 }
 
@@ -164,7 +157,7 @@ void put_cost(json::Value& out, const process::TracedProcess& process) {
   out["shadow_bytes"] = cost->shadow;
   out["reports_us"] = cost->stopped / kMicrosecond;
   if (cost->processor != 0) out["processor_ms"] = cost->processor / kMillisecond;
-  const uint64_t since = process.block().cost.full_since;
+  const uint64_t since = process.header().cost.full_since;
   if (since != 0) out["full_since"] = util::time_text(since);
 }
 
@@ -182,7 +175,7 @@ void write_cost(std::string& out, const process::TracedProcess& process) {
                  cost->processor == 0 ? ""
                                       : fmt::format(", tracing took some {} ms of processor time",
                                                     cost->processor / kMillisecond));
-  const uint64_t since = process.block().cost.full_since;
+  const uint64_t since = process.header().cost.full_since;
   if (since == 0) return;
   fmt::format_to(append,
                  "        new blocks are lost since {}: the tables had reached MTRACE_MAX_MEMORY\n",
@@ -208,16 +201,16 @@ json::Value process_json(const process::TracedProcess& process,
     out["signal_state"] = obstacle.empty() ? "ready" : obstacle;
   }
   out["last_report_seq"] = process.seq();
-  out["directory"] = json::plain(util::array_text(block.directory));
+  out["directory"] = json::plain(util::array_text(process.header().directory));
   json::put_text(out, "reason", json::plain(util::array_text(block.reason)));
   if (process.is_child_without_report()) {
-    out["forked_from_pid"] = block.pid;
+    out["forked_from_pid"] = process.header().pid;
     return out;
   }
-  json::put_text(out, "ledger", json::plain(util::array_text(block.ledger)));
+  json::put_text(out, "ledger", json::plain(util::array_text(process.header().path)));
   put_cost(out, process);
-  if (block.failures != 0) {
-    out["reports_failed"] = block.failures;
+  if (process.header().failures != 0) {
+    out["reports_failed"] = process.header().failures;
     out["last_error"] = json::plain(util::array_text(block.error));
     if (block.error_number > 0) out["last_error_reason"] = std::strerror(block.error_number);
   }
@@ -269,19 +262,20 @@ void Listing::write_process(std::string& out, const process::TracedProcess& proc
   const auto safe = [](const std::string& text) { return util::escaped(text, ""); };
   fmt::format_to(append, "{:>7} {:<15} {:<8} {:<14} {:>6} {}\n", process.pid(),
                  safe(process.name()), state(block.mode), signal_state(process), process.seq(),
-                 safe(util::array_text(block.directory)));
+                 safe(util::array_text(process.header().directory)));
   const std::string reason = util::array_text(block.reason);
   if (!reason.empty()) fmt::format_to(append, "        {}\n", safe(reason));
   if (process.is_child_without_report()) {
-    fmt::format_to(append, "        forked from {}, has not reported yet\n", block.pid);
+    fmt::format_to(append, "        forked from {}, has not reported yet\n", process.header().pid);
     return;
   }
-  const std::string ledger = util::array_text(block.ledger);
+  const std::string ledger = util::array_text(process.header().path);
   if (!ledger.empty()) fmt::format_to(append, "        ledger {}\n", safe(ledger));
   write_cost(out, process);
-  if (block.failures != 0) {
-    fmt::format_to(append, "        {} reports failed, the last: {}{}{}\n", block.failures,
-                   safe(util::array_text(block.error)), block.error_number > 0 ? ": " : "",
+  if (process.header().failures != 0) {
+    fmt::format_to(append, "        {} reports failed, the last: {}{}{}\n",
+                   process.header().failures, safe(util::array_text(block.error)),
+                   block.error_number > 0 ? ": " : "",
                    block.error_number > 0 ? std::strerror(block.error_number) : "");
   }
 }
