@@ -59,8 +59,6 @@ void SnapshotAndWrite(benchmark::State& state) {
     if (!snapshot.take(*ledger, Listed::kNet)) state.SkipWithError("no memory");
     Occasion occasion = {};
     occasion.trigger = "api";
-    occasion.library = "";
-    occasion.recording = true;
     Writer out(buffer.data(), buffer.size(), file);
     write_memlog(out, occasion, snapshot, *ledger);
     if (out.finish() != 0) state.SkipWithError("could not write");
