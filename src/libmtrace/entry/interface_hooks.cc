@@ -285,40 +285,34 @@ constexpr Shape path_of = {.answer = resolve_path};
 constexpr Shape copy_of_variable = {.answer = copy_variable};
 constexpr Shape heap_destroyed = {.answer = destroy_heap};
 // The same with a heap as the first argument.
-constexpr Shape on_heap(Shape shape) {
+constexpr Shape behind_heap(Shape shape) {
   ++shape.block;
   ++shape.size;
   if (shape.count >= 0) ++shape.count;
   return shape;
 }
+template <const Shape& kShape>
+constexpr Shape on_heap = behind_heap(kShape);
 
-struct Function {
-  Call call;
-  Shape shape;
-};
-#define MTRACE_INTERFACE(symbol, call, shape) {Call::call, shape},
-constexpr Function kFunctions[kInterfaces] = {
-#include "format/interfaces.def"
-};
-#undef MTRACE_INTERFACE
-
-[[gnu::noinline]] Word answer(unsigned number, const Word* words, Caller caller) {
-  const auto& [call, shape] = kFunctions[number];
+[[gnu::noinline]] Word answer(unsigned number, Call call, const Shape& shape, const Word* words,
+                              Caller caller) {
   const uint64_t form = form_of(format::kFirstInterface + number);
-  const Request request = {g_interfaces[number], call, shape, form, words, caller};
-  return shape.answer(request);
+  return shape.answer({g_interfaces[number], call, shape, form, words, caller});
 }
 
-template <unsigned kNumber>
-MTRACE_REALIGN Word hook(Word a, Word b, Word c, Word d, Word e, Word f) {
-  const Word words[] = {a, b, c, d, e, f};
-  return answer(kNumber, words, MTRACE_CALLER());
-}
+template <unsigned kNumber, Call kCall, const Shape& kShape>
+struct Hook {
+  MTRACE_REALIGN static Word run(Word a, Word b, Word c, Word d, Word e, Word f) {
+    const Word words[] = {a, b, c, d, e, f};
+    return answer(kNumber, kCall, kShape, words, MTRACE_CALLER());
+  }
+};
 
 }  // namespace
 
-#define MTRACE_INTERFACE(symbol, call, shape) \
-  {#symbol, reinterpret_cast<const void*>(&hook<kInterface_##symbol>), nullptr, nullptr, false},
+#define MTRACE_INTERFACE(symbol, call, shape)                                                  \
+  {#symbol, reinterpret_cast<const void*>(&Hook<kInterface_##symbol, Call::call, shape>::run), \
+   nullptr, nullptr, false},
 Interface g_interfaces[kInterfaces] = {
 #include "format/interfaces.def"
 };
