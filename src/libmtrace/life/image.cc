@@ -127,16 +127,6 @@ char* preload_without_library(const char* entry, char* out) {
   return size != kPrefix ? out : nullptr;
 }
 
-bool names_library(const char* entry) {
-  for (const char* token = entry + kPrefix; *token != '\0';) {
-    const size_t length = strcspn(token, " :");
-    if (length != 0 && is_own_token(token, length, own_path())) return true;
-    token += length;
-    if (*token != '\0') ++token;
-  }
-  return false;
-}
-
 }  // namespace
 
 bool sees_library() { return own_path()[0] != '/' || !sys::is_out_of_sight(own_path()); }
@@ -178,15 +168,15 @@ bool found_takes_library(const char* file) {
 
 size_t room_without_library(char* const envp[]) {
   if (envp == nullptr) return 0;
-  bool named = false;
+  bool preloads = false;
   size_t room = sizeof(char*);
   for (char* const* entry = envp; *entry != nullptr; ++entry) {
     room += sizeof(char*);
     if (!is_preload(*entry)) continue;
-    named |= names_library(*entry);
+    preloads = true;
     room += strlen(*entry) + 1;
   }
-  return named && room <= kMostRoom ? room : 0;
+  return preloads && room <= kMostRoom ? room : 0;
 }
 
 char** without_library(char* const envp[], void* room) {

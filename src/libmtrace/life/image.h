@@ -22,7 +22,7 @@ bool found_takes_library(const char* file);
 // stderr, because this process has another root, mount namespace or user.
 bool sees_library();
 
-// Bytes that without_library() needs; 0: `envp` does not name this library, or is too large for it.
+// Bytes that without_library() needs; 0: `envp` has no LD_PRELOAD, or is too large for it.
 size_t room_without_library(char* const envp[]);
 // `envp` without this library in LD_PRELOAD, in `room`: other libraries stay, an empty list goes.
 char** without_library(char* const envp[], void* room);
