@@ -46,14 +46,27 @@ class Access {
   const sys::Turn turn_;
 };
 
-size_t bytes_of(const Savepoint& savepoint) { return size_t{savepoint.capacity} * sizeof(Totals); }
+// Replaces what a savepoint holds. The child of a fork that comes between finds a savepoint that is
+// not in use.
+void replace(Savepoint& savepoint, Totals* held, uint32_t capacity) {
+  const bool was_used = savepoint.used;
+  savepoint.used = false;
+  store_barrier();
+  Totals* const old = savepoint.held;
+  const size_t old_bytes = size_t{savepoint.capacity} * sizeof(Totals);
+  savepoint.held = held;
+  savepoint.capacity = capacity;
+  store_barrier();
+  savepoint.used = was_used;
+  if (old != nullptr) sys::unmap_memory(old, old_bytes);
+}
 
-void drop(Savepoint& savepoint) {
+bool drop(Savepoint& savepoint) {
   savepoint.used = false;
   store_barrier();
   ++savepoint.generation;
-  if (savepoint.held != nullptr) sys::unmap_memory(savepoint.held, bytes_of(savepoint));
-  savepoint.held = nullptr;
+  replace(savepoint, nullptr, 0);
+  return true;
 }
 
 // Stores what is live now in a savepoint. False: no memory, and the savepoint is unchanged.
@@ -65,32 +78,25 @@ bool take(Savepoint& savepoint) {
     // A stack that appears meanwhile counts as new.
     if (stack.kind == 0 && stack.ordinal < capacity) held[stack.ordinal] = ledger::live_of(stack);
   });
-  // The child of a fork that comes between finds a savepoint that is not in use.
-  const bool was_used = savepoint.used;
-  savepoint.used = false;
-  store_barrier();
-  Totals* const old = savepoint.held;
-  const size_t old_bytes = bytes_of(savepoint);
-  savepoint.held = held;
-  savepoint.capacity = capacity;
-  store_barrier();
-  savepoint.used = was_used;
-  if (old != nullptr) sys::unmap_memory(old, old_bytes);
+  replace(savepoint, held, capacity);
   return true;
 }
 
-SavepointHandle handle_of(const Savepoint& savepoint) {
-  return uint64_t{savepoint.generation} << 8 | static_cast<uint64_t>(&savepoint - g_savepoints + 1);
+SavepointHandle handle_of(const Savepoint* savepoint) {
+  if (savepoint == nullptr) return 0;
+  return uint64_t{savepoint->generation} << 8 | static_cast<uint64_t>(savepoint - g_savepoints + 1);
 }
 
-Savepoint* at(SavepointHandle handle) {
-  const uint64_t number = handle & 0xff;
-  if (number >= 1 && number <= kMostSavepoints) {
-    Savepoint& savepoint = g_savepoints[number - 1];
-    if (savepoint.used && handle_of(savepoint) == handle) return &savepoint;
+// Calls use(savepoint) if the handle is one's, and returns its answer. False: no such savepoint.
+template <typename Use>
+bool with(SavepointHandle handle, const Use& use) {
+  const Access access;
+  if (!access) return false;
+  for (Savepoint& savepoint : g_savepoints) {
+    if (savepoint.used && handle_of(&savepoint) == handle) return use(savepoint);
   }
   count_misuse(Misuse::kSavepoint);
-  return nullptr;
+  return false;
 }
 
 Savepoint* make(const char* name) {
@@ -157,9 +163,7 @@ void compare(const Savepoint& savepoint, Growth* growth) {
 
 SavepointHandle make_savepoint() {
   const Access access;
-  if (!access) return 0;
-  const Savepoint* savepoint = make(nullptr);
-  return savepoint != nullptr ? handle_of(*savepoint) : 0;
+  return access ? handle_of(make(nullptr)) : 0;
 }
 
 SavepointHandle find_savepoint(const char* name) {
@@ -168,7 +172,7 @@ SavepointHandle find_savepoint(const char* name) {
   if (!access) return 0;
   const Savepoint* savepoint = find(name);
   if (savepoint == nullptr) count_misuse(Misuse::kSavepoint);
-  return savepoint != nullptr ? handle_of(*savepoint) : 0;
+  return handle_of(savepoint);
 }
 
 bool save_savepoint(const char* name) {
@@ -179,47 +183,29 @@ bool save_savepoint(const char* name) {
   return savepoint != nullptr ? take(*savepoint) : make(name) != nullptr;
 }
 
-bool update_savepoint(SavepointHandle handle) {
-  const Access access;
-  Savepoint* savepoint = access ? at(handle) : nullptr;
-  return savepoint != nullptr && take(*savepoint);
-}
+bool update_savepoint(SavepointHandle handle) { return with(handle, take); }
 
 bool label_savepoint(SavepointHandle handle, const char* label) {
-  const Access access;
-  Savepoint* savepoint = access ? at(handle) : nullptr;
-  if (savepoint == nullptr) return false;
-  if (savepoint->named || label == nullptr) {
-    count_misuse(Misuse::kName);
-    return false;
-  }
-  strncpy(savepoint->label, label, kMostSavepointName);
-  return true;
+  return with(handle, [&](Savepoint& savepoint) {
+    const bool may = !savepoint.named && label != nullptr;
+    if (may) strncpy(savepoint.label, label, kMostSavepointName);
+    if (!may) count_misuse(Misuse::kName);
+    return may;
+  });
 }
 
-bool free_savepoint(SavepointHandle handle) {
-  const Access access;
-  Savepoint* savepoint = access ? at(handle) : nullptr;
-  if (savepoint == nullptr) return false;
-  drop(*savepoint);
-  return true;
-}
+bool free_savepoint(SavepointHandle handle) { return with(handle, drop); }
 
 bool compare_savepoint(SavepointHandle handle, Growth* growth) {
-  const Access access;
-  const Savepoint* savepoint = access ? at(handle) : nullptr;
-  if (savepoint == nullptr) return false;
-  compare(*savepoint, growth);
-  return true;
+  return with(handle, [&](const Savepoint& savepoint) {
+    compare(savepoint, growth);
+    return true;
+  });
 }
 
 void empty_savepoints() {
   const Access access;
-  for (Savepoint& savepoint : g_savepoints) {
-    if (savepoint.held != nullptr) sys::unmap_memory(savepoint.held, bytes_of(savepoint));
-    savepoint.held = nullptr;
-    savepoint.capacity = 0;
-  }
+  for (Savepoint& savepoint : g_savepoints) replace(savepoint, nullptr, 0);
 }
 
 void forget_savepoints() {
