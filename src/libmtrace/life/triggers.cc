@@ -158,24 +158,19 @@ SignalHandler change_handler(SetHandler set, int number, SignalHandler handler, 
     errno = ENOSYS;
     return SIG_ERR;
   }
-  SignalHandler old;
   Trigger* trigger = trigger_of(number);
   if (trigger != nullptr && handler == SIG_DFL) {
-    const struct sigaction action = own_action(*trigger);
-    struct sigaction previous;
-    if (g_next.sigaction(number, &action, &previous) != 0) return SIG_ERR;
-    old = previous.sa_handler;
-    trigger->default_seen = {};
-    trigger->default_seen.sa_flags = flags | machine::kLibcsActionFlags;
-  } else {
-    old = set(number, handler);
+    struct sigaction standard = {};
+    standard.sa_flags = flags;
+    struct sigaction old;
+    return change_action(number, &standard, &old) == 0 ? old.sa_handler : SIG_ERR;
   }
-  if (trigger != nullptr && old != SIG_ERR) {
-    note_handler(*trigger, handler);
-    if (stands_for_default(*trigger, old)) old = SIG_DFL;
-    trigger->given_up = handler == SIG_DFL && no_handler_returns();
-  }
-  return old;
+  const SignalHandler old = set(number, handler);
+  if (trigger == nullptr || old == SIG_ERR) return old;
+  note_handler(*trigger, handler);
+  const SignalHandler seen = stands_for_default(*trigger, old) ? SIG_DFL : old;
+  trigger->given_up = false;
+  return seen;
 }
 
 void catch_trigger(int report) {
