@@ -16,7 +16,7 @@
 #include "base/writer.h"
 #include "events/logging.h"
 #include "format/memlog.h"
-#include "report/host.h"
+#include "report/launcher.h"
 #include "report/memlog_writer.h"
 #include "report/memory_use.h"
 #include "report/output.h"
@@ -212,12 +212,8 @@ void release_reports() {
 }
 
 void wait_for_reports() {
-  const uint64_t end = sys::monotonic_time() + kLongestWait;
-  for (uint32_t state; (state = load_acquire(g_state)) != kIdle;) {
-    const uint64_t now = sys::monotonic_time();
-    if (now >= end) return;
-    sys::wait_on(g_state, state, end - now);
-  }
+  static_assert(kIdle == 0);
+  wait_for_zero(g_state, kLongestWait);
 }
 
 void reset_reports() {
