@@ -155,9 +155,9 @@ long publish(const char* from, const char* to) {
 
 bool may_rename_files() { return may_call(SYS_renameat2) && may_call(SYS_unlinkat); }
 
-bool file_exists(const char* path) {
+bool is_directory(const char* path) {
   struct stat info = {};
-  return !failed(call(SYS_newfstatat, AT_FDCWD, path, &info, 0));
+  return !failed(call(SYS_newfstatat, AT_FDCWD, path, &info, 0)) && S_ISDIR(info.st_mode);
 }
 
 bool is_out_of_sight(const char* path) {

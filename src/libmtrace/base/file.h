@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "base/file.h"
 #include "base/syscall.h"
 
 namespace mtrace::sys {
@@ -54,7 +53,7 @@ long file_size(int fd);
 long plain_file_size(const char* path);
 // Copies all of `from`, from its start, to `to`, through the buffer.
 long copy_file(int from, int to, char* buffer, size_t capacity);
-bool file_exists(const char* path);
+bool is_directory(const char* path);
 // Whether the path is missing or out of reach. False also where a filter forbids the call.
 bool is_out_of_sight(const char* path);
 // 0 when this process may create files in the directory, otherwise a negative errno.

@@ -59,8 +59,7 @@ size_t program_path(char* buffer, size_t capacity) {
   return length != 0 ? length : read_link("/proc/thread-self/exe", buffer, capacity);
 }
 
-namespace {
-size_t read_opened(long fd, char* buffer, size_t capacity) {
+static size_t read_opened(long fd, char* buffer, size_t capacity) {
   size_t length = 0;
   if (!failed(fd)) {
     while (length + 1 < capacity) {
@@ -74,7 +73,6 @@ size_t read_opened(long fd, char* buffer, size_t capacity) {
   if (capacity > 0) buffer[length] = '\0';
   return length;
 }
-}  // namespace
 
 size_t read_file(const char* path, char* buffer, size_t capacity) {
   size_t length = 0;
@@ -92,16 +90,14 @@ size_t working_directory(char* buffer, size_t capacity) {
   return got - 1;
 }
 
-namespace {
 // The number after `name` in a text; -1: no such line.
-int number_on_line(const char* text, const char* name) {
+static int number_on_line(const char* text, const char* name) {
   const char* at = strstr(text, name);
   if (at == nullptr) return -1;
   int value = 0;
   for (at += strlen(name); *at >= '0' && *at <= '9'; ++at) value = value * 10 + (*at - '0');
   return value;
 }
-}  // namespace
 
 int seccomp_filters(const char* status) {
   char text[4096];

@@ -39,14 +39,23 @@ Writer& Writer::escaped(const char* s, size_t size, const char* reserved) {
   return *this;
 }
 
-Writer& Writer::padded(uint64_t value, unsigned digits) {
+template <unsigned kBase>
+static Writer& put_digits(Writer& out, uint64_t value, unsigned least) {
   char text[20];
   unsigned begin = sizeof text;
   do {
-    text[--begin] = static_cast<char>('0' + value % 10);
-    value /= 10;
-  } while (begin > 0 && (value != 0 || sizeof text - begin < digits));
-  return bytes(text + begin, sizeof text - begin);
+    text[--begin] = "0123456789abcdef"[value % kBase];
+    value /= kBase;
+  } while (begin > 0 && (value != 0 || sizeof text - begin < least));
+  return out.bytes(text + begin, sizeof text - begin);
+}
+
+Writer& Writer::padded(uint64_t value, unsigned digits) {
+  return put_digits<10>(*this, value, digits);
+}
+
+Writer& Writer::hex(uint64_t value, unsigned digits) {
+  return put_digits<16>(*this, value, digits);
 }
 
 Writer& Writer::reason(int error) {
@@ -73,21 +82,9 @@ Writer& Writer::reason(int error) {
   }
 }
 
-Writer& Writer::number(uint64_t value) { return padded(value, 1); }
-
 Writer& Writer::signed_number(int64_t value) {
   put(value < 0 ? '-' : '+');
   return number(value < 0 ? -static_cast<uint64_t>(value) : static_cast<uint64_t>(value));
-}
-
-Writer& Writer::hex(uint64_t value, unsigned digits) {
-  char text[16];
-  unsigned begin = sizeof text;
-  do {
-    text[--begin] = "0123456789abcdef"[value & 15];
-    value >>= 4;
-  } while (begin > 0 && (value != 0 || sizeof text - begin < digits));
-  return bytes(text + begin, sizeof text - begin);
 }
 
 // Days to year, month, day: Howard Hinnant's chrono-compatible low-level date algorithms

@@ -29,7 +29,12 @@ class Writer {
   }
   // Writes the text escaped as a memlog needs it: see format/escape.h.
   Writer& escaped(const char* s, size_t size, const char* reserved);
-  Writer& number(uint64_t value);
+  Writer& escaped(const char* s, const char* reserved = "") {
+    return escaped(s, __builtin_strlen(s), reserved);
+  }
+  // Begins a line of a memlog's header or trailer: "# key: ".
+  Writer& meta(const char* key) { return text("# ").text(key).text(": "); }
+  Writer& number(uint64_t value) { return padded(value, 1); }
   Writer& signed_number(int64_t value);              // always with a sign, zero is +0
   Writer& hex(uint64_t value, unsigned digits = 0);  // lower case, padded to `digits`
   Writer& time(uint64_t nanoseconds_since_1970);     // 2026-11-20T20:15:31.123456Z

@@ -117,10 +117,7 @@ void rewrite_environment(char** envp, const char* own_path, uint32_t pid) {
 }
 
 bool is_follow_root(const char* follow, uint32_t pid) {
-  if (follow[1] == '\0') return true;
-  uint32_t root = 0;
-  for (const char* p = follow + 2; *p >= '0' && *p <= '9'; ++p) root = root * 10 + (*p - '0');
-  return root == pid;
+  return follow[1] == '\0' || report::number_at(follow + 2) == pid;
 }
 
 namespace {
@@ -167,7 +164,20 @@ const char* find_tool() {
 namespace {
 
 constexpr size_t kMappings = 256 * 1024;  // bytes of a parent's /proc/PID/maps that are looked at
-constexpr uint64_t kMostEnvironment = 4u << 20;  // bytes; the kernel allows less
+constexpr size_t kMostEnvironment = 4u << 20;  // bytes; the kernel allows less
+
+// Whether holds(text, size) is true of a file of /proc/PID. The text ends with a zero byte.
+template <typename Holds>
+bool check_file(uint64_t pid, const char* name, size_t most, const Holds& holds) {
+  auto* const text = static_cast<char*>(sys::map_memory(most));
+  if (text == nullptr) return false;
+  char path[40];
+  Writer(path, sizeof path).text("/proc/").number(pid).put('/').text(name).finish();
+  const size_t size = sys::read_file(path, text, most);
+  const bool result = holds(text, size);
+  sys::unmap_memory(text, most);
+  return result;
+}
 
 // Whether `text` has a line that ends in `name`.
 bool has_line(const char* text, const char* name) {
@@ -180,29 +190,12 @@ bool has_line(const char* text, const char* name) {
 
 // Whether the environment with which the process was started has the entry.
 bool was_started_with(uint64_t pid, const char* entry) {
-  char text[512];
-  Writer(text, sizeof text).text("/proc/").number(pid).text("/environ").finish();
-  const long file = sys::open_to_read(text);
-  if (sys::failed(file)) return false;
-  const size_t length = strlen(entry) + 1;  // with the zero byte that ends it
-  size_t same = 0;       // bytes of the entry that the current string begins with
-  bool differs = false;  // the current string does
-  bool found = false;
-  long got = 0;
-  for (uint64_t at = 0; !found && at < kMostEnvironment; at += got) {
-    got = sys::read_at(static_cast<int>(file), text, sizeof text, at);
-    if (got <= 0) break;
-    for (long i = 0; i < got && !found; ++i) {
-      differs = differs || same == length || text[i] != entry[same];
-      ++same;
-      found = !differs && same == length;
-      if (text[i] != '\0') continue;
-      same = 0;
-      differs = false;
+  return check_file(pid, "environ", kMostEnvironment, [&](const char* text, size_t size) {
+    for (size_t at = 0; at < size; at += strlen(text + at) + 1) {
+      if (strcmp(text + at, entry) == 0) return true;
     }
-  }
-  sys::close_file(static_cast<int>(file));
-  return found;
+    return false;
+  });
 }
 
 }  // namespace
@@ -217,8 +210,7 @@ Relatives relatives() {
   constexpr int kParent = 4;
   constexpr int kChildrenFaults = 11;
   for (int field = 2; at != nullptr && field <= kChildrenFaults; at = strchr(at + 1, ' ')) {
-    uint64_t value = 0;
-    for (const char* p = at + 1; *p >= '0' && *p <= '9'; ++p) value = value * 10 + (*p - '0');
+    const uint64_t value = report::number_at(at);
     ++field;
     if (field == kParent) found.parent = value;
     if (field == kChildrenFaults) found.children_faults = value;
@@ -228,14 +220,9 @@ Relatives relatives() {
 
 bool is_traced(uint64_t pid) {
   const char* name = strrchr(own_path(), '/');
-  auto* text = name != nullptr ? static_cast<char*>(sys::map_memory(kMappings)) : nullptr;
-  if (text == nullptr) return false;
-  char path[32];
-  Writer(path, sizeof path).text("/proc/").number(pid).text("/maps").finish();
-  sys::read_file(path, text, kMappings);
-  const bool traced = has_line(text, name) && !has_line(text, "/memlog");
-  sys::unmap_memory(text, kMappings);
-  return traced;
+  return name != nullptr && check_file(pid, "maps", kMappings, [&](const char* text, size_t) {
+           return has_line(text, name) && !has_line(text, "/memlog");
+         });
 }
 
 bool parent_has_complained(const char* entry) {

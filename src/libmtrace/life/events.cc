@@ -50,7 +50,7 @@ Writer& put_why(Writer& out, const char* why) {
   if (g_file_error == 0) return out;
   const bool beside_reports = strcmp(g_options.events, "1") == 0;
   const char* const place = beside_reports ? report::output_directory() : g_options.events;
-  return out.escaped(place, strlen(place), format::kReservedNone).text(": ").reason(g_file_error);
+  return out.escaped(place).text(": ").reason(g_file_error);
 }
 
 // The next report says so, too.
@@ -76,9 +76,8 @@ void begin_events() {
 void say_when_not_logged() {
   if (g_why_none == nullptr) return;
   char line[2 * report::kPathCapacity];
-  Writer out(line, sizeof line);
+  Writer out(line, sizeof line, STDERR_FILENO);
   put_why(out.text("mtrace: MTRACE_EVENTS: "), g_why_none).put('\n').finish();
-  sys::write_all(STDERR_FILENO, line, out.size());
 }
 
 void end_events(format::EventsState how) {

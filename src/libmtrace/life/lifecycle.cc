@@ -69,7 +69,7 @@ void set_library_line() {
   const char* name = report::last_component(allocator_path());
   out.text("allocator=");
   if (*name == '\0') name = report::g_host.name;  // malloc is part of the program
-  out.escaped(name, strlen(name), " ").put(' ').text(options_line()).finish();
+  out.escaped(name, " ").put(' ').text(options_line()).finish();
 }
 
 // Learns about host and filters. After read_options(), before the first of many system calls.
@@ -179,9 +179,8 @@ void forget_session() {
 void say_when_quiet() {
   if (mtrace_status_block.mode != Mode::kQuiet) return;
   char line[256];
-  Writer out(line, sizeof line);
+  Writer out(line, sizeof line, STDERR_FILENO);
   out.text("mtrace: not traced: ").text(mtrace_status_block.reason).put('\n').finish();
-  sys::write_all(STDERR_FILENO, line, out.size());
 }
 
 // For an attached library: runs after all exit handlers, including destructors of static objects.

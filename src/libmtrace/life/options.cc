@@ -322,12 +322,11 @@ void complain_of_value(const Entry& entry, const char* bad) {
   // The entry "NAME=value" begins before its value.
   if (parent_has_complained(bad - strlen(entry.variable) - 1)) return;
   char line[1280];  // the value, escaped, is at most 800 bytes of it
-  Writer out(line, sizeof line);
+  Writer out(line, sizeof line, STDERR_FILENO);
   out.text("mtrace: ").text(entry.variable).put('=');
   out.escaped(bad, strnlen(bad, 200), format::kReservedNone);
   describe(out, entry, bad);
   out.text("; using ").text(entry.standard).put('\n').finish();
-  sys::write_all(STDERR_FILENO, line, out.size());
 }
 
 // Whether a name of `length` bytes has the prefix of an option, and is no option.
@@ -344,10 +343,9 @@ bool is_unknown_option(const char* name, size_t length) {
 void complain_of_name(const char* entry, size_t length) {
   if (parent_has_complained(entry)) return;
   char line[512];
-  Writer out(line, sizeof line);
+  Writer out(line, sizeof line, STDERR_FILENO);
   out.text("mtrace: ").escaped(entry, length < 100 ? length : 100, format::kReservedNone);
   out.text(" is not an option (memlog help options)\n").finish();
-  sys::write_all(STDERR_FILENO, line, out.size());
 }
 
 }  // namespace
@@ -370,7 +368,7 @@ const char* options_line() {
     if (!always && strcmp(g_value[i], kTable[i].standard) == 0) continue;
     if (out.size() > 0) out.put(' ');
     out.text(kTable[i].variable).put('=');
-    out.escaped(g_value[i], strlen(g_value[i]), " ");
+    out.escaped(g_value[i], " ");
   }
   out.finish();
   return g_line;

@@ -66,12 +66,11 @@ const char* sanitizer() {
 void say_when_aside() {
   if (g_sanitizer == nullptr) return;
   char line[1024];
-  Writer out(line, sizeof line);
+  Writer out(line, sizeof line, STDERR_FILENO);
   const char* program = report::g_host.program;
   out.text("mtrace: not covered: ");
   out.escaped(program, strnlen(program, 200), format::kReservedNone).text(" is built with ");
   out.text(g_sanitizer->name).text("; nothing that it allocates is counted\n").finish();
-  sys::write_all(STDERR_FILENO, line, out.size());
 }
 
 const char* why_dormant() {
@@ -115,16 +114,16 @@ bool is_defined_there(const void* function) {
 void find_entry_points(bool late) {
   constexpr const char* kNames[] = {"malloc", "calloc", "realloc", "free"};
   constexpr unsigned kOwn = sizeof kNames / sizeof kNames[0];
-  report::Entrances entrances = {};
-  entrances.late = late;
-  entrances.replaced = malloc_is_replaced();
-  entrances.glibc = allocator_is_libc() && unwind::is_glibc();
+  report::EntryPoints points = {};
+  points.late = late;
+  points.replaced = malloc_is_replaced();
+  points.glibc = allocator_is_libc() && unwind::is_glibc();
   for (unsigned i = 0; i < kOwn; ++i) {
-    entrances.names[i] = kNames[i];
-    entrances.own[i] = mtrace_own_entrances[i];
-    entrances.first[i] = unwind::global_definition(kNames[i]);
-    if (late || entrances.first[i] == nullptr || !is_defined_there(entrances.first[i])) {
-      entrances.first[i] = entrances.own[i];
+    points.names[i] = kNames[i];
+    points.own[i] = mtrace_own_entrances[i];
+    points.first[i] = unwind::global_definition(kNames[i]);
+    if (late || points.first[i] == nullptr || !is_defined_there(points.first[i])) {
+      points.first[i] = points.own[i];
     }
   }
   constexpr unsigned kInterfacesWatched[] = {kInterface_mallocx,      kInterface_je_malloc,
@@ -134,49 +133,48 @@ void find_entry_points(bool late) {
                 report::kWatchedFunctions);
   unsigned next = kOwn;
   for (const unsigned number : kInterfacesWatched) {
-    entrances.names[next] = g_interfaces[number].symbol;
-    entrances.own[next] = entrances.first[next] = g_interfaces[number].hook;
+    points.names[next] = g_interfaces[number].symbol;
+    points.own[next] = points.first[next] = g_interfaces[number].hook;
     ++next;
   }
-  report::set_entrances(entrances);
+  report::set_entry_points(points);
 }
 
 void say_when_hidden() {
   bool is_program;
   const char* path = report::hiding_object(&is_program);
-  const bool replaced = report::is_replaced();
+  const bool replaced = report::entry_points().replaced;
   if (replaced) path = report::g_host.program;
   if (!replaced && (path == nullptr || !is_program)) return;
   char line[1024];
-  Writer out(line, sizeof line);
+  Writer out(line, sizeof line, STDERR_FILENO);
   out.text("mtrace: not covered: ").escaped(path, strnlen(path, 200), format::kReservedNone);
   out.text(replaced ? " runs under a tool of valgrind that replaces malloc"
                     : " has a malloc of its own");
   out.text("; nothing that it allocates is counted\n").finish();
-  sys::write_all(STDERR_FILENO, line, out.size());
 }
 
 void say_when_output_fails(char* const* envp) {
   if (g_options.signal == 0 && !g_options.exit_report) return;
-  const report::OutputCheck check = report::check_output(sys::real_time());
+  char instead[report::kPathCapacity];
+  const long error = report::check_output(sys::real_time(), instead);
   // EPERM: a filter of system calls forbids the check.
-  if (check.error == 0 || check.error == -EPERM) return;
+  if (error == 0 || error == -EPERM) return;
   constexpr char kVariable[] = "MTRACE_OUTPUT";
   const char* given = find_variable(envp, kVariable);
   if (parent_has_complained(given != nullptr ? given - sizeof kVariable : nullptr)) return;
   char line[2 * report::kPathCapacity];
-  Writer out(line, sizeof line);
+  Writer out(line, sizeof line, STDERR_FILENO);
   const char* const directory = report::output_directory();
   out.text("mtrace: cannot write reports to ");
-  out.escaped(directory, strlen(directory), format::kReservedNone).text(": ");
-  out.reason(static_cast<int>(-check.error));
-  if (check.instead == nullptr) {
+  out.escaped(directory).text(": ");
+  out.reason(static_cast<int>(-error));
+  if (instead[0] == '\0') {
     out.text(", nor to $TMPDIR or /tmp");
   } else {
-    out.text("; using ").escaped(check.instead, strlen(check.instead), format::kReservedNone);
+    out.text("; using ").escaped(instead);
   }
   out.put('\n').finish();
-  sys::write_all(STDERR_FILENO, line, out.size());
 }
 
 }  // namespace mtrace::hook

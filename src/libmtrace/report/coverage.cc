@@ -19,7 +19,7 @@ namespace mtrace::report {
 
 namespace {
 
-Entrances g_entrances = {};
+EntryPoints g_entries = {};
 
 const char* object_of(const void* address, bool* is_program) {
   const link_map* const found = unwind::object_of(address);
@@ -29,10 +29,7 @@ const char* object_of(const void* address, bool* is_program) {
   return *is_program ? g_host.program : found->l_name;
 }
 
-Writer& begin_note(Writer& out) { return out.text("# ").text(format::kKeyNote).text(": "); }
-Writer& put_path(Writer& out, const char* path) {
-  return out.escaped(path, strlen(path), format::kReservedNone);
-}
+Writer& begin_note(Writer& out, const char* text) { return out.meta(format::kKeyNote).text(text); }
 
 struct Imports {
   bool allocator;
@@ -59,89 +56,11 @@ bool allocates_by_itself() {
   return imports.memory && !imports.allocator;
 }
 
-void write_python_gap(Writer& out) {
-  using format::PythonGap;
-  const format::PythonCoverage& coverage = unwind::python_coverage();
-  const PythonGap gap = load_acquire(coverage.gap);
-  if (gap <= PythonGap::kBeingNoted || unwind::python_frames_are_off()) return;
-  const unwind::Module* const module = unwind::find_module(coverage.loop, unwind::kAlive, nullptr);
-  begin_note(out).text(gap == PythonGap::kOnTrial ? format::kPythonOnTrial
-                                                  : format::kNotCoveredPython);
-  if (module != nullptr) put_path(out.text(" of "), module->path);
-  const uint32_t version = coverage.version;
-  if (version == 0) {
-    out.text(": CPython before 3.11");
-  } else {
-    out.text(": CPython ").number(version >> 24).put('.');
-    out.number(version >> 16 & 0xff).put('.').number(version >> 8 & 0xff);
-  }
-  out.text(format::python_gap_reason(gap)).put('\n');
-}
-
-}  // namespace
-
-void set_entrances(const Entrances& entrances) {
-  g_entrances = entrances;
-  set_bound_here(g_entrances.names, entrances.own, entrances.first);
-}
-
-bool is_replaced() { return g_entrances.replaced; }
-bool began_late() { return g_entrances.late; }
-bool malloc_is_glibcs() { return g_entrances.glibc; }
-
-const char* hiding_object(bool* is_program) {
-  *is_program = false;
-  if (g_entrances.first[0] == nullptr || g_entrances.first[0] == g_entrances.own[0]) return nullptr;
-  return object_of(g_entrances.first[0], is_program);
-}
-
-void write_coverage(Writer& out, const ledger::ThreadTotals& totals) {
-  if (g_entrances.late) {
-    begin_note(out)
-        .text(format::kNotCoveredBefore)
-        .text(", and calls by addresses that it had copied by then\n");
-  }
-  if (g_entrances.replaced) {
-    begin_note(out)
-        .text(format::kNotCoveredProgram)
-        .text(
-            "runs under a tool of valgrind that replaces malloc; nothing that the program "
-            "allocates is "
-            "counted\n");
-  }
-  bool is_program;
-  const char* hiding = hiding_object(&is_program);
-  if (hiding != nullptr) {
-    uint64_t calls = 0;
-    for (const uint64_t count : totals.calls) calls += count;
-    put_path(begin_note(out).text(format::kNotCoveredMalloc), hiding);
-    out.text(" comes before that of this library; ");
-    out.text(calls == 0 ? "nothing that the program allocates is counted\n"
-                        : "only what it passes on is counted\n");
-  }
-  static const bool by_itself = allocates_by_itself();
-  if (hiding == nullptr && by_itself) {
-    begin_note(out).text(format::kNotCoveredProgram);
-    out.text(
-        "asks the system for memory, but no library for an allocator: what one of its own gives "
-        "it is not counted\n");
-  }
-  write_python_gap(out);
-  look_for_bypasses();
-  write_bypasses(out);
-}
-
-namespace {
-
-constexpr unsigned kCount = kWatchedFunctions;
 constexpr unsigned kMostNamed = 8;  // objects that are named one by one
 constexpr unsigned kMostSeen = 256;
 constexpr unsigned kMostUnloaded = 8;  // objects that are checked before a dlclose
 
-const char* const* g_names;
-const void* g_own[kCount];
-const void* g_first[kCount];
-
+// An object that bypasses this library.
 struct Named {
   uint32_t whole;  // 1: the other fields are written
   unsigned symbol;
@@ -151,12 +70,8 @@ struct Named {
 uint64_t g_seen[kMostSeen];  // a hash of each object's path; the first 0 ends the list
 Named g_named[kMostNamed];   // for the first objects
 
-uint64_t number_of(const char* path) { return format::fnv1a(path, strlen(path)) | 1; }
-
-void copy_path(char (&to)[256], const char* path) { Writer(to, sizeof to).text(path).finish(); }
-
 void remember(const unwind::Binding& binding, const char* target) {
-  const uint64_t number = number_of(binding.name);
+  const uint64_t number = format::fnv1a(binding.name, strlen(binding.name)) | 1;
   for (unsigned i = 0; i < kMostSeen; ++i) {
     uint64_t seen = 0;
     // A thread that loses the place goes on to the next, unless the winner recorded this object.
@@ -167,8 +82,8 @@ void remember(const unwind::Binding& binding, const char* target) {
     if (i >= kMostNamed) return;
     Named& named = g_named[i];
     named.symbol = binding.symbol;
-    copy_path(named.object, binding.name);
-    copy_path(named.target, target);
+    Writer(named.object, sizeof named.object).text(binding.name).finish();
+    Writer(named.target, sizeof named.target).text(target).finish();
     store_release(named.whole, 1u);
     return;
   }
@@ -177,7 +92,8 @@ void remember(const unwind::Binding& binding, const char* target) {
 // Records a binding that bypasses this library. True: it needs no further check.
 bool note_bypass(const unwind::Binding& binding, void*) {
   const auto* target = reinterpret_cast<const void*>(binding.target);
-  if (target == g_own[binding.symbol] || target == g_first[binding.symbol]) return true;
+  if (target == g_entries.own[binding.symbol] || target == g_entries.first[binding.symbol])
+    return true;
   if (binding.target == 0) return false;
   const link_map* const place = unwind::object_of(target);
   // Another thread may be closing the object.
@@ -209,44 +125,91 @@ bool is_of_the_start(const void* object) {
   return true;
 }
 
-}  // namespace
-
-void set_bound_here(const char* const (&names)[kCount], const void* const (&own)[kCount],
-                    const void* const (&first)[kCount]) {
-  g_names = names;
-  memcpy(g_own, own, sizeof g_own);
-  memcpy(g_first, first, sizeof g_first);
-  memset(g_seen, 0, sizeof g_seen);
-  for (Named& named : g_named) named.whole = 0;
-}
-
-void look_for_bypasses() {
-  if (g_names != nullptr) unwind::each_binding(g_names, kCount, note_bypass, nullptr);
-}
-
-void look_before_unloading(const void* handle) {
-  if (sys::may_be_filtered() || is_of_the_start(handle)) return;
-  unwind::each_binding_from(handle, kMostUnloaded, g_names, kCount, note_bypass, nullptr);
-}
-
 void write_bypasses(Writer& out) {
-  for (unsigned i = 0; i < kMostNamed; ++i) {
-    const Named& named = g_named[i];
+  for (const Named& named : g_named) {
     if (load_acquire(named.whole) == 0) continue;
-    put_path(begin_note(out).text(format::kNotCovered), named.object)
-        .text(" calls ")
-        .text(g_names[named.symbol]);
-    put_path(out.text(" of "), named.target);
+    begin_note(out, format::kNotCovered).escaped(named.object).text(" calls ");
+    out.text(g_entries.names[named.symbol]).text(" of ").escaped(named.target);
     out.text(", not of this library (loaded later, RTLD_DEEPBIND, -Bsymbolic, dlmopen)\n");
   }
   unsigned more = 0;
   while (kMostNamed + more < kMostSeen && load(g_seen[kMostNamed + more]) != 0) ++more;
-  if (more != 0) {
-    begin_note(out)
-        .text(format::kNotCovered)
-        .number(more)
-        .text(" further objects that do not call this library\n");
+  if (more == 0) return;
+  begin_note(out, format::kNotCovered).number(more);
+  out.text(" further objects that do not call this library\n");
+}
+
+void write_python_gap(Writer& out) {
+  using format::PythonGap;
+  const format::PythonCoverage& coverage = unwind::python_coverage();
+  const PythonGap gap = load_acquire(coverage.gap);
+  if (gap <= PythonGap::kBeingNoted || unwind::python_frames_are_off()) return;
+  const unwind::Module* const module = unwind::find_module(coverage.loop, unwind::kAlive, nullptr);
+  begin_note(out, gap == PythonGap::kOnTrial ? format::kPythonOnTrial : format::kNotCoveredPython);
+  if (module != nullptr) out.text(" of ").escaped(module->path);
+  const uint32_t version = coverage.version;
+  if (version == 0) {
+    out.text(": CPython before 3.11");
+  } else {
+    out.text(": CPython ").number(version >> 24).put('.');
+    out.number(version >> 16 & 0xff).put('.').number(version >> 8 & 0xff);
   }
+  out.text(format::python_gap_reason(gap)).put('\n');
+}
+
+}  // namespace
+
+void set_entry_points(const EntryPoints& entry_points) {
+  g_entries = entry_points;
+  memset(g_seen, 0, sizeof g_seen);
+  for (Named& named : g_named) named.whole = 0;
+}
+
+const EntryPoints& entry_points() { return g_entries; }
+
+const char* hiding_object(bool* is_program) {
+  *is_program = false;
+  if (g_entries.first[0] == nullptr || g_entries.first[0] == g_entries.own[0]) return nullptr;
+  return object_of(g_entries.first[0], is_program);
+}
+
+void look_before_unloading(const void* handle) {
+  if (sys::may_be_filtered() || is_of_the_start(handle)) return;
+  unwind::each_binding_from(handle, kMostUnloaded, g_entries.names, kWatchedFunctions, note_bypass,
+                            nullptr);
+}
+
+void write_coverage(Writer& out, const ledger::ThreadTotals& totals) {
+  if (g_entries.late) {
+    begin_note(out, format::kNotCoveredBefore);
+    out.text(", and calls by addresses that it had copied by then\n");
+  }
+  if (g_entries.replaced) {
+    begin_note(out, format::kNotCoveredProgram);
+    out.text("runs under a tool of valgrind that replaces malloc; nothing that the program ");
+    out.text("allocates is counted\n");
+  }
+  bool is_program;
+  const char* hiding = hiding_object(&is_program);
+  if (hiding != nullptr) {
+    uint64_t calls = 0;
+    for (const uint64_t count : totals.calls) calls += count;
+    begin_note(out, format::kNotCoveredMalloc).escaped(hiding);
+    out.text(" comes before that of this library; ");
+    out.text(calls == 0 ? "nothing that the program allocates is counted\n"
+                        : "only what it passes on is counted\n");
+  }
+  static const bool by_itself = allocates_by_itself();
+  if (hiding == nullptr && by_itself) {
+    begin_note(out, format::kNotCoveredProgram);
+    out.text("asks the system for memory, but no library for an allocator: what one of its own ");
+    out.text("gives it is not counted\n");
+  }
+  write_python_gap(out);
+  if (g_entries.names[0] != nullptr) {
+    unwind::each_binding(g_entries.names, kWatchedFunctions, note_bypass, nullptr);
+  }
+  write_bypasses(out);
 }
 
 }  // namespace mtrace::report

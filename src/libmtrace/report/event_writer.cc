@@ -79,14 +79,9 @@ void set_place(EventRingHeader& header) {
   }
   if (wish[0] != '/') out.text(g_host.directory).put('/');
   out.text(wish);
-  char inside[kPathCapacity];
-  const bool named = out.finish() == 0;
-  Writer(inside, sizeof inside).text(header.place).text("/.").finish();
-  if (named && sys::file_exists(inside))
-    Writer(inside, sizeof inside).text(header.place).finish();
-  else
-    return;
-  Writer(header.place, sizeof header.place).text(inside).put('/').finish();
+  if (out.finish() != 0 || !sys::is_directory(header.place)) return;
+  const size_t length = out.size();
+  if (length + 1 < sizeof header.place) memcpy(header.place + length, "/", 2);
 }
 
 void describe(EventRingHeader& header) {

@@ -13,7 +13,7 @@ namespace mtrace::report {
 namespace {
 
 void module_name(Writer& out, const unwind::Module& module) {
-  out.escaped(module.path, strlen(module.path), format::kReservedModule);
+  out.escaped(module.path, format::kReservedModule);
   if (module.generation > 1) out.put('#').number(module.generation);
 }
 
@@ -230,7 +230,7 @@ void write_tails(Writer& out, ModuleSet& modules, FrameLines& lines, Tails& tail
   const ledger::StackTable& stacks = tails.stacks();
   tails.each([&](uint32_t tail, uint32_t index) {
     unwind::StackEpoch epoch(stacks.record(index).retired);
-    out.text("# ").text(format::kKeyTail).text(": ").hex(tails.id(tail), 16).put('\n');
+    out.meta(format::kKeyTail).hex(tails.id(tail), 16).put('\n');
     do {
       const ledger::StackTail& piece = stacks.tail_at(tail);
       write_piece(out, piece.frames, ledger::kTailFrames, 1, epoch, 0, modules, lines);
@@ -245,7 +245,7 @@ void write_modules(Writer& out, const ModuleSet& modules) {
     const unwind::Module* module = unwind::module_at(index);
     if (module == nullptr) break;
     if (!modules.has(index) || is_repeated(*module, index, modules)) continue;
-    out.text("# ").text(format::kKeyModule).text(": ");
+    out.meta(format::kKeyModule);
     module_name(out, *module);
     if (module->build_id_size != 0) {
       out.text(" build-id=");
@@ -257,7 +257,7 @@ void write_modules(Writer& out, const ModuleSet& modules) {
     if (!modules.has_python(number)) continue;
     const unwind::PythonFile& file = *unwind::python_file(number);
     if (is_object(file, modules)) continue;
-    out.text("# ").text(format::kKeyModule).text(": ");
+    out.meta(format::kKeyModule);
     file_name(out, file);
     out.text(" base=0x0 ").text(format::kModulePython).put('\n');
   }

@@ -27,7 +27,7 @@ void write_raw(Writer& out, const Growth& growth) {
   if (growth.label[0] == '\0') {
     out.text("(without name)");
   } else {
-    out.escaped(growth.label, strlen(growth.label), format::kReservedNone);
+    out.escaped(growth.label);
   }
   out.text(growth.grown == 0 ? "\n" : ", of which:\n");
   ModuleSet modules;

@@ -26,7 +26,7 @@ char* copy_command(char* const* argv) {
   for (int i = 0; argv[i] != nullptr; ++i) {
     if (i > 0) out.put(' ');
     if (argv[i][0] == '\0') out.text("''");
-    out.escaped(argv[i], strlen(argv[i]), format::kReservedArgument);
+    out.escaped(argv[i], format::kReservedArgument);
   }
   if (out.finish() == 0) return memory;
   // Whole arguments are left out: an escape must not be cut.
@@ -40,6 +40,13 @@ char* copy_command(char* const* argv) {
 const char* last_component(const char* path) {
   const char* slash = strrchr(path, '/');
   return slash != nullptr && slash[1] != '\0' ? slash + 1 : path;
+}
+
+uint64_t number_at(const char* text) {
+  while (*text == ' ' || *text == '\t') ++text;
+  uint64_t value = 0;
+  while (*text >= '0' && *text <= '9') value = value * 10 + static_cast<uint64_t>(*text++ - '0');
+  return value;
 }
 
 void learn_host(char* const* argv, bool keep_command) {

@@ -29,6 +29,8 @@ extern Host g_host;
 void learn_host(char* const* argv, bool keep_command);
 // The part of the path after its last slash.
 const char* last_component(const char* path);
+// The decimal number that `text` begins with, behind blanks; 0: none.
+uint64_t number_at(const char* text);
 // In the child of a fork: sets its pid, its parent and its start time.
 void host_after_fork(uint32_t pid, uint32_t parent);
 

@@ -31,28 +31,26 @@
 namespace mtrace::report {
 namespace {
 
-Writer& meta(Writer& out, const char* key) { return out.text("# ").text(key).text(": "); }
-
 void text_line(Writer& out, const char* key, const char* value) {
-  meta(out, key).escaped(value, strlen(value), format::kReservedNone).put('\n');
+  out.meta(key).escaped(value).put('\n');
 }
 
 void amount_line(Writer& out, const char* key, uint64_t bytes, uint64_t blocks) {
-  meta(out, key).number(bytes).text(" bytes ").number(blocks).text(" blocks\n");
+  out.meta(key).number(bytes).text(" bytes ").number(blocks).text(" blocks\n");
 }
 
 void number_line(Writer& out, const char* key, uint64_t number) {
-  meta(out, key).number(number).put('\n');
+  out.meta(key).number(number).put('\n');
 }
 
 void bytes_line(Writer& out, const char* key, uint64_t bytes) {
-  meta(out, key).number(bytes).text(" bytes\n");
+  out.meta(key).number(bytes).text(" bytes\n");
 }
 
 // "1.250 ms" of nanoseconds.
 void milliseconds_line(Writer& out, const char* key, uint64_t nanoseconds) {
   const uint64_t microseconds = nanoseconds / 1000;
-  meta(out, key).number(microseconds / 1000).put('.').padded(microseconds % 1000, 3);
+  out.meta(key).number(microseconds / 1000).put('.').padded(microseconds % 1000, 3);
   out.text(" ms\n");
 }
 
@@ -60,13 +58,13 @@ void write_peak(Writer& out, const Occasion& occasion, const Snapshot& snapshot)
   const PeakSeen& peak = snapshot.peak();
   // Relative to the start, not to now: every report then has the same time for the same peak.
   const uint64_t when = g_host.tick_zero + ledger::nanoseconds_of(peak.when);
-  meta(out, format::kKeyPeak).number(peak.bytes).text(" bytes ");
+  out.meta(format::kKeyPeak).number(peak.bytes).text(" bytes ");
   out.time(std::clamp(when, g_host.started, std::max(g_host.started, occasion.taken))).put('\n');
   if (peak.error != 0) bytes_line(out, format::kKeyPeakError, peak.error);
 }
 
 void write_lost(Writer& out, const ledger::Ledger& ledger) {
-  meta(out, format::kKeyLost).text("frames=").number(ledger.stacks.lost_frames());
+  out.meta(format::kKeyLost).text("frames=").number(ledger.stacks.lost_frames());
   out.text(" stacks=").number(ledger.stacks.lost_stacks());
   out.text(" blocks=").number(ledger.blocks.lost_blocks());
   out.text(" inflight=").number(ledger.lost_inflight);
@@ -97,7 +95,7 @@ void write_calls(Writer& out, const ledger::ThreadTotals& totals) {
 // Whether the ledger has all live blocks.
 bool has_all_blocks(const ledger::Ledger& ledger) {
   return load(sys::g_table_header->recording) != 0 && ledger::g_sample_mean == 0 &&
-         ledger.blocks.lost_blocks() == 0 && !began_late() && !g_host.began_anew;
+         ledger.blocks.lost_blocks() == 0 && !entry_points().late && !g_host.began_anew;
 }
 
 void write_memory_use(Writer& out, uint64_t live, const Occasion& occasion,
@@ -152,8 +150,8 @@ void write_jit_dump(Writer& out, uint32_t pid) {
   sys::close_file(static_cast<int>(maps));
   const long bytes = found ? sys::plain_file_size(path) : -1;
   if (sys::failed(bytes)) return;
-  meta(out, format::kKeyJitDump).number(static_cast<uint64_t>(bytes)).text(" bytes ");
-  out.escaped(path, strlen(path), format::kReservedNone).put('\n');
+  out.meta(format::kKeyJitDump).number(static_cast<uint64_t>(bytes)).text(" bytes ");
+  out.escaped(path).put('\n');
 }
 
 // Writes "# perf-map: N bytes" for /tmp/perf-PID.map, and "# jit-dump: N bytes PATH" for a
@@ -172,21 +170,21 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   out.text(format::kMagicLine).put('\n');
   text_line(out, format::kKeyProgram, host.program);
   if (host.command != nullptr) {
-    meta(out, format::kKeyCommand).text(host.command).put('\n');  // escaped when it was copied
+    out.meta(format::kKeyCommand).text(host.command).put('\n');  // escaped when it was copied
   }
   number_line(out, format::kKeyPid, host.pid);
   if (host.parent != 0) number_line(out, format::kKeyParent, host.parent);
   number_line(out, format::kKeySeq, occasion.seq);
   text_line(out, format::kKeyTrigger, occasion.trigger);
   if (occasion.label != nullptr) text_line(out, format::kKeyLabel, occasion.label);
-  meta(out, format::kKeyStarted).time(host.started).put('\n');
-  meta(out, format::kKeyTaken).time(occasion.taken).put('\n');
+  out.meta(format::kKeyStarted).time(host.started).put('\n');
+  out.meta(format::kKeyTaken).time(occasion.taken).put('\n');
   if (host.parent != 0 && !host.began_anew) {
     amount_line(out, format::kKeyInherited, ledger.inherited.bytes, ledger.inherited.blocks);
   }
   if (ledger::g_sample_mean != 0) bytes_line(out, format::kKeySampled, ledger::g_sample_mean);
   const ledger::Counters& change = snapshot.change();
-  meta(out, format::kKeyDelta).signed_number(change.live_bytes());
+  out.meta(format::kKeyDelta).signed_number(change.live_bytes());
   out.text(" bytes ").signed_number(change.live_blocks()).text(" blocks\n");
   const ledger::Counters& total = snapshot.total();
   amount_line(out, format::kKeyLive, ledger::live_bytes(total), ledger::live_blocks(total));
@@ -211,11 +209,11 @@ void write_end(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
     const char* name = ledger::kind_name(kind);
     if (name == nullptr) break;
     const ledger::Totals& live = snapshot.live_of_kind(kind);
-    meta(out, format::kKeyKind).text(name).put(' ').number(live.bytes).text(" bytes ");
+    out.meta(format::kKeyKind).text(name).put(' ').number(live.bytes).text(" bytes ");
     out.number(live.blocks).text(" blocks\n");
   }
   write_modules(out, modules);
-  meta(out, format::kKeyHost).escaped(host.node, strlen(host.node), " ");
+  out.meta(format::kKeyHost).escaped(host.node, " ");
   if (host.boot_id[0] != '\0') out.text(" boot-id=").text(host.boot_id);
   out.text(" arch=").text(machine::kName).text("\n");
   const ledger::ThreadTotals totals = ledger.threads.totals();
@@ -226,7 +224,7 @@ void write_end(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
     number_line(out, format::kKeyFailed, totals.failed_allocations);
     number_line(out, format::kKeyUnknownFrees, totals.unknown_frees);
   }
-  meta(out, format::kKeyReports).text("written=").number(occasion.seq);
+  out.meta(format::kKeyReports).text("written=").number(occasion.seq);
   out.text(" failed=").number(load(sys::g_table_header->failures)).put('\n');
   write_memory_use(out, ledger::live_bytes(snapshot.total()), occasion, ledger);
   uint64_t calls = 0;
@@ -237,11 +235,11 @@ void write_end(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
                     std::max(sys::coarse_resolution(),
                              ledger::nanoseconds_of(ledger::packed_step(snapshot.ticks()))));
   const uint64_t uptime = (occasion.taken_monotonic - host.started_monotonic) / 1'000'000u;
-  meta(out, format::kKeyUptime).number(uptime / 1000).put('.').padded(uptime % 1000, 3);
+  out.meta(format::kKeyUptime).number(uptime / 1000).put('.').padded(uptime % 1000, 3);
   out.text(" seconds\n");
   const bool has_names = snapshot.size() != 0;
   text_line(out, format::kKeyResolved, has_names ? "no" : "yes");
-  meta(out, format::kKeyLibrary)
+  out.meta(format::kKeyLibrary)
       .text("mtrace " MTRACE_VERSION " ")
       .text(sys::g_table_header->library);
   out.put('\n').text(format::kEndLine).put('\n');

@@ -10,26 +10,16 @@
 #include "base/table_memory.h"
 #include "base/writer.h"
 #include "format/memlog.h"
+#include "report/host.h"
 
 namespace mtrace::report {
 
 namespace {
 
-// The decimal number that `text` begins with; 0: none.
-uint64_t number_at(const char* text) {
-  uint64_t value = 0;
-  for (; *text >= '0' && *text <= '9'; ++text)
-    value = value * 10 + static_cast<uint64_t>(*text - '0');
-  return value;
-}
-
 // The number of a line "NAME:   1234 kB" of /proc/PID/status (proc(5)), in bytes.
 uint64_t kilobytes(const char* text, const char* name) {
   const char* at = strstr(text, name);
-  if (at == nullptr) return 0;
-  for (at += strlen(name); *at == ' ' || *at == '\t'; ++at) {
-  }
-  return number_at(at) * 1024;
+  return at == nullptr ? 0 : number_at(at + strlen(name)) * 1024;
 }
 
 constexpr size_t kLongestPath = 4096;
@@ -139,7 +129,7 @@ void full_since(uint64_t time) { store(cost().full_since, time); }
 
 void write_cost(Writer& out, const ledger::Ledger& ledger, uint64_t calls) {
   const OwnCost now = measure_cost(ledger);
-  out.text("# ").text(format::kKeyCost).text(": memory=").number(now.memory);
+  out.meta(format::kKeyCost).text("memory=").number(now.memory);
   out.text(" shadow=").number(now.shadow);
   out.text(" stopped-us=").number(now.stopped / 1000);
   if (calls != 0) {
@@ -152,7 +142,7 @@ void write_cost(Writer& out, const ledger::Ledger& ledger, uint64_t calls) {
 void write_full_since(Writer& out) {
   const uint64_t since = load(cost().full_since);
   if (since == 0) return;
-  out.text("# ").text(format::kKeyNote).text(": new blocks are lost since ").time(since);
+  out.meta(format::kKeyNote).text("new blocks are lost since ").time(since);
   out.text(", when the tables had reached MTRACE_MAX_MEMORY\n");
 }
 

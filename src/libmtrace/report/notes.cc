@@ -84,8 +84,8 @@ Note note_at(const PendingNotes& notes, unsigned number) {
 void write_notes(Writer& out, const PendingNotes& notes) {
   for (unsigned i = 0; i < notes.count; ++i) {
     const Note note = note_at(notes, i);
-    out.text("# ").text(format::kKeyNote).text(": ").time(note.time).put(' ');
-    out.escaped(note.text, strlen(note.text), format::kReservedNone).put('\n');
+    out.meta(format::kKeyNote).time(note.time).put(' ');
+    out.escaped(note.text).put('\n');
   }
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include <cstring>
+#include <string_view>
 
 #include "base/file.h"
 #include "base/process.h"
@@ -14,17 +15,19 @@ namespace mtrace::report {
 namespace {
 
 constexpr unsigned kPlaces = 3;         // MTRACE_OUTPUT, $TMPDIR, /tmp
-constexpr size_t kNameLimit = 200;      // bytes of a program's name that go into a file name
 constexpr uint32_t kMostRuns = 100000;  // earlier processes of the same name and pid
 
+// A directory, without a slash at the end; empty: the root.
+struct Place {
+  bool present;
+  char base[kPathCapacity];
+};
+Place g_places[kPlaces];
+char g_pattern[kPathCapacity];   // a template behind the first one's base
 char g_template[kPathCapacity];  // last component
-// Directories as templates, without a slash at the end; empty: the root.
-char g_directory[kPlaces][kPathCapacity];
-bool g_present[kPlaces];
-char g_instead[kPathCapacity];
-char g_shown[kPathCapacity];  // the first one, as people write it
-uint32_t g_run = 1;           // 2: "<pid>.2"
-bool g_unnamed = true;        // files without a name can be given one
+char g_shown[kPathCapacity];     // the first directory, as people write it
+uint32_t g_run = 1;              // 2: "<pid>.2"
+bool g_unnamed = true;           // files without a name can be given one
 
 bool has(const char* text, char letter) {
   for (const char* p = strchr(text, '%'); p != nullptr && p[1] != '\0'; p = strchr(p + 2, '%')) {
@@ -37,54 +40,32 @@ void strip_slashes(char* path) {
   for (size_t end = strlen(path); end > 0 && path[end - 1] == '/';) path[--end] = '\0';
 }
 
-// Writes a real path as a template, with its percent signs doubled.
-void put_literally(Writer& out, const char* path) {
-  for (; *path != '\0'; ++path) {
-    out.put(*path);
-    if (*path == '%') out.put('%');
-  }
-}
-
-// Not present: a relative path without a known working directory (it was removed).
 void set_first_directory(const char* path, size_t length) {
   const bool relative = length == 0 || path[0] != '/';
-  g_present[0] = !relative || g_host.directory[0] != '\0';
-  Writer pattern(g_directory[0], kPathCapacity);
-  Writer shown(g_shown, sizeof g_shown);
-  if (relative) {
-    put_literally(pattern, g_host.directory);
-    shown.text(g_host.directory);
-    if (length != 0) pattern.put('/');
-    if (length != 0) shown.put('/');
-  }
-  pattern.bytes(path, length).finish();
-  shown.bytes(path, length).finish();
-  strip_slashes(g_directory[0]);
-  strip_slashes(g_shown);
+  Place& place = g_places[0];
+  // Without a known working directory (it was removed) a relative path leads nowhere.
+  place.present = !relative || g_host.directory[0] != '\0';
+  Writer(place.base, kPathCapacity).text(relative ? g_host.directory : "").finish();
+  Writer(g_pattern, kPathCapacity).text(relative ? "/" : "").bytes(path, length).finish();
+  strip_slashes(place.base);
+  strip_slashes(g_pattern);
+  Writer(g_shown, sizeof g_shown).text(place.base).text(g_pattern).finish();
 }
 
-void set_fallback(unsigned place, const char* path) {
-  g_present[place] = path != nullptr && path[0] == '/';
-  if (!g_present[place]) return;
-  Writer pattern(g_directory[place], kPathCapacity);
-  put_literally(pattern, path);
-  pattern.finish();
-  strip_slashes(g_directory[place]);
-}
-
-// The length of `text`, `length` bytes, without `suffix`.
-size_t without_suffix(const char* text, size_t length, const char* suffix) {
-  const size_t end = strlen(suffix);
-  const bool has_it = length >= end && memcmp(text + length - end, suffix, end) == 0;
-  return has_it ? length - end : length;
+void set_fallback(Place& place, const char* path) {
+  place.present = path != nullptr && path[0] == '/';
+  if (!place.present) return;
+  Writer(place.base, kPathCapacity).text(path).finish();
+  strip_slashes(place.base);
 }
 
 // The length of a report's name without .memlog or .memlog.zst; the whole length of any other.
-size_t stem_length(const char* name) {
-  const size_t whole = strlen(name);
-  const size_t plain = without_suffix(name, whole, format::kCompressedSuffix);
-  const size_t stem = without_suffix(name, plain, format::kSuffix);
-  return stem != plain ? stem : whole;
+size_t stem_length(std::string_view name) {
+  std::string_view stem = name;
+  if (stem.ends_with(format::kCompressedSuffix)) {
+    stem.remove_suffix(strlen(format::kCompressedSuffix));
+  }
+  return stem.ends_with(format::kSuffix) ? stem.size() - strlen(format::kSuffix) : name.size();
 }
 
 void set_template(const char* wish) {
@@ -96,16 +77,21 @@ void set_template(const char* wish) {
   out.text(format::kSuffix).finish();
 }
 
-// Whether an option that is no directory names a missing directory, not a file: it has a slash and
-// no suffix of a report, and the directory above does not exist.
-bool names_missing_directory(const char* option) {
+// Makes it the first directory. False: there is no such directory.
+bool try_directory(const char* path, size_t length) {
+  set_first_directory(path, length);
+  return sys::is_directory(output_directory());
+}
+
+// Whether MTRACE_OUTPUT means a directory.
+bool names_directory(const char* option, size_t length) {
+  if (length == 0 || option[length - 1] == '/') return true;
+  if (strchr(option, '%') != nullptr) return false;
+  if (try_directory(option, length)) return true;
+  // A missing one: it has no suffix of a report, and what is before its last slash is missing, too.
   const char* slash = strrchr(option, '/');
-  if (slash == nullptr || slash == option) return false;
-  if (stem_length(option) != strlen(option)) return false;
-  char parent[kPathCapacity];
-  set_first_directory(option, slash - option);
-  return Writer(parent, sizeof parent).text(g_shown).text("/.").finish() == 0 &&
-         !sys::file_exists(parent);
+  return slash != nullptr && slash != option && stem_length(option) == length &&
+         !try_directory(option, slash - option);
 }
 
 void expand(Writer& out, const char* text, const OutputFile& file) {
@@ -141,9 +127,13 @@ void expand(Writer& out, const char* text, const OutputFile& file) {
   }
 }
 
+void expand_directory(Writer& out, const OutputFile& file) {
+  expand(out.text(g_places[file.place].base), file.place == 0 ? g_pattern : "", file);
+}
+
 long expand_path(char* path, const OutputFile& file, const char* before, const char* after) {
   Writer out(path, kPathCapacity);
-  expand(out, g_directory[file.place], file);
+  expand_directory(out, file);
   out.put('/').text(before);
   expand(out, g_template, file);
   return out.text(after).finish() == 0 ? 0 : -ENAMETOOLONG;
@@ -152,7 +142,7 @@ long expand_path(char* path, const OutputFile& file, const char* before, const c
 long open_unnamed(const OutputFile& file) {
   char directory[kPathCapacity];
   Writer out(directory, sizeof directory);
-  expand(out, g_directory[file.place], file);
+  expand_directory(out, file);
   return out.put('/').finish() == 0 ? sys::create_unnamed_file(directory) : -ENAMETOOLONG;
 }
 
@@ -204,24 +194,17 @@ long publish_unnamed(const OutputFile& file) {
 bool was_compressed(const OutputFile& file) {
   char path[kPathCapacity];
   return Writer(path, sizeof path).text(file.path).text(format::kCompressedSuffix).finish() == 0 &&
-         sys::file_exists(path);
+         sys::file_identity(path) != sys::FileIdentity{};
 }
 
 }  // namespace
 
 void set_output(const char* option, const char* fallback) {
+  if (strcmp(option, ".") == 0) option = "";
   const size_t length = strlen(option);
-  bool is_directory = length == 0 || option[length - 1] == '/' || strcmp(option, ".") == 0;
-  if (!is_directory && strchr(option, '%') == nullptr) {
-    char probe[kPathCapacity];
-    set_first_directory(option, length);
-    is_directory = Writer(probe, sizeof probe).text(g_shown).text("/.").finish() == 0 &&
-                   sys::file_exists(probe);
-    is_directory = is_directory || names_missing_directory(option);
-  }
   const char* slash = strrchr(option, '/');
-  if (is_directory) {
-    set_first_directory(option, strcmp(option, ".") == 0 ? 0 : length);
+  if (names_directory(option, length)) {
+    set_first_directory(option, length);
     set_template("%e-%p-%n");
   } else if (slash == nullptr) {
     set_first_directory("", 0);
@@ -230,29 +213,29 @@ void set_output(const char* option, const char* fallback) {
     set_first_directory(option, slash - option + (slash == option ? 1 : 0));
     set_template(slash + 1);
   }
-  set_fallback(1, fallback);
-  set_fallback(2, "/tmp");
+  set_fallback(g_places[1], fallback);
+  set_fallback(g_places[2], "/tmp");
 }
 
 const char* output_directory() { return g_shown[0] != '\0' ? g_shown : "/"; }
 
-OutputCheck check_output(uint64_t now) {
+long check_output(uint64_t now, char (&instead)[kPathCapacity]) {
   OutputFile file;
   file.seq = 1;
   file.taken = now;
-  OutputCheck check = {-ENOENT, nullptr};
+  long first_error = -ENOENT;
   for (file.place = 0; file.place < kPlaces; ++file.place) {
-    if (!g_present[file.place]) continue;
-    Writer out(g_instead, sizeof g_instead);
-    expand(out, g_directory[file.place], file);
-    const long error = out.finish() == 0 ? sys::directory_error(g_instead) : -ENAMETOOLONG;
-    if (file.place == 0) check.error = error;
-    if (error == 0) {
-      check.instead = g_instead[0] != '\0' ? g_instead : "/";
-      break;
-    }
+    if (!g_places[file.place].present) continue;
+    Writer out(instead, sizeof instead);
+    expand_directory(out, file);
+    const long error = out.finish() == 0 ? sys::directory_error(instead) : -ENAMETOOLONG;
+    if (file.place == 0) first_error = error;
+    if (error != 0) continue;
+    if (instead[0] == '\0') memcpy(instead, "/", 2);
+    return first_error;
   }
-  return check;
+  instead[0] = '\0';
+  return first_error;
 }
 
 long open_output(OutputFile* file, unsigned place, uint32_t seq, uint64_t taken) {
@@ -260,7 +243,7 @@ long open_output(OutputFile* file, unsigned place, uint32_t seq, uint64_t taken)
   file->taken = taken;
   long first_error = 0;
   for (file->place = place; file->place < kPlaces; ++file->place) {
-    if (!g_present[file->place]) continue;
+    if (!g_places[file->place].present) continue;
     const long result = open_in(file);
     if (result >= 0) {
       file->fd = static_cast<int>(result);

@@ -11,17 +11,15 @@
 namespace mtrace::report {
 
 inline constexpr size_t kPathCapacity = 4096;
+inline constexpr size_t kNameLimit = 200;  // bytes of a program's name that go into a file name
 
 // At start, after learn_host(). `option`: MTRACE_OUTPUT; `fallback`: $TMPDIR or nullptr.
 void set_output(const char* option, const char* fallback);
 const char* output_directory();
 
-// Whether reports can be written to the first directory now.
-struct OutputCheck {
-  long error;           // 0: they can; otherwise the negative errno
-  const char* instead;  // first directory that works; nullptr: none. Valid until the next check
-};
-OutputCheck check_output(uint64_t now);  // real time, for %t
+// Returns 0 if reports can be written to the first directory now, otherwise the negative errno.
+// `now`: real time, for %t. `instead`: receives the first directory that works; "": none.
+long check_output(uint64_t now, char (&instead)[kPathCapacity]);
 
 // A report being written: to a file without a name, so that nothing is left behind when the process
 // is killed; where no such files exist, under a temporary name that begins with a dot; where the

@@ -156,7 +156,7 @@ class Regions {
     Mapping* const mapping = find(address);
     if (mapping == nullptr) return;
     mapping->live += bytes;
-    mapping->needed += malloc_is_glibcs() ? chunk_of(bytes) : bytes;
+    mapping->needed += entry_points().glibc ? chunk_of(bytes) : bytes;
     if (bytes < kLargeBlock) {
       mapping->blocks = true;
     } else {
@@ -400,9 +400,9 @@ class Regions {
 void write_regions(Writer& out, const Regions& regions) {
   for (const Kind& kind : regions) {
     if (kind.resident == 0) break;
-    out.text("# ").text(format::kKeyRegion).text(": resident=").number(kind.resident);
+    out.meta(format::kKeyRegion).text("resident=").number(kind.resident);
     out.text(" size=").number(kind.size).put(' ');
-    out.escaped(kind.name, strlen(kind.name), format::kReservedNone).put('\n');
+    out.escaped(kind.name).put('\n');
   }
 }
 
@@ -464,7 +464,7 @@ class HeapPages {
   HeapPages(Regions& regions, Heaps& sum, const ledger::Ledger& ledger)
       : limit_(ledger.stacks.limit()), count_(sum.size / machine::page_bytes()) {
     constexpr uint64_t kMost = uint64_t{64} << 30;
-    if (!malloc_is_glibcs() || sum.size > kMost || sys::may_be_filtered()) return;
+    if (!entry_points().glibc || sum.size > kMost || sys::may_be_filtered()) return;
     memory_ = static_cast<uint32_t*>(sys::map_memory(bytes()));
     if (memory_ == nullptr) return;
     regions.learn_pages(reinterpret_cast<unsigned char*>(memory_ + limit_ + 1));
@@ -499,7 +499,7 @@ void write_heaps(Writer& out, Regions& regions, uint64_t resident, const ledger:
   Heaps sum = regions.heaps();
   if (!format::is_much(sum.free, resident)) return;
   const HeapPages pages(regions, sum, ledger);
-  out.text("# ").text(format::kKeyHeap).text(": resident=").number(sum.resident);
+  out.meta(format::kKeyHeap).text("resident=").number(sum.resident);
   out.text(" live=").number(sum.live).text(" free=").number(sum.free);
   if (pages.known()) {
     out.text(" empty=").number(sum.empty).text(" arenas=").number(sum.arenas);
@@ -526,7 +526,7 @@ void write_resident(Writer& out, uint64_t resident, uint64_t live, bool regions,
     if (much && heaps) write_heaps(out, found, resident, ledger);
     write_regions(out, found);
     if (found.unplaced() != 0) {
-      out.text("# ").text(format::kKeyNote).text(": up to ").number(found.unplaced());
+      out.meta(format::kKeyNote).text("up to ").number(found.unplaced());
       out.text(" bytes taken by sbrk count as malloc's\n");
     }
   }

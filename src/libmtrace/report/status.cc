@@ -14,8 +14,8 @@
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "ledger/ledger.h"
-#include "ledger/sampling.h"
 #include "ledger/region_table.h"
+#include "ledger/sampling.h"
 #include "report/host.h"
 #include "report/output.h"
 
@@ -31,7 +31,6 @@ using ledger::g_ledger;
 constexpr uint64_t kLook = 1'000'000u;               // nanoseconds from one look to the next
 constexpr uint64_t kLongestSignal = 2'000'000'000u;  // a memlog that was killed meanwhile
 constexpr uint32_t kMostNames = 1000;                // of one program and pid
-constexpr size_t kNameLimit = 200;  // bytes of a program's name that go into a file name
 
 char g_place[kPathCapacity];  // absolute; "": no file is asked for
 bool g_is_directory = false;
@@ -58,14 +57,15 @@ long name_file(char* path, uint32_t attempt) {
   return out.finish();
 }
 
-long make_file() {
+// Returns 0 or an errno.
+int make_file() {
   long result = -EEXIST;
   for (uint32_t attempt = 1; result == -EEXIST && attempt <= kMostNames; ++attempt) {
     char path[kPathCapacity];
     result = name_file(path, attempt);
     if (result == 0) result = sys::create_table_file(path, &g_ledger, sizeof g_ledger);
   }
-  return result;
+  return static_cast<int>(-result);
 }
 
 void put_command(format::LedgerHeader& header) {
@@ -132,34 +132,27 @@ void status_stays() {
   }
 }
 
-bool map_ledger(const char* option) {
-  if (option[0] == '\0') return true;
+void map_ledger(const char* option) {
+  if (option[0] == '\0') return;
   Writer out(g_place, sizeof g_place);
   const bool here = strcmp(option, ".") == 0 || strcmp(option, "./") == 0;
   if (option[0] != '/') out.text(g_host.directory);
   if (option[0] != '/' && !here) out.put('/');
   // Without "./": the path is shown to people.
   if (!here) out.text(option[0] == '.' && option[1] == '/' ? option + 2 : option);
-  char probe[kPathCapacity];
   const bool named = out.finish() == 0 && (option[0] == '/' || g_host.directory[0] != '\0');
-  g_is_directory = named && (option[strlen(option) - 1] == '/' ||
-                             (Writer(probe, sizeof probe).text(g_place).text("/.").finish() == 0 &&
-                              sys::file_exists(probe)));
+  g_is_directory = named && (option[strlen(option) - 1] == '/' || sys::is_directory(g_place));
   // Without slashes at the end: the paths of its files are shown to people.
   for (size_t end = strlen(g_place); end > 1 && g_place[end - 1] == '/'; --end) {
     g_place[end - 1] = '\0';
   }
-  const long result = named ? make_file() : -ENAMETOOLONG;
-  g_error = static_cast<int>(-result);
-  return result == 0;
+  g_error = named ? make_file() : ENAMETOOLONG;
 }
 
-bool map_ledger_after_fork() {
+void map_ledger_after_fork() {
   sys::drop_table_file();
   g_begun_at_fork = true;
-  const long result = make_file();
-  g_error = static_cast<int>(-result);
-  return result == 0;
+  g_error = make_file();
 }
 
 void describe_ledger(bool recording) {
@@ -268,19 +261,21 @@ void end_detached_ledger() {
 }
 
 void write_ledger_notes(Writer& out) {
-  const auto note = [&]() -> Writer& { return out.text("# ").text(format::kKeyNote).text(": "); };
   if (g_begun_at_fork) {
-    note().text(
-        "its ledger is its own and begins at the fork (MTRACE_LEDGER): blocks from before ");
+    out.meta(format::kKeyNote)
+        .text("its ledger is its own and begins at the fork (MTRACE_LEDGER): blocks from before ");
     out.text("it are not counted, and frees of them stand in unknown-frees\n");
   }
   if (g_error != 0) {
-    note().text("no ledger was made at ").escaped(g_place, strlen(g_place), format::kReservedNone);
+    out.meta(format::kKeyNote).text("no ledger was made at ").escaped(g_place);
     out.text(" (").reason(g_error).text(")\n");
   }
   const format::LedgerHeader& header = *sys::g_table_header;
   if (load(header.missing) == 0) return;
-  note().text("the ledger file lacks ").number(load(header.missing)).text(" bytes of tables");
+  out.meta(format::kKeyNote)
+      .text("the ledger file lacks ")
+      .number(load(header.missing))
+      .text(" bytes of tables");
   out.text(" (")
       .reason(static_cast<int>(load(header.missing_error)))
       .text("); this report is complete\n");

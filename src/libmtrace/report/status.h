@@ -36,12 +36,11 @@ void status_stays();
 
 // Makes the ledger's file, after learn_host(), and maps it in place of the tables, which must be
 // zero or in a file without a name. `option`: a directory, for a file PROGRAM-PID.ledger, or a
-// file's name; "": no file. Never replaces a file: takes another name. False: the file could not be
-// made.
-bool map_ledger(const char* option);
-// In the single-threaded child of a fork: makes an empty file in place of the parent's. False: the
-// file could not be made, and the tables are in memory.
-bool map_ledger_after_fork();
+// file's name; "": no file. Never replaces a file: takes another name. Where no file can be made,
+// the tables stay in memory and reports have a note.
+void map_ledger(const char* option);
+// In the single-threaded child of a fork: makes an empty file in place of the parent's.
+void map_ledger_after_fork();
 
 // Fills the header, at the start or after a fork, for a process that has reported nothing. Before
 // that, readers do not accept the file.
