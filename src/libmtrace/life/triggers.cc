@@ -36,17 +36,23 @@ uint32_t g_remembered = 0;  // 1: a trigger came before there were tables
 void remember_signal(int) { store(g_remembered, 1u); }
 
 struct Trigger {
-  int signal;             // 0: not in use
-  SignalHandler handler;  // nullptr: end_on_signal
+  int signal;  // 0: not in use
   // What the program reads back while our action stands in for the default: flags and mask of its
   // own last reset. If two threads set one signal at once, either's.
   struct sigaction default_seen;
   bool given_up;  // SIG_IGN or SIG_DFL is set in place of the handler
 };
 constexpr size_t kFatal = sizeof kFatalSignals / sizeof kFatalSignals[0];
-constinit Trigger g_triggers[2 + kFatal] = {{0, write_report_on_signal, {}, false},
-                                            {0, toggle_on_signal, {}, false}};
+constinit Trigger g_triggers[2 + kFatal] = {};
 Trigger& g_report = g_triggers[0];
+Trigger& g_toggle = g_triggers[1];
+
+// nullptr: end_on_signal.
+SignalHandler handler_of(const Trigger& trigger) {
+  return &trigger == &g_report   ? write_report_on_signal
+         : &trigger == &g_toggle ? toggle_on_signal
+                                 : nullptr;
+}
 
 Trigger* trigger_of(int number) {
   for (Trigger& trigger : g_triggers) {
@@ -67,15 +73,15 @@ sigset_t all_signals() {
 struct sigaction own_action(const Trigger& trigger) {
   struct sigaction action = {};
   if (no_handler_returns()) {
-    action.sa_handler = trigger.handler == nullptr ? SIG_DFL : SIG_IGN;
+    action.sa_handler = handler_of(trigger) == nullptr ? SIG_DFL : SIG_IGN;
     return action;
   }
   action.sa_flags = SA_RESTART | SA_ONSTACK;
-  if (trigger.handler == nullptr) {
+  if (handler_of(trigger) == nullptr) {
     action.sa_sigaction = end_on_signal;
     action.sa_flags |= SA_SIGINFO;
   } else {
-    action.sa_handler = g_active ? trigger.handler : swallow_signal;
+    action.sa_handler = g_active ? handler_of(trigger) : swallow_signal;
   }
   action.sa_mask = all_signals();
   return action;
@@ -179,8 +185,8 @@ void catch_trigger(int report) {
 
 void install_triggers(int report, int toggle, bool active, bool fatal) {
   g_active = active;
-  install(g_triggers[0], report);
-  install(g_triggers[1], toggle);
+  install(g_report, report);
+  install(g_toggle, toggle);
   // Fatal signals do nothing to the first process of a namespace that has no handler for them.
   const bool all = fatal && sys::process_id() != 1;
   for (size_t i = 0; all && i < kFatal; ++i) {
@@ -244,7 +250,7 @@ void let_triggers_through(bool on) {
   struct sigaction action = {};
   action.sa_handler = on ? SIG_DFL : SIG_IGN;
   for (const Trigger& trigger : g_triggers) {
-    if (trigger.given_up && trigger.handler != nullptr)
+    if (trigger.given_up && handler_of(trigger) != nullptr)
       g_next.sigaction(trigger.signal, &action, nullptr);
   }
 }
