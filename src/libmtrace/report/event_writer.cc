@@ -31,7 +31,6 @@ constexpr unsigned kShare = 16;  // the part of a limited address space that rin
 
 struct EventWriter : Launch {
   EventRingHeader* header;
-  const char* argv[4];
 };
 
 EventWriter* g_writer = nullptr;
@@ -111,11 +110,9 @@ bool start_supervisor(int rings, int ledger) {
   if (g_writer == nullptr) return false;
   EventWriter& writer = *g_writer;
   writer.header = g_header;
-  writer.argv[0] = "memlog";
-  writer.argv[1] = "events";
-  writer.argv[2] = "--write-log";
+  static constexpr const char* kArguments[] = {"memlog", "events", "--write-log", nullptr};
   // The program waits for it, so no lower priority.
-  prepare(writer, sys::Helper::kEventWriter, write_events, writer.argv, kNoLimit, 0);
+  prepare(writer, sys::Helper::kEventWriter, write_events, kArguments, kNoLimit, 0);
   writer.program.input = rings;
   writer.program.output = ledger;
   return start(writer) && wait_for_zero(writer.shares, kLongestStart);
@@ -151,7 +148,7 @@ const char* start_writer() {
 // Waits until the log is open, at most kLongestStart. False: the writer has ended without it.
 bool is_open() {
   const uint64_t end = sys::monotonic_time() + kLongestStart;
-  while (load_acquire(g_header->log[0]) == '\0' && load(g_header->done) == 0) {
+  for (;;) {
     const uint32_t seen = load_acquire(g_header->taken);
     if (load_acquire(g_header->log[0]) != '\0' || load(g_header->done) != 0) break;
     const uint64_t now = sys::monotonic_time();
