@@ -93,6 +93,12 @@ bool fill_tables() {
   return g_ledger.init(modules_came_back);
 }
 
+bool map_tables() {
+  // A child that shares a file with its parent must notice the fork at once: by the wiped page.
+  report::map_ledger(g_fork_page != g_fork_words ? g_options.ledger : "");
+  return fill_tables();
+}
+
 // For a child whose tables are the parent's file: sets up other tables. False: no memory.
 bool begin_anew(uint32_t pid) {
   g_left_ledger = false;
@@ -165,9 +171,7 @@ void after_fork() {
 
 bool make_tables() {
   find_fork_page();
-  // A child that shares a file with its parent must notice the fork at once: by the wiped page.
-  report::map_ledger(g_fork_page != g_fork_words ? g_options.ledger : "");
-  return fill_tables();
+  return map_tables();
 }
 
 bool move_tables() {
@@ -182,8 +186,7 @@ bool move_tables() {
   memcpy(static_cast<void*>(before), &g_ledger.threads, kBytes);
   // The tables begin anew even if no file can be made: by then the old ones may be gone.
   memset(static_cast<void*>(&g_ledger), 0, sizeof g_ledger);
-  report::map_ledger(g_fork_page != g_fork_words ? g_options.ledger : "");
-  const bool good = fill_tables();
+  const bool good = map_tables();
   g_ledger.threads.hold_again(*before);
   sys::unmap_memory(before, kBytes);
   if (!good) return false;
