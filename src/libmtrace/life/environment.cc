@@ -17,6 +17,7 @@
 #include "modules/object.h"
 #include "report/host.h"
 #include "report/output.h"
+#include "report/scratch.h"
 #include "unwind/slow_walk.h"
 
 namespace mtrace::hook {
@@ -169,14 +170,11 @@ constexpr size_t kMostEnvironment = 4u << 20;  // bytes; the kernel allows less
 // Whether holds(text, size) is true of a file of /proc/PID. The text ends with a zero byte.
 template <typename Holds>
 bool check_file(uint64_t pid, const char* name, size_t most, const Holds& holds) {
-  auto* const text = static_cast<char*>(sys::map_memory(most));
-  if (text == nullptr) return false;
+  const report::Scratch<char> text(most);
+  if (!text) return false;
   char path[40];
   Writer(path, sizeof path).text("/proc/").number(pid).put('/').text(name).finish();
-  const size_t size = sys::read_file(path, text, most);
-  const bool result = holds(text, size);
-  sys::unmap_memory(text, most);
-  return result;
+  return holds(text.get(), sys::read_file(path, text.get(), most));
 }
 
 // Whether `text` has a line that ends in `name`.

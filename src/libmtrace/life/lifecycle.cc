@@ -119,11 +119,10 @@ void set_up_records() {
 
 void set_up_reports(const char* tool, char* const* envp, bool again) {
   set_library_line();
-  report::set_listed(listed_entries());
+  report::set_contents(listed_entries(), g_options.mmap != 0);
   report::status_filters(sys::known_filters());
   if (!again) report::set_tool(tool, envp, g_options.signal);
   report::set_compressing(static_cast<report::Compressed>(g_options.compress));
-  report::set_regions(g_options.mmap != 0);
 }
 
 void look_at_program() {

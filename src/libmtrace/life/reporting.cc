@@ -81,8 +81,8 @@ void report_end(bool wanted, const char* label) {
     hold_after_exit();
     hold_exit();  // for the ends that the hooks of exit and main do not see
   }
-  if (wanted) report::set_names(names_of_last_report());
-  const bool reported = !wanted || report::report(report::Trigger::kExit, label) > 0;
+  const bool reported =
+      !wanted || report::report(report::Trigger::kExit, label, names_of_last_report()) > 0;
   report::stop_resolving();
   end_events(format::EventsState::kEnded);
   report::finish_resolver(g_options.exit_wait);

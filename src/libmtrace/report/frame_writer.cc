@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "base/syscall.h"
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "ledger/ledger.h"
@@ -12,9 +11,13 @@
 namespace mtrace::report {
 namespace {
 
-void module_name(Writer& out, const unwind::Module& module) {
-  out.escaped(module.path, format::kReservedModule);
-  if (module.generation > 1) out.put('#').number(module.generation);
+Writer& put_path(Writer& out, const char* path, size_t size, uint64_t generation) {
+  out.escaped(path, size, format::kReservedModule);
+  return generation > 1 ? out.put('#').number(generation) : out;
+}
+
+Writer& module_name(Writer& out, const unwind::Module& module) {
+  return put_path(out, module.path, strlen(module.path), module.generation);
 }
 
 Writer& put_name(Writer& out, const char* text, size_t size) {
@@ -24,8 +27,7 @@ Writer& put_name(Writer& out, const char* text, size_t size) {
 void put_frame(Writer& out, uintptr_t address, const unwind::Module* module, bool guessed) {
   out.text("\t(");
   if (module != nullptr) {
-    module_name(out, *module);
-    out.text("+0x").hex(address - module->base);
+    module_name(out, *module).text("+0x").hex(address - module->base);
   } else {
     out.text("0x").hex(address);
   }
@@ -34,9 +36,8 @@ void put_frame(Writer& out, uintptr_t address, const unwind::Module* module, boo
   out.put('\n');
 }
 
-void file_name(Writer& out, const unwind::PythonFile& file) {
-  out.escaped(file.text(), file.bytes, format::kReservedModule);
-  if (file.generation > 1) out.put('#').number(file.generation);
+Writer& file_name(Writer& out, const unwind::PythonFile& file) {
+  return put_path(out, file.text(), file.bytes, file.generation);
 }
 
 // "\tfunction\tapp.py:12\t(/home/ann/app.py+0x1234)"; without the line if it is unknown.
@@ -54,8 +55,10 @@ void put_python_frame(Writer& out, const unwind::PythonCode& code, uintptr_t fra
     const char* const name = format::python_file_name(file.text(), file.bytes, &size);
     put_name(out.put('\t'), name, size).put(':').number(line);
   }
-  file_name(out.text("\t("), file);
-  out.text("+0x").hex(format::python_offset(code.identity, frame)).text(")\n");
+  file_name(out.text("\t("), file)
+      .text("+0x")
+      .hex(format::python_offset(code.identity, frame))
+      .text(")\n");
 }
 
 // Writes the line of any frame of Python, also of one without a code object.
@@ -98,17 +101,9 @@ bool is_object(const unwind::PythonFile& file, const ModuleSet& modules) {
 
 }  // namespace
 
-FrameLines::FrameLines() : memory_(static_cast<Memory*>(sys::map_memory(sizeof(Memory)))) {}
-FrameLines::~FrameLines() {
-  if (memory_ != nullptr) sys::unmap_memory(memory_, sizeof(Memory));
-}
-
 void FrameLines::write(Writer& out, uintptr_t address, unwind::StackEpoch& epoch,
                        ModuleSet& modules) {
-  if (memory_ == nullptr) {
-    write_frame(out, address, epoch, modules);
-    return;
-  }
+  if (!memory_) return static_cast<void>(write_frame(out, address, epoch, modules));
   const uint64_t hash = address * 0x9e3779b97f4a7c15u;
   Place* const group = memory_->places + (hash >> (64 - kBits) & ~uint64_t{kGroup - 1});
   Place* place = group;
@@ -137,7 +132,7 @@ bool FrameLines::holds(const Line& line, uintptr_t address, uint32_t retired) {
 // Writes the frame, and keeps its line unless that is too long or of no module.
 void FrameLines::make(Writer& out, uintptr_t address, unwind::StackEpoch& epoch, ModuleSet& modules,
                       uint64_t hash, Place* place) {
-  Memory& memory = *memory_;
+  Memory& memory = memory_[0];
   if (kRoom - memory.used < sizeof(Line) + kMostText) {  // full: the cache starts again
     memset(memory.places, 0, sizeof memory.places);
     memory.used = 0;
@@ -245,8 +240,7 @@ void write_modules(Writer& out, const ModuleSet& modules) {
     const unwind::Module* module = unwind::module_at(index);
     if (module == nullptr) break;
     if (!modules.has(index) || is_repeated(*module, index, modules)) continue;
-    out.meta(format::kKeyModule);
-    module_name(out, *module);
+    module_name(out.meta(format::kKeyModule), *module);
     if (module->build_id_size != 0) {
       out.text(" build-id=");
       for (uint32_t i = 0; i < module->build_id_size; ++i) out.hex(module->build_id[i], 2);
@@ -257,9 +251,10 @@ void write_modules(Writer& out, const ModuleSet& modules) {
     if (!modules.has_python(number)) continue;
     const unwind::PythonFile& file = *unwind::python_file(number);
     if (is_object(file, modules)) continue;
-    out.meta(format::kKeyModule);
-    file_name(out, file);
-    out.text(" base=0x0 ").text(format::kModulePython).put('\n');
+    file_name(out.meta(format::kKeyModule), file)
+        .text(" base=0x0 ")
+        .text(format::kModulePython)
+        .put('\n');
   }
 }
 

@@ -36,10 +36,6 @@ class ModuleSet {
 // cached. The lines are one behind the other, so that a short report touches few pages.
 class FrameLines {
  public:
-  FrameLines();
-  ~FrameLines();
-  FrameLines(const FrameLines&) = delete;
-  FrameLines& operator=(const FrameLines&) = delete;
   // As write_frame().
   void write(Writer& out, uintptr_t address, unwind::StackEpoch& epoch, ModuleSet& modules);
 
@@ -84,7 +80,7 @@ class FrameLines {
   void make(Writer& out, uintptr_t address, unwind::StackEpoch& epoch, ModuleSet& modules,
             uint64_t hash, Place* place);
 
-  Memory* memory_;
+  Scratch<Memory> memory_{1};
 };
 
 // Writes "\t(module+0x1234)", or the line of a Python function. `epoch`: of the stack that has the

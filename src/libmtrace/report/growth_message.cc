@@ -44,7 +44,6 @@ void write_raw(Writer& out, const Growth& growth) {
 
 struct Decoder : Launch {
   long result;  // wait status of the tool, or a negative errno
-  const char* argv[4];
 };
 
 void decode(Launch& launch) {
@@ -59,11 +58,9 @@ bool decode_file(int raw, int named) {
   if (!may_start_tool() || sys::rewind_file(raw) != 0) return false;
   auto* decoder = static_cast<Decoder*>(sys::map_memory(sizeof(Decoder)));
   if (decoder == nullptr) return false;
-  decoder->argv[0] = "memlog";
-  decoder->argv[1] = "decode";
-  decoder->argv[2] = "--no-modules";
+  static constexpr const char* kArguments[] = {"memlog", "decode", "--no-modules", nullptr};
   // The program waits for it, so no lower priority.
-  prepare(*decoder, sys::Helper::kDecoder, decode, decoder->argv, kCpuSeconds, 0);
+  prepare(*decoder, sys::Helper::kDecoder, decode, kArguments, kCpuSeconds, 0);
   decoder->program.input = raw;
   decoder->program.output = named;
   const bool started = start(*decoder);
@@ -75,14 +72,10 @@ bool decode_file(int raw, int named) {
 
 long write_decoded(const Growth& growth, char* buffer, int fd) {
   const long raw = sys::create_memory_file();
-  if (sys::failed(raw)) {
-    Writer out(buffer, kBuffer, fd);
-    write_raw(out, growth);
-    return out.finish();
-  }
-  Writer out(buffer, kBuffer, static_cast<int>(raw));
+  Writer out(buffer, kBuffer, sys::failed(raw) ? fd : static_cast<int>(raw));
   write_raw(out, growth);
   long error = out.finish();
+  if (sys::failed(raw)) return error;
   if (error == 0) {
     const long named = sys::create_memory_file();
     const bool decoded = !sys::failed(named) && growth.listed != 0 &&
@@ -97,11 +90,10 @@ long write_decoded(const Growth& growth, char* buffer, int fd) {
 }  // namespace
 
 bool write_growth(const Growth& growth, int fd) {
-  auto* buffer = static_cast<char*>(sys::map_memory(kBuffer));
-  if (buffer == nullptr) return false;
+  const Scratch<char> buffer(kBuffer);
+  if (!buffer) return false;
   long error = 0;
-  sys::with_own_files([&] { error = write_decoded(growth, buffer, fd); }, fd);
-  sys::unmap_memory(buffer, kBuffer);
+  sys::with_own_files([&] { error = write_decoded(growth, buffer.get(), fd); }, fd);
   return error == 0;
 }
 

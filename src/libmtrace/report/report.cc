@@ -41,7 +41,6 @@ Trigger g_wanted = Trigger::kSignal;  // of kBusyAndWanted
 const char* g_note = nullptr;
 bool g_regions = false;
 Listed g_listed = Listed::kNet;
-Names g_names = Names::kOwn;
 
 // Whether another process may have requested the report, whatever this one is doing.
 bool is_asked(Trigger trigger) {
@@ -51,20 +50,21 @@ bool is_asked(Trigger trigger) {
 // Whether the report comes after the one that is being written, instead of another that waits.
 bool waits(Trigger trigger) { return trigger == Trigger::kExit || trigger == Trigger::kApi; }
 
-struct Scratch {
+struct Workspace {
   char buffer[kBuffer];
   char label[kLabel];
   char note[kPathCapacity];
   OutputFile file;
   Trigger trigger;
+  Names names;
   int result;
   alignas(16) char stack[kStack];
 };
 
-Scratch* g_scratch = nullptr;  // for the one report at a time; mapped at the start, because later
+Workspace* g_space = nullptr;  // for the one report at a time; mapped at the start, because later
                                // the program may have no room left
 
-long write_file(Scratch& scratch, Occasion& occasion, Snapshot& snapshot) {
+long write_file(Workspace& space, Occasion& occasion, Snapshot& snapshot) {
   long error = -ENOENT;
   unsigned again = 0;
   const auto is_to_be_tried_again = [&] {
@@ -73,23 +73,23 @@ long write_file(Scratch& scratch, Occasion& occasion, Snapshot& snapshot) {
     return error == -EAGAIN || (closed && again++ < kMostAgain);
   };
   // A directory where a file can be made may still be full: then the next one is tried.
-  for (unsigned place = 0; place < 3; place = scratch.file.place + !is_to_be_tried_again()) {
-    error = open_output(&scratch.file, place, occasion.seq, occasion.taken);
+  for (unsigned place = 0; place < 3; place = space.file.place + !is_to_be_tried_again()) {
+    error = open_output(&space.file, place, occasion.seq, occasion.taken);
     if (error != 0) break;
-    if (scratch.file.place != 0) {
-      Writer(scratch.note, sizeof scratch.note)
+    if (space.file.place != 0) {
+      Writer(space.note, sizeof space.note)
           .text(format::kNoteElsewhere)
           .text(output_directory())
           .finish();
-      occasion.note = scratch.note;
+      occasion.note = space.note;
     }
-    Writer out(scratch.buffer, kBuffer, scratch.file.fd, &scratch.file.own);
+    Writer out(space.buffer, kBuffer, space.file.fd, &space.file.own);
     write_memlog(out, occasion, snapshot, ledger::g_ledger);
     error = out.finish();
     if (error != 0) {
-      discard_output(&scratch.file);
+      discard_output(&space.file);
     } else {
-      error = publish_output(&scratch.file);
+      error = publish_output(&space.file);
       if (error == 0) break;
     }
     // For a file over the size limit the kernel has sent SIGXFSZ, which is blocked. The host must
@@ -100,56 +100,57 @@ long write_file(Scratch& scratch, Occasion& occasion, Snapshot& snapshot) {
 }
 
 void write_report(void* argument) {
-  auto& scratch = *static_cast<Scratch*>(argument);
-  scratch.result = -1;
+  auto& space = *static_cast<Workspace*>(argument);
+  space.result = -1;
   Snapshot snapshot;
   if (!snapshot.take(ledger::g_ledger, g_listed)) {
     return ledger_failed(ENOMEM, "no memory for a report in");
   }
   const uint32_t seq = load(sys::g_table_header->seq) + 1;
-  if (is_asked(scratch.trigger)) take_label(scratch.label, kLabel);
-  if (events::logs()) events::reported(seq, scratch.label);
+  if (is_asked(space.trigger)) take_label(space.label, kLabel);
+  if (events::logs()) events::reported(seq, space.label);
   Occasion occasion = {};
-  occasion.trigger = kTriggers[static_cast<uint32_t>(scratch.trigger)];
-  occasion.label = scratch.label[0] != '\0' ? scratch.label : nullptr;
+  occasion.trigger = kTriggers[static_cast<uint32_t>(space.trigger)];
+  occasion.label = space.label[0] != '\0' ? space.label : nullptr;
   occasion.seq = seq;
   occasion.notes = pending_notes();  // none is then later than the report
   occasion.taken = sys::real_time();
   occasion.taken_monotonic = sys::monotonic_time();
-  occasion.regions = load(g_regions);
+  occasion.regions = g_regions;
   occasion.note = g_note;
   ledger_reporting(seq);
-  const long error = write_file(scratch, occasion, snapshot);
+  const long error = write_file(space, occasion, snapshot);
   if (error != 0) {
     return ledger_failed(static_cast<int>(-error), "could not write a report to");
   }
-  const bool any = snapshot.size() != 0 || g_names == Names::kTree;
+  const bool any = snapshot.size() != 0 || space.names == Names::kTree;
   snapshot.remember(ledger::g_ledger);
-  if (scratch.trigger != Trigger::kExit) ledger::g_ledger.blocks.give_back_empty(false);
+  if (space.trigger != Trigger::kExit) ledger::g_ledger.blocks.give_back_empty(false);
   drop_notes(occasion.notes);
   // The requesting memlog may have the debugging information open; a resolver starts from nothing.
-  const bool left = is_asked(scratch.trigger) && take_names_offer() && only_names();
+  const bool left = is_asked(space.trigger) && take_names_offer() && only_names();
   if (left) store(sys::g_table_header->names_left, seq);
-  ledger_reported(seq, scratch.file.path);
-  scratch.result = static_cast<int>(seq);
-  if (any && !left && g_names != Names::kLeft) {
-    resolve_later(scratch.file.path, seq, scratch.trigger == Trigger::kExit,
-                  g_names == Names::kTree);
+  ledger_reported(seq, space.file.path);
+  space.result = static_cast<int>(seq);
+  if (any && !left && space.names != Names::kLeft) {
+    resolve_later(space.file.path, seq, space.trigger == Trigger::kExit,
+                  space.names == Names::kTree);
   } else {
     ledger_named(seq);  // no stacks, no names
   }
 }
 
-int report_once(Trigger trigger, const char* label) {
-  Scratch* scratch = g_scratch;
-  scratch->label[0] = '\0';
-  scratch->trigger = trigger;
+int report_once(Trigger trigger, const char* label, Names names) {
+  Workspace* space = g_space;
+  space->label[0] = '\0';
+  space->trigger = trigger;
+  space->names = names;
   const uint64_t begin = sys::monotonic_time();
-  if (label != nullptr) strncpy(scratch->label, label, kLabel - 1);
+  if (label != nullptr) strncpy(space->label, label, kLabel - 1);
   sys::try_inherited_filters();
-  sys::with_own_files(write_report, scratch, -1, scratch->stack + kStack);
+  sys::with_own_files(write_report, space, -1, space->stack + kStack);
   add_stopped(sys::monotonic_time() - begin);
-  return scratch->result;
+  return space->result;
 }
 
 // False: another thread writes, and will write one more or does not end.
@@ -174,7 +175,7 @@ bool become_reporter(Trigger trigger) {
 void end_turn() {
   for (uint32_t state = kBusy; !compare_exchange<uint32_t>(g_state, state, kIdle); state = kBusy) {
     store<uint32_t>(g_state, kBusy);
-    report_once(load(g_wanted), nullptr);
+    report_once(load(g_wanted), nullptr, Names::kOwn);
   }
   sys::wake_all(g_state);
 }
@@ -182,21 +183,22 @@ void end_turn() {
 }  // namespace
 
 bool prepare_reports() {
-  if (g_scratch != nullptr) return true;
-  g_scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
-  return g_scratch != nullptr;
+  if (g_space != nullptr) return true;
+  g_space = static_cast<Workspace*>(sys::map_memory(sizeof(Workspace)));
+  return g_space != nullptr;
 }
 
-void set_listed(Listed listed) { g_listed = listed; }
-void set_names(Names names) { g_names = names; }
-void set_regions(bool on) { store(g_regions, on); }
+void set_contents(Listed listed, bool regions) {
+  g_listed = listed;
+  g_regions = regions;
+}
 void set_note(const char* note) { g_note = note; }
 
-int report(Trigger trigger, const char* label) {
+int report(Trigger trigger, const char* label, Names names) {
   const uint64_t mask = sys::block_signals();
   int result = waits(trigger) ? -1 : 0;
   if (become_reporter(trigger)) {
-    result = report_once(trigger, label);
+    result = report_once(trigger, label, names);
     end_turn();
   }
   sys::restore_signals(mask);
@@ -218,7 +220,6 @@ void wait_for_reports() {
 
 void reset_reports() {
   g_state = kIdle;
-  g_names = Names::kOwn;
   reset_memory_use();
 }
 

@@ -22,11 +22,8 @@ enum class Trigger : uint32_t { kSignal, kExit, kApi, kRequest, kPeak, kGrowth, 
 // Call before anything else here; a second call does nothing. False: no memory.
 bool prepare_reports();
 
-// Sets which stacks reports list.
-void set_listed(Listed listed);
-void set_names(Names names);
-// Sets whether reports list the resident bytes of each kind of mapping.
-void set_regions(bool on);
+// Sets which stacks reports list, and whether they list the resident bytes of each kind of mapping.
+void set_contents(Listed listed, bool regions);
 // Sets a note for every report from now on (the program took the signal, ...); nullptr: none.
 void set_note(const char* note);
 
@@ -34,7 +31,7 @@ void set_note(const char* note);
 // the changes. One at a time: kExit and kApi wait for another thread's report, at most 10 seconds;
 // the others make that thread write one more, and return 0. Async-signal-safe; blocks all signals
 // meanwhile; leaves errno alone. `label`: at most 256 bytes are kept; nullptr: none.
-int report(Trigger trigger, const char* label);
+int report(Trigger trigger, const char* label, Names names = Names::kOwn);
 
 // No report begins until release_reports(): for an exec, or a filter for all threads. False: a
 // report under way did not end within 10 seconds, and reports are not held.

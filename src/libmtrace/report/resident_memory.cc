@@ -12,6 +12,8 @@
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "report/coverage.h"
+#include "report/host.h"
+#include "report/scratch.h"
 #include "report/snapshot.h"
 
 namespace mtrace::report {
@@ -53,7 +55,7 @@ constexpr uint64_t kLargeBlock = 128 * 1024;
 // Heaps besides the first begin at multiples of this (malloc/arena.c, HEAP_MAX_SIZE).
 constexpr uintptr_t kArenaHeap = uintptr_t{64} << 20;
 
-struct Scratch {
+struct Lists {
   Mapping mappings[kMostMappings];
   Kind kinds[kMostKinds];
   char text[16384];
@@ -81,7 +83,7 @@ bool is_v8_chunk(const Mapping& mapping) {
 // front of the mapping, as neighbours (struct pthread of glibc 2.17 to 2.41). Memory that the
 // program itself gave a thread as its stack, or a stack that the kernel has merged with other
 // memory, is not recognised.
-bool is_thread_stack(const Mapping& mapping, Scratch& scratch) {
+bool is_thread_stack(const Mapping& mapping, Lists& scratch) {
   constexpr size_t kPiece = 4096;
   auto& words = scratch.words;
   std::fill(std::begin(words), std::end(words), 0);
@@ -133,7 +135,7 @@ enum PageState : unsigned char { kAbsent, kResident, kKept };
 
 class Regions {
  public:
-  explicit Regions(Scratch& scratch) : scratch_(scratch) {
+  explicit Regions(Lists& scratch) : scratch_(scratch) {
     kind(format::kRegionOthers);
     kind(format::kRegionMalloc);
   }
@@ -232,17 +234,11 @@ class Regions {
 
  private:
   void take_line(const char* line) {
-    const char first = line[0];
-    const bool header = (first >= '0' && first <= '9') || (first >= 'a' && first <= 'f');
-    if (header) {
+    if (const char first = line[0]; first < 'A' || first > 'Z') {
       close_mapping();
       open_mapping(line);
     } else if (strncmp(line, "Rss:", 4) == 0) {
-      const char* at = line + 4;
-      while (*at == ' ') ++at;
-      for (; *at >= '0' && *at <= '9'; ++at) {
-        now_.resident = now_.resident * 10 + static_cast<uint64_t>(*at - '0');
-      }
+      now_.resident = number_at(line + 4) * 1024;
     } else if (strncmp(line, "VmFlags:", 8) == 0) {
       now_.supplied = strstr(line, " um") != nullptr || strstr(line, " ui") != nullptr;
     }
@@ -274,16 +270,16 @@ class Regions {
   }
 
   void close_mapping() {
-    now_.resident *= 1024;
     if (now_.resident == 0 || count_ == kMostMappings) return;
     now_.name = kNoKind;
-    if (path_[0] != '\0' && strcmp(path_, "[heap]") != 0) {
-      now_.name = kind(sys::is_table_file(now_.start) ? format::kRegionOwn : path_);
-    }
     now_.blocks = strcmp(path_, "[heap]") == 0;
-    if (now_.blocks) split_heap();
-    const bool writable = now_.access[1] == 'w' && now_.access[3] == 'p';
-    if (now_.name == kNoKind && writable && !now_.blocks && !now_.supplied) split_arenas();
+    if (now_.blocks) {
+      split_heap();
+    } else if (path_[0] != '\0') {
+      now_.name = kind(sys::is_table_file(now_.start) ? format::kRegionOwn : path_);
+    } else if (now_.access[1] == 'w' && now_.access[3] == 'p' && !now_.supplied) {
+      split_arenas();
+    }
     if (count_ < kMostMappings && now_.start != now_.end) scratch_.mappings[count_++] = now_;
     now_ = {};
     path_[0] = '\0';
@@ -387,7 +383,7 @@ class Regions {
     return last_ = behind - 1;
   }
 
-  Scratch& scratch_;
+  Lists& scratch_;
   uint32_t count_ = 0;
   uint32_t kinds_ = 0;
   uint64_t unplaced_ = 0;
@@ -427,11 +423,11 @@ uint64_t key_of(const ledger::StackRecord& stack) {
 }
 
 // `pages`: of each stack, by its ordinal, up to `limit`.
-void write_holders(Writer& out, const uint32_t* pages, uint32_t limit,
+void write_holders(Writer& out, const Scratch<uint32_t>& pages, uint32_t limit,
                    const ledger::Ledger& ledger) {
-  const size_t size = (size_t{limit} + 1) * sizeof(Holder);
-  auto* const all = static_cast<Holder*>(sys::map_memory(size));
-  if (all == nullptr) return;
+  const Scratch<Holder> memory(size_t{limit} + 1);
+  if (!memory) return;
+  Holder* const all = memory.get();
   uint32_t count = 0;
   ledger.stacks.for_each([&](uint32_t index, const ledger::StackRecord& stack) {
     if (stack.ordinal > limit || pages[stack.ordinal] == 0 || count == limit) return;
@@ -455,58 +451,36 @@ void write_holders(Writer& out, const uint32_t* pages, uint32_t limit,
     out.number(all[i].pages * machine::page_bytes());
   }
   if (holders != 0) out.put('\n');
-  sys::unmap_memory(all, size);
 }
 
-// Which pages of the heaps live blocks need, and whose, where malloc is glibc's.
-class HeapPages {
- public:
-  HeapPages(Regions& regions, Heaps& sum, const ledger::Ledger& ledger)
-      : limit_(ledger.stacks.limit()), count_(sum.size / machine::page_bytes()) {
-    constexpr uint64_t kMost = uint64_t{64} << 30;
-    if (!entry_points().glibc || sum.size > kMost || sys::may_be_filtered()) return;
-    memory_ = static_cast<uint32_t*>(sys::map_memory(bytes()));
-    if (memory_ == nullptr) return;
-    regions.learn_pages(reinterpret_cast<unsigned char*>(memory_ + limit_ + 1));
+void write_heaps(Writer& out, Regions& regions, uint64_t resident, const ledger::Ledger& ledger) {
+  constexpr uint64_t kMost = uint64_t{64} << 30;
+  Heaps sum = regions.heaps();
+  if (!format::is_much(sum.free, resident)) return;
+  const uint32_t limit = ledger.stacks.limit();
+  Scratch<uint32_t> kept;         // pages that the blocks of a stack need, by its ordinal
+  Scratch<unsigned char> states;  // of all pages of the heaps
+  const bool known = entry_points().glibc && sum.size <= kMost && !sys::may_be_filtered() &&
+                     kept.reserve(size_t{limit} + 1) &&
+                     states.reserve(sum.size / machine::page_bytes());
+  if (known) {
+    regions.learn_pages(states.get());
     ledger.blocks.for_each([&](uintptr_t address, const ledger::Block& block) {
       const uint32_t pages = regions.keep_pages(address, block.size);
       if (pages == 0) return;
       const uint32_t ordinal = ledger.stacks.record(block.stack).ordinal;
-      if (ordinal <= limit_) memory_[ordinal] += pages;
+      if (ordinal <= limit) kept[ordinal] += pages;
     });
     regions.add_empty(sum);
   }
-  ~HeapPages() {
-    if (memory_ != nullptr) sys::unmap_memory(memory_, bytes());
-  }
-  HeapPages(const HeapPages&) = delete;
-  HeapPages& operator=(const HeapPages&) = delete;
-
-  bool known() const { return memory_ != nullptr; }
-  void write_stacks(Writer& out, const ledger::Ledger& ledger) const {
-    write_holders(out, memory_, limit_, ledger);
-  }
-
- private:
-  size_t bytes() const { return (size_t{limit_} + 1) * sizeof(uint32_t) + count_; }
-
-  uint32_t limit_;
-  size_t count_;
-  uint32_t* memory_ = nullptr;  // pages by a stack's ordinal; behind them the states of the pages
-};
-
-void write_heaps(Writer& out, Regions& regions, uint64_t resident, const ledger::Ledger& ledger) {
-  Heaps sum = regions.heaps();
-  if (!format::is_much(sum.free, resident)) return;
-  const HeapPages pages(regions, sum, ledger);
   out.meta(format::kKeyHeap).text("resident=").number(sum.resident);
   out.text(" live=").number(sum.live).text(" free=").number(sum.free);
-  if (pages.known()) {
+  if (known) {
     out.text(" empty=").number(sum.empty).text(" arenas=").number(sum.arenas);
     out.text(" arenas-empty=").number(sum.arenas_empty);
   }
   out.put('\n');
-  if (pages.known()) pages.write_stacks(out, ledger);
+  if (known) write_holders(out, kept, limit, ledger);
 }
 
 }  // namespace
@@ -515,22 +489,19 @@ void write_resident(Writer& out, uint64_t resident, uint64_t live, bool regions,
                     const ledger::Ledger& ledger) {
   const bool much = format::is_much(resident - std::min(resident, live), resident);
   if (!much && !regions) return;
-  auto* const scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
-  if (scratch == nullptr) return;
-  Regions found(*scratch);
-  if (found.read()) {
-    ledger.blocks.for_each([&](uintptr_t address, const ledger::Block& block) {
-      found.see_block(address, block.size);
-    });
-    found.add_up();
-    if (much && heaps) write_heaps(out, found, resident, ledger);
-    write_regions(out, found);
-    if (found.unplaced() != 0) {
-      out.meta(format::kKeyNote).text("up to ").number(found.unplaced());
-      out.text(" bytes taken by sbrk count as malloc's\n");
-    }
+  const Scratch<Lists> lists(1);
+  if (!lists) return;
+  Regions found(lists[0]);
+  if (!found.read()) return;
+  ledger.blocks.for_each(
+      [&](uintptr_t address, const ledger::Block& block) { found.see_block(address, block.size); });
+  found.add_up();
+  if (much && heaps) write_heaps(out, found, resident, ledger);
+  write_regions(out, found);
+  if (found.unplaced() != 0) {
+    out.meta(format::kKeyNote).text("up to ").number(found.unplaced());
+    out.text(" bytes taken by sbrk count as malloc's\n");
   }
-  sys::unmap_memory(scratch, sizeof(Scratch));
 }
 
 }  // namespace mtrace::report

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/syscall.h"
 #include "format/memlog.h"
 #include "report/status.h"
 
@@ -42,11 +41,6 @@ bool is_before(const Entry& a, const Entry& b) {
   if (a.listed != b.listed) return a.listed;
   if (a.kind != b.kind) return a.kind < b.kind;
   return a.bytes() != b.bytes() ? a.bytes() > b.bytes() : a.id < b.id;
-}
-
-void drop_replaced_blocks(ledger::Ledger& ledger) {
-  ledger::Operation operation(ledger.threads.slot(0));
-  ledger.blocks.drop_replaced();
 }
 
 }  // namespace
@@ -106,28 +100,6 @@ uint32_t Snapshot::append(const Entry& entry) {
   return count_++;
 }
 
-// One pass over all stacks. False: no memory to remember one of them.
-bool Snapshot::read_stacks(ledger::Ledger& ledger, Listed listed) {
-  bool complete = true;
-  ledger.stacks.for_each([&](uint32_t index, const StackRecord& stack) {
-    // Stacks that appear meanwhile can wait. All others must be read: what they hold is live.
-    if (stack.ordinal <= capacity_) complete &= read_stack(ledger, listed, index);
-  });
-  return complete;
-}
-
-void Snapshot::drop_unlisted() {
-  if (unlisted_ != nullptr) sys::unmap_memory(unlisted_, size_t{capacity_} * sizeof(Unlisted));
-  unlisted_ = nullptr;
-}
-
-void Snapshot::drop_scratch() {
-  drop_unlisted();
-  tails_.drop();
-  if (births_ != nullptr) sys::unmap_memory(births_, (size_t{last_stack_} + 1) * sizeof(uint32_t));
-  births_ = nullptr;
-}
-
 // An entry after find_peak(): if the peak is now, a stack's share is what it has live.
 Entry Snapshot::with_share(Entry entry) const {
   if (peak_is_now_ && entry.kind == 0) entry.share = entry.live;
@@ -182,8 +154,7 @@ void Snapshot::list_for_peak(ledger::Ledger& ledger) {
 void Snapshot::find_oldest(const ledger::Ledger& ledger) {
   if (listed_ == 0) return;
   // By index, not by ordinal, so that no record has to be fetched.
-  births_ = static_cast<uint32_t*>(sys::map_memory((size_t{last_stack_} + 1) * sizeof(uint32_t)));
-  if (births_ == nullptr) return;
+  if (!births_.reserve(size_t{last_stack_} + 1)) return;
   ledger.blocks.for_each([this](uintptr_t, const ledger::Block& block) {
     if (block.stack > last_stack_) return;  // made since
     uint32_t& oldest = births_[block.stack];
@@ -192,47 +163,50 @@ void Snapshot::find_oldest(const ledger::Ledger& ledger) {
 }
 
 uint64_t Snapshot::oldest(uint32_t stack) const {
-  if (births_ == nullptr || births_[stack] == 0) return kNone;
+  if (!births_ || births_[stack] == 0) return kNone;
   return ledger::unpack_ticks(ledger::kMostPackedTicks + 1 - births_[stack]);
 }
 
 bool Snapshot::take(ledger::Ledger& ledger, Listed listed) {
   capacity_ = ledger.stacks.limit() + 1;  // never 0
-  entries_ = static_cast<Entry*>(sys::map_memory(size_t{capacity_} * sizeof(Entry)));
-  unlisted_ = static_cast<Unlisted*>(sys::map_memory(size_t{capacity_} * sizeof(Unlisted)));
-  if (entries_ == nullptr || unlisted_ == nullptr) return false;
+  if (!entries_.reserve(capacity_) || !unlisted_.reserve(capacity_)) return false;
   tails_.reserve(ledger.stacks);
-  drop_replaced_blocks(ledger);
+  {
+    ledger::Operation operation(ledger.threads.slot(0));
+    ledger.blocks.drop_replaced();
+  }
   height_ = ledger.peak.height();
   ticks_ = ledger::ticks_now();
   owed_ = &ledger;
   ledger_renews_extremes();
-  const bool complete = read_stacks(ledger, listed);
+  bool complete = true;
+  ledger.stacks.for_each([&](uint32_t index, const StackRecord& stack) {
+    // Stacks that appear meanwhile can wait. All others must be read: what they hold is live.
+    if (stack.ordinal <= capacity_) complete &= read_stack(ledger, listed, index);
+  });
   ledger_renews_extremes();
   find_peak(ledger);
   list_for_peak(ledger);
-  drop_unlisted();
-  std::sort(entries_, entries_ + count_, is_before);
+  unlisted_.drop();
+  std::sort(entries_.get(), entries_.get() + count_, is_before);
   find_oldest(ledger);
   return complete;
 }
 
 Snapshot::~Snapshot() {
-  if (owed_ != nullptr) {
-    ledger_renews_extremes();
-    for (uint32_t i = 0; i < count_; ++i) {
-      const Extremes& lifetimes = entries_[i].lifetimes;
-      if (lifetimes.longest == 0) continue;
-      raise_extremes(owed_->stacks.record(entries_[i].stack).own, lifetimes);
-    }
-    ledger_renews_extremes();
+  if (owed_ == nullptr) return;
+  ledger_renews_extremes();
+  for (uint32_t i = 0; i < count_; ++i) {
+    const Extremes& lifetimes = entries_[i].lifetimes;
+    if (lifetimes.longest == 0) continue;
+    raise_extremes(owed_->stacks.record(entries_[i].stack).own, lifetimes);
   }
-  drop_scratch();
-  if (entries_ != nullptr) sys::unmap_memory(entries_, size_t{capacity_} * sizeof(Entry));
+  ledger_renews_extremes();
 }
 
 void Snapshot::remember(ledger::Ledger& ledger) {
-  drop_scratch();  // before more memory is used
+  tails_.drop();  // before more memory is used
+  births_.drop();
   for (uint32_t i = 0; i < count_; ++i) {
     *ledger.reported.find(entries_[i].ordinal) += entries_[i].change;
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ledger/ledger.h"
+#include "report/scratch.h"
 #include "report/tails.h"
 
 namespace mtrace::report {
@@ -18,8 +19,8 @@ enum class Listed : uint8_t {
   kAll,     // those, and stacks that ever allocated
 };
 
-// Prefetches the frames of a record that is in the cache: the entries of a report are scattered over
-// the memory of the stack table.
+// Prefetches the frames of a record that is in the cache: the entries of a report are scattered
+// over the memory of the stack table.
 inline void prefetch_frames(const ledger::StackRecord& stack) {
   constexpr unsigned kLine = 64;
   const unsigned bytes = stack.own_frames * ledger::kFrameBytes;
@@ -52,7 +53,6 @@ struct PeakSeen {
   uint64_t error;  // bytes by which `bytes` may be off
 };
 
-// Uses scratch memory from the kernel, which the destructor gives back.
 class Snapshot {
  public:
   static constexpr unsigned kKinds = 32;
@@ -71,7 +71,7 @@ class Snapshot {
   uint32_t stack(uint32_t i) const { return entries_[i].stack; }
   // Prefetches the answer of oldest(), once the entry is in the cache.
   void prefetch_oldest(uint32_t i) const {
-    if (births_ != nullptr) __builtin_prefetch(births_ + stack(i));
+    if (births_) __builtin_prefetch(&births_[stack(i)]);
   }
   // Ticks at which the oldest live block of the stack was made; kNone: no live block.
   uint64_t oldest(uint32_t stack) const;
@@ -103,18 +103,15 @@ class Snapshot {
 
   Entry with_share(Entry entry) const;
   bool read_stack(ledger::Ledger& ledger, Listed listed, uint32_t index);
-  bool read_stacks(ledger::Ledger& ledger, Listed listed);
-  void drop_unlisted();
-  void drop_scratch();
   void find_peak(const ledger::Ledger& ledger);
   uint32_t append(const Entry& entry);
   void list_for_peak(ledger::Ledger& ledger);
   void find_oldest(const ledger::Ledger& ledger);
 
-  Entry* entries_ = nullptr;      // the listed ones come first once they are sorted
-  Unlisted* unlisted_ = nullptr;  // while it is taken
-  uint32_t* births_ =
-      nullptr;               // by stack: kMostPackedTicks + 1 - birth of its oldest block; 0: none
+  Scratch<Entry> entries_;      // the listed ones come first once they are sorted
+  Scratch<Unlisted> unlisted_;  // while it is taken
+  // By stack: kMostPackedTicks + 1 - birth of its oldest block; 0: none.
+  Scratch<uint32_t> births_;
   uint32_t capacity_ = 0;    // the highest ordinal that is read
   uint32_t last_stack_ = 0;  // the highest index
   uint32_t count_ = 0;       // of entries_

@@ -1,6 +1,5 @@
 #include "report/tails.h"
 
-#include "base/syscall.h"
 #include "format/memlog.h"
 #include "modules/modules.h"
 #include "python/code.h"
@@ -73,23 +72,15 @@ uint64_t Tails::id_of(const StackRecord& stack) {
 }
 
 void Tails::reserve(const ledger::StackTable& stacks) {
-  drop();
   stacks_ = &stacks;
   const uint32_t limit = stacks.index_limit();
-  ids_ = static_cast<uint64_t*>(sys::map_memory(limit * sizeof *ids_));
-  ends_ = static_cast<uint32_t*>(sys::map_memory(limit * sizeof *ends_));
-  limit_ = limit;
-  if (ids_ == nullptr || ends_ == nullptr) drop();
+  limit_ = ids_.reserve(limit) && ends_.reserve(limit) ? limit : 0;
 }
 
 void Tails::drop() {
-  if (ids_ != nullptr) sys::unmap_memory(ids_, limit_ * sizeof *ids_);
-  if (ends_ != nullptr) sys::unmap_memory(ends_, limit_ * sizeof *ends_);
-  ids_ = nullptr;
-  ends_ = nullptr;
+  ids_.drop();
+  ends_.drop();
   limit_ = 0;
 }
-
-Tails::~Tails() { drop(); }
 
 }  // namespace mtrace::report

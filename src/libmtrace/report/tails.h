@@ -7,20 +7,17 @@
 #include <cstdint>
 
 #include "ledger/ledger.h"
+#include "report/scratch.h"
 
 namespace mtrace::report {
 
 // The id of a stack in entries. Thread-safe; async-signal-safe.
 uint64_t stack_id(const ledger::StackRecord& stack);
 
-// Uses scratch memory from the kernel, which the destructor gives back. Without memory it knows no
-// tails: entries have all of their frames.
+// Without memory it knows no tails: entries have all of their frames.
 class Tails {
  public:
   explicit Tails(const ledger::StackTable& stacks = ledger::g_ledger.stacks) : stacks_(&stacks) {}
-  ~Tails();
-  Tails(const Tails&) = delete;
-  Tails& operator=(const Tails&) = delete;
 
   // For the tails that the table has now.
   void reserve(const ledger::StackTable& stacks);
@@ -49,9 +46,9 @@ class Tails {
 
  private:
   const ledger::StackTable* stacks_;
-  uint64_t* ids_ = nullptr;   // by index; 0: not known
-  uint32_t* ends_ = nullptr;  // a stack that ends with it; 0: none
-  uint32_t limit_ = 0;        // of indices
+  Scratch<uint64_t> ids_;   // by index; 0: not known
+  Scratch<uint32_t> ends_;  // a stack that ends with it; 0: none
+  uint32_t limit_ = 0;      // of indices
 };
 
 }  // namespace mtrace::report
