@@ -67,7 +67,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     __builtin_trap();
   }
   expect_harmless(complaints(envp.data()));
-  const char* line = options_line();
+  char line[2048];
+  mtrace::Writer out(line, sizeof line);
+  write_options(out);
+  out.finish();
   for (const char* p = line; *p != '\0'; ++p) {
     if (static_cast<unsigned char>(*p) < 0x20) __builtin_trap();
   }

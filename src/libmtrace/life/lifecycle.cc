@@ -68,8 +68,9 @@ void set_library_line() {
   Writer out(header.library, sizeof header.library);
   const char* name = report::last_component(allocator_path());
   out.text("allocator=");
-  if (*name == '\0') name = report::g_host.name;  // malloc is part of the program
-  out.escaped(name, " ").put(' ').text(options_line()).finish();
+  if (*name == '\0') name = sys::g_table_header->name;  // malloc is part of the program
+  write_options(out.escaped(name, " "));
+  out.finish();
 }
 
 // Learns about host and filters. After read_options(), before the first of many system calls.

@@ -46,10 +46,9 @@ enum Index {
 
 const char* g_value[kCount];  // in force
 const char* g_bad[kCount];    // as given, if not usable
-char g_line[2048];
 
 constexpr struct {
-  const char* name;
+  char name[8];
   int number;
 } kSignals[] = {
     {"HUP", SIGHUP},   {"INT", SIGINT},       {"QUIT", SIGQUIT}, {"USR1", SIGUSR1},
@@ -253,14 +252,6 @@ bool matches_any(const char* patterns, const char* name) {
   }
 }
 
-// Resets the option to 0, as if its value were not usable.
-static void refuse(int option, uint64_t& value) {
-  if (value == 0) return;
-  g_bad[option] = g_value[option];
-  g_value[option] = kTable[option].standard;
-  value = 0;
-}
-
 template <OptionKind kKind>
 static OptionValue<kKind> value_of(const char* text) {
   if constexpr (kKind == OptionKind::kNumber) return static_cast<uint64_t>(parse_number(text));
@@ -298,22 +289,23 @@ void read_options(char* const* envp) {
     g_value[i] = usable ? given : kTable[i].standard;
     g_bad[i] = given != nullptr && !usable ? given : nullptr;
   }
+  const auto refuse_if = [](bool bad, int option) {
+    if (!bad) return;
+    g_bad[option] = g_value[option];
+    g_value[option] = kTable[option].standard;
+  };
   // One signal cannot be both triggers.
   const int toggle = signal_number(g_value[k_toggle_signal]);
-  if (toggle != 0 && toggle == signal_number(g_value[k_signal])) {
-    g_bad[k_toggle_signal] = g_value[k_toggle_signal];
-    g_value[k_toggle_signal] = kTable[k_toggle_signal].standard;
-  }
+  refuse_if(toggle != 0 && toggle == signal_number(g_value[k_signal]), k_toggle_signal);
+  // An event log has every block, so it excludes samples; its writer reads a ledger.
+  const bool logs = g_value[k_events][0] != '\0';
+  refuse_if(logs && parse_bytes(g_value[k_sample]) != 0, k_sample);
+  refuse_if(logs && parse_bytes(g_value[k_max_memory]) != 0, k_max_memory);
 #define MTRACE_OPTION(member, variable, kind, ...) \
   g_options.member = value_of<OptionKind::kind>(g_value[k_##member]);
 #include "format/options.def"
 #undef MTRACE_OPTION
-  // An event log has every block, so it excludes samples; its writer reads a ledger.
-  if (g_options.events[0] != '\0') {
-    if (g_options.ledger[0] == '\0') g_options.ledger = format::kLedgerPlace;
-    refuse(k_sample, g_options.sample);
-    refuse(k_max_memory, g_options.max_memory);
-  }
+  if (logs && g_options.ledger[0] == '\0') g_options.ledger = format::kLedgerPlace;
 }
 
 namespace {
@@ -360,18 +352,14 @@ void complain(char* const* envp) {
   }
 }
 
-const char* options_line() {
-  Writer out(g_line, sizeof g_line);
+void write_options(Writer& out) {
   for (int i = 0; i < kCount; ++i) {
     // What a report holds depends on these two.
     const bool always = i == k_depth || i == k_entries;
     if (!always && strcmp(g_value[i], kTable[i].standard) == 0) continue;
-    if (out.size() > 0) out.put(' ');
-    out.text(kTable[i].variable).put('=');
+    out.put(' ').text(kTable[i].variable).put('=');
     out.escaped(g_value[i], " ");
   }
-  out.finish();
-  return g_line;
 }
 
 }  // namespace mtrace::hook

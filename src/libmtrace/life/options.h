@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/writer.h"
 #include "format/option_kind.h"
 
 namespace mtrace::hook {
@@ -36,9 +37,9 @@ void read_options(char* const* envp);
 // entry, so that a tree of processes writes each line once.
 void complain(char* const* envp);
 
-// "MTRACE_DEPTH=10 MTRACE_ENTRIES=active" and every option that differs from its default, escaped
-// and separated by spaces.
-const char* options_line();
+// Writes " MTRACE_DEPTH=10 MTRACE_ENTRIES=active" and every option that differs from its default,
+// escaped, each after a space.
+void write_options(Writer& out);
 
 // When to write a report by itself (MTRACE_REPORT_AT).
 struct ReportMoment {

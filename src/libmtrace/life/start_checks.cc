@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/machine.h"
 #include "base/process.h"
+#include "base/table_file.h"
 #include "base/writer.h"
 #include "format/escape.h"
 #include "format/sanitizers.h"
@@ -67,7 +68,7 @@ void say_when_aside() {
   if (g_sanitizer == nullptr) return;
   char line[1024];
   Writer out(line, sizeof line, STDERR_FILENO);
-  const char* program = report::g_host.program;
+  const char* program = sys::g_table_header->program;
   out.text("mtrace: not covered: ");
   out.escaped(program, strnlen(program, 200), format::kReservedNone).text(" is built with ");
   out.text(g_sanitizer->name).text("; nothing that it allocates is counted\n").finish();
@@ -82,8 +83,9 @@ const char* why_dormant() {
     return is_follow_root(follow, report::g_host.pid) ? sanitizer()
                                                       : "MTRACE_FOLLOW=0: only the first program";
   }
-  const report::Host& host = report::g_host;
-  return matches_any(follow, host.name) || matches_any(follow, report::last_component(host.program))
+  const format::LedgerHeader& header = *sys::g_table_header;
+  return matches_any(follow, header.name) ||
+                 matches_any(follow, report::last_component(header.program))
              ? sanitizer()
              : "its name matches no pattern of MTRACE_FOLLOW";
 }
@@ -144,7 +146,7 @@ void say_when_hidden() {
   bool is_program;
   const char* path = report::hiding_object(&is_program);
   const bool replaced = report::entry_points().replaced;
-  if (replaced) path = report::g_host.program;
+  if (replaced) path = sys::g_table_header->program;
   if (!replaced && (path == nullptr || !is_program)) return;
   char line[1024];
   Writer out(line, sizeof line, STDERR_FILENO);

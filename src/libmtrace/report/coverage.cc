@@ -8,6 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/probe.h"
+#include "base/table_file.h"
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "modules/linkage.h"
@@ -26,7 +27,7 @@ const char* object_of(const void* address, bool* is_program) {
   *is_program = false;
   if (found == nullptr) return "?";
   *is_program = unwind::is_program(*found);
-  return *is_program ? g_host.program : found->l_name;
+  return *is_program ? sys::g_table_header->program : found->l_name;
 }
 
 Writer& begin_note(Writer& out, const char* text) { return out.meta(format::kKeyNote).text(text); }

@@ -6,8 +6,10 @@
 
 #include "base/process.h"
 #include "base/syscall.h"
+#include "base/table_file.h"
 #include "base/writer.h"
 #include "format/escape.h"
+#include "format/ledger.h"
 
 namespace mtrace::report {
 
@@ -51,22 +53,23 @@ uint64_t number_at(const char* text) {
 
 void learn_host(char* const* argv, bool keep_command) {
   Host& host = g_host;
+  format::LedgerHeader& header = *sys::g_table_header;
   const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-  if (sys::program_path(host.program, sizeof host.program) == 0) {
+  if (sys::program_path(header.program, sizeof header.program) == 0) {
     const char* known = executed != nullptr ? executed : "?";
-    strncpy(host.program, known, sizeof host.program - 1);
+    strncpy(header.program, known, sizeof header.program - 1);
   }
   // Not the target of a link: redis-server is a link to redis-check-rdb, and people know the link's
   // name. The name of a program run by descriptor would be a number.
-  const char* path = executed != nullptr ? executed : host.program;
-  if (strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/", 6) == 0) path = host.program;
-  Writer(host.name, sizeof host.name).text(last_component(path)).finish();
+  const char* path = executed != nullptr ? executed : header.program;
+  if (strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/", 6) == 0) path = header.program;
+  Writer(header.name, sizeof header.name).text(last_component(path)).finish();
   host.command = keep_command && argv != nullptr ? copy_command(argv) : nullptr;
   if (sys::working_directory(host.directory, sizeof host.directory) == 0) host.directory[0] = '\0';
-  sys::host_name(host.node, sizeof host.node);
+  sys::host_name(header.node, sizeof header.node);
   size_t length =
-      sys::read_file("/proc/sys/kernel/random/boot_id", host.boot_id, sizeof host.boot_id);
-  while (length > 0 && host.boot_id[length - 1] <= ' ') host.boot_id[--length] = '\0';
+      sys::read_file("/proc/sys/kernel/random/boot_id", header.boot_id, sizeof header.boot_id);
+  while (length > 0 && header.boot_id[length - 1] <= ' ') header.boot_id[--length] = '\0';
   host.pid = sys::process_id();
   host.started = sys::real_time();
   host.started_monotonic = sys::monotonic_time();

@@ -1,4 +1,5 @@
-// Facts about this process for its reports, gathered once, at start, because later the program may
+// Facts about this process for its reports, besides those in the header of its ledger (program,
+// name, node, boot_id: sys::g_table_header). Gathered once, at start, because later the program may
 // have changed its root, its directory, its arguments or its environment.
 #pragma once
 
@@ -8,12 +9,8 @@
 namespace mtrace::report {
 
 struct Host {
-  char program[4096];    // path of the executable, links followed
-  char name[256];        // last component of the path that was executed
   char* command;         // arguments, escaped, with spaces between; nullptr: not kept
   char directory[4096];  // working directory at start
-  char node[65];         // host name
-  char boot_id[40];
   uint32_t pid;
   bool began_anew;   // a fork's child whose tables have nothing of its parent's
   uint32_t parent;   // after a fork, otherwise 0
@@ -24,8 +21,9 @@ struct Host {
 
 extern Host g_host;
 
-// Fills g_host, before anything else and when the library is attached again. Not thread-safe.
-// `argv`: from the kernel. `keep_command`: copies up to 64 KiB of it, escaped.
+// Fills g_host and these members of the header, before anything else and when the library is
+// attached again. Not thread-safe. `argv`: from the kernel. `keep_command`: copies up to 64 KiB of
+// it, escaped.
 void learn_host(char* const* argv, bool keep_command);
 // The part of the path after its last slash.
 const char* last_component(const char* path);

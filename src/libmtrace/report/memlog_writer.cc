@@ -47,11 +47,9 @@ void bytes_line(Writer& out, const char* key, uint64_t bytes) {
   out.meta(key).number(bytes).text(" bytes\n");
 }
 
-// "1.250 ms" of nanoseconds.
-void milliseconds_line(Writer& out, const char* key, uint64_t nanoseconds) {
-  const uint64_t microseconds = nanoseconds / 1000;
-  out.meta(key).number(microseconds / 1000).put('.').padded(microseconds % 1000, 3);
-  out.text(" ms\n");
+// "1.250" and the unit.
+void thousandths_line(Writer& out, const char* key, uint64_t thousandths, const char* unit) {
+  out.meta(key).number(thousandths / 1000).put('.').padded(thousandths % 1000, 3).text(unit);
 }
 
 void write_peak(Writer& out, const Occasion& occasion, const Snapshot& snapshot) {
@@ -111,6 +109,9 @@ void write_memory_use(Writer& out, uint64_t live, const Occasion& occasion,
   bytes_line(out, format::kKeyVirtual, use.address_space);
 }
 
+// Writes "# perf-map: N bytes" if there is a /tmp/perf-PID.map, in which a runtime names the code
+// that it makes. Code that is made later may take the addresses of other code: names after the
+// first N bytes are later ones.
 void write_perf_map(Writer& out, uint32_t pid) {
   char path[48];
   Writer name(path, sizeof path);
@@ -136,6 +137,7 @@ bool find_mapped(int maps, const char* name, char* path, size_t capacity) {
   return found;
 }
 
+// Writes "# jit-dump: N bytes PATH" if the process has mapped a jit-PID.dump, of the same use.
 // perf's rule is that the runtime maps a page of the file.
 void write_jit_dump(Writer& out, uint32_t pid) {
   if (!unwind::has_seen_made_code()) return;
@@ -154,21 +156,12 @@ void write_jit_dump(Writer& out, uint32_t pid) {
   out.escaped(path).put('\n');
 }
 
-// Writes "# perf-map: N bytes" for /tmp/perf-PID.map, and "# jit-dump: N bytes PATH" for a
-// jit-PID.dump that the process has mapped, in which a runtime names the code that it makes; each
-// only if there is such a file. Code that is made later may take the addresses of other code: names
-// after the first N bytes are later ones.
-void write_jit_files(Writer& out, uint32_t pid) {
-  write_perf_map(out, pid);
-  write_jit_dump(out, pid);
-}
-
 // A summary, before the entries.
 void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
                 const ledger::Ledger& ledger) {
   const Host& host = g_host;
   out.text(format::kMagicLine).put('\n');
-  text_line(out, format::kKeyProgram, host.program);
+  text_line(out, format::kKeyProgram, sys::g_table_header->program);
   if (host.command != nullptr) {
     out.meta(format::kKeyCommand).text(host.command).put('\n');  // escaped when it was copied
   }
@@ -205,6 +198,7 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
 void write_end(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
                const ledger::Ledger& ledger, const ModuleSet& modules) {
   const Host& host = g_host;
+  const format::LedgerHeader& header = *sys::g_table_header;
   for (unsigned kind = 1; kind < Snapshot::kKinds; ++kind) {
     const char* name = ledger::kind_name(kind);
     if (name == nullptr) break;
@@ -213,8 +207,8 @@ void write_end(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
     out.number(live.blocks).text(" blocks\n");
   }
   write_modules(out, modules);
-  out.meta(format::kKeyHost).escaped(host.node, " ");
-  if (host.boot_id[0] != '\0') out.text(" boot-id=").text(host.boot_id);
+  out.meta(format::kKeyHost).escaped(header.node, " ");
+  if (header.boot_id[0] != '\0') out.text(" boot-id=").text(header.boot_id);
   out.text(" arch=").text(machine::kName).text("\n");
   const ledger::ThreadTotals totals = ledger.threads.totals();
   const bool every = ledger::g_sample_mean == 0;  // otherwise the hooks have not seen all calls
@@ -230,13 +224,13 @@ void write_end(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   uint64_t calls = 0;
   for (const uint64_t count : totals.calls) calls += count;
   write_cost(out, ledger, every ? calls : 0);
-  write_jit_files(out, host.pid);
-  milliseconds_line(out, format::kKeyResolution,
-                    std::max(sys::coarse_resolution(),
-                             ledger::nanoseconds_of(ledger::packed_step(snapshot.ticks()))));
-  const uint64_t uptime = (occasion.taken_monotonic - host.started_monotonic) / 1'000'000u;
-  out.meta(format::kKeyUptime).number(uptime / 1000).put('.').padded(uptime % 1000, 3);
-  out.text(" seconds\n");
+  write_perf_map(out, host.pid);
+  write_jit_dump(out, host.pid);
+  const uint64_t resolution = std::max(
+      sys::coarse_resolution(), ledger::nanoseconds_of(ledger::packed_step(snapshot.ticks())));
+  thousandths_line(out, format::kKeyResolution, resolution / 1000, " ms\n");
+  const uint64_t uptime = occasion.taken_monotonic - host.started_monotonic;
+  thousandths_line(out, format::kKeyUptime, uptime / 1'000'000u, " seconds\n");
   const bool has_names = snapshot.size() != 0;
   text_line(out, format::kKeyResolved, has_names ? "no" : "yes");
   out.meta(format::kKeyLibrary)

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/process.h"
+#include "base/table_file.h"
 #include "base/writer.h"
 #include "format/memlog.h"
 #include "report/host.h"
@@ -23,11 +24,11 @@ struct Place {
   char base[kPathCapacity];
 };
 Place g_places[kPlaces];
-char g_pattern[kPathCapacity];   // a template behind the first one's base
-char g_template[kPathCapacity];  // last component
-char g_shown[kPathCapacity];     // the first directory, as people write it
-uint32_t g_run = 1;              // 2: "<pid>.2"
-bool g_unnamed = true;           // files without a name can be given one
+char g_pattern[kPathCapacity];  // a template behind the first one's base
+char g_template[1024];          // last component; a cut one expands to a name that is too long
+char g_shown[kPathCapacity];    // the first directory, as people write it
+uint32_t g_run = 1;             // 2: "<pid>.2"
+bool g_unnamed = true;          // files without a name can be given one
 
 bool has(const char* text, char letter) {
   for (const char* p = strchr(text, '%'); p != nullptr && p[1] != '\0'; p = strchr(p + 2, '%')) {
@@ -102,7 +103,7 @@ void expand(Writer& out, const char* text, const OutputFile& file) {
     }
     switch (*++p) {
       case 'e':
-        out.bytes(g_host.name, strnlen(g_host.name, kNameLimit));
+        out.bytes(sys::g_table_header->name, strnlen(sys::g_table_header->name, kNameLimit));
         break;
       case 'p':
         out.number(g_host.pid);
@@ -115,7 +116,7 @@ void expand(Writer& out, const char* text, const OutputFile& file) {
         out.number(file.taken / 1'000'000'000u);
         break;
       case 'h':
-        out.text(g_host.node);
+        out.text(sys::g_table_header->node);
         break;
       case '%':
         out.put('%');

@@ -47,7 +47,10 @@ long name_file(char* path, uint32_t attempt) {
   Writer out(path, kPathCapacity);
   out.text(g_place);
   if (g_is_directory) {
-    out.put('/').bytes(g_host.name, strnlen(g_host.name, kNameLimit)).put('-').number(g_host.pid);
+    out.put('/')
+        .bytes(sys::g_table_header->name, strnlen(sys::g_table_header->name, kNameLimit))
+        .put('-')
+        .number(g_host.pid);
     if (attempt > 1) out.put('.').number(attempt);
     out.text(format::kLedgerSuffix);
   } else if (attempt > 1) {
@@ -176,10 +179,6 @@ void describe_ledger(bool recording) {
   header.regions = ledger::Layout::regions();
   header.own_ranges = sys::own_ranges();
   header.lost_frees = reinterpret_cast<uint64_t>(&g_ledger.lost_frees);
-  set_text(header.program, g_host.program);
-  set_text(header.name, g_host.name);
-  set_text(header.node, g_host.node);
-  set_text(header.boot_id, g_host.boot_id);
   header.machine = machine::kElfMachine;
   put_command(header);
   store_release(header.pid, g_host.pid);
