@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mtrace::unwind {
+namespace mtrace::cfi {
 
 // The memory that a parser may look at: the readable segments of one loaded object. Whatever
 // the bytes in it say, nothing outside is read.
@@ -174,4 +174,4 @@ class Cursor {
   bool ok_ = true;
 };
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::cfi

@@ -2,7 +2,7 @@
 
 #include "cfi/cursor.h"
 
-namespace mtrace::unwind {
+namespace mtrace::cfi {
 namespace {
 
 constexpr uint8_t kEncodingAbsolute = 0;
@@ -167,4 +167,4 @@ bool find_fde(const Bounds& bounds, uintptr_t header, uintptr_t pc, Fde* fde) {
   return next_fde(bounds, &at, fde) && covers(*fde, pc);
 }
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::cfi

@@ -8,7 +8,7 @@
 
 #include "cfi/cursor.h"
 
-namespace mtrace::unwind {
+namespace mtrace::cfi {
 
 struct Program {  // call-frame instructions [begin, end)
   uintptr_t begin;
@@ -36,4 +36,4 @@ bool find_fde(const Bounds& bounds, uintptr_t header, uintptr_t pc, Fde* fde);
 // FDE, or an unusable one.
 bool next_fde(const Bounds& bounds, uintptr_t* at, Fde* fde);
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::cfi

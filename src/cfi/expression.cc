@@ -2,7 +2,7 @@
 
 #include "cfi/frame_registers.h"
 
-namespace mtrace::unwind {
+namespace mtrace::cfi {
 namespace {
 
 constexpr unsigned kMaxOperations = 1000;  // a loop in an expression ends the walk
@@ -223,4 +223,4 @@ bool evaluate(const Bounds& bounds, uintptr_t place, const uintptr_t* initial,
   return evaluator.run(result);
 }
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::cfi

@@ -1,6 +1,6 @@
 #include "cfi/frame_registers.h"
 
-namespace mtrace::unwind {
+namespace mtrace::cfi {
 
 Step step_by_row(const Bounds& bounds, const Row& row, FrameRegisters* machine,
                  FrameMemory* memory) {
@@ -65,4 +65,4 @@ Step step_by_row(const Bounds& bounds, const Row& row, FrameRegisters* machine,
   return Step::kCaller;
 }
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::cfi

@@ -6,7 +6,7 @@
 
 #include "cfi/row.h"
 
-namespace mtrace::unwind {
+namespace mtrace::cfi {
 
 // The memory that saved registers are read from: the thread's own stack, or that of another
 // process.
@@ -57,7 +57,7 @@ Step step_by_row(const Bounds& bounds, const Row& row, FrameRegisters* machine,
 bool evaluate(const Bounds& bounds, uintptr_t place, const uintptr_t* initial,
               const FrameRegisters& machine, FrameMemory* memory, uintptr_t* result);
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::cfi
 
 // Where the kernel saves an interrupted thread's registers, from the stack pointer at the first
 // instruction of the signal trampoline: kSignalFp, kSignalSp, kSignalPc. Part of the kernel's ABI.

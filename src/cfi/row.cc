@@ -4,7 +4,7 @@
 
 #include "cfi/cursor.h"
 
-namespace mtrace::unwind {
+namespace mtrace::cfi {
 namespace {
 
 constexpr unsigned kMaxRemembered = 4;  // compilers nest one, hand-written assembly up to three
@@ -202,4 +202,4 @@ bool find_row(const Bounds& bounds, const Fde& fde, uintptr_t pc, Row* row) {
   return Interpreter(bounds, fde, pc, row).run();
 }
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::cfi

@@ -8,7 +8,7 @@
 #include "cfi/eh_frame.h"
 #include "cfi/registers.h"
 
-namespace mtrace::unwind {
+namespace mtrace::cfi {
 
 enum class SavedBy : uint8_t {
   kUnspecified = 0,  // no rule: the value is unchanged
@@ -46,4 +46,4 @@ struct Row : RowState {
 // an offset or a depth of remembered states that a Row cannot hold.
 bool find_row(const Bounds& bounds, const Fde& fde, uintptr_t pc, Row* row);
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::cfi

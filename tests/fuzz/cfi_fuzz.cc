@@ -20,6 +20,8 @@
 
 namespace {
 
+namespace cfi = mtrace::cfi;
+namespace modules = mtrace::modules;
 using namespace mtrace::unwind;
 
 constexpr size_t kPage = 4096;
@@ -41,9 +43,9 @@ char* memory() {
 const uintptr_t g_stack[64] = {1, 2, 3};
 constexpr uintptr_t kMiddle = 128;  // bytes into the stack where all registers point
 
-FrameRegisters machine() {
-  FrameRegisters machine = {};
-  for (unsigned reg = 0; reg < kRegisters; ++reg) {
+cfi::FrameRegisters machine() {
+  cfi::FrameRegisters machine = {};
+  for (unsigned reg = 0; reg < cfi::kRegisters; ++reg) {
     machine.set(reg, reinterpret_cast<uintptr_t>(g_stack) + kMiddle);
   }
   return machine;
@@ -54,14 +56,14 @@ StackMemory stack() {
   return StackMemory({low, low + sizeof g_stack}, low);
 }
 
-void use(const Object& object, uintptr_t pc) {
-  Fde fde;
-  Row row;
-  if (!find_fde(object.bounds, object.eh_frame_hdr, pc, &fde)) return;
+void use(const modules::Object& object, uintptr_t pc) {
+  cfi::Fde fde;
+  cfi::Row row;
+  if (!cfi::find_fde(object.bounds, object.eh_frame_hdr, pc, &fde)) return;
   if (pc < fde.pc_begin || pc >= fde.pc_end) __builtin_trap();
-  if (!find_row(object.bounds, fde, pc, &row)) return;
+  if (!cfi::find_row(object.bounds, fde, pc, &row)) return;
   pack_rule(object, row);
-  FrameRegisters registers = machine();
+  cfi::FrameRegisters registers = machine();
   StackMemory words = stack();
   step_by_row(object.bounds, row, &registers, &words);
 }
@@ -80,7 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto start = reinterpret_cast<uintptr_t>(begin);
   const uintptr_t end = start + size;
 
-  Object object;
+  modules::Object object;
   object.start = start;
   object.end = end;
   object.eh_frame_hdr = (flags & 4) != 0 ? 0 : start;

@@ -20,7 +20,7 @@ std::string complaints(char* const* envp) {
   static const int own = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   if (ftruncate(file, 0) != 0 || lseek(file, 0, SEEK_SET) != 0) __builtin_trap();
   dup2(file, STDERR_FILENO);
-  mtrace::hook::complain(envp);
+  mtrace::life::complain(envp);
   dup2(own, STDERR_FILENO);
   std::string text(static_cast<size_t>(lseek(file, 0, SEEK_CUR)), '\0');
   if (pread(file, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
@@ -43,7 +43,8 @@ void expect_harmless(const std::string& text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace mtrace::hook;
+  using namespace mtrace;
+  using namespace mtrace::life;
   // Each variable in memory of its own, so that reading past its end is seen.
   std::vector<std::vector<char>> variables;
   const auto* bytes = reinterpret_cast<const char*>(data);

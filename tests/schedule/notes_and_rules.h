@@ -24,16 +24,18 @@ uint32_t unload_epoch = 0;
 uint32_t jit_descriptors = 0;
 void look_for_jit_code(uintptr_t) {}
 }  // namespace internal
-bool is_python_loop(const Object&, uintptr_t) { return false; }
-const Object* loaded_object(uintptr_t, Object* scratch) {
+bool is_python_loop(const modules::Object&, uintptr_t) { return false; }
+const modules::Object* loaded_object(uintptr_t, modules::Object* scratch) {
   scratch->base = load(g_object_there);
   return scratch;
 }
-bool find_fde(const Bounds&, uintptr_t, uintptr_t, Fde*) { return true; }
-bool find_row(const Bounds&, const Fde&, uintptr_t, Row*) { return true; }
-bool find_registered_row(uintptr_t, Object*, Row*) { return false; }
-bool is_loader(const Object&) { return false; }
-Rule pack_rule(const Object& object, const Row&) { return Rule(RuleKind::kSp, 8 * object.base); }
+bool find_fde(const cfi::Bounds&, uintptr_t, uintptr_t, cfi::Fde*) { return true; }
+bool find_row(const cfi::Bounds&, const cfi::Fde&, uintptr_t, cfi::Row*) { return true; }
+bool find_registered_row(uintptr_t, modules::Object*, cfi::Row*) { return false; }
+bool is_loader(const modules::Object&) { return false; }
+Rule pack_rule(const modules::Object& object, const cfi::Row&) {
+  return Rule(RuleKind::kSp, 8 * object.base);
+}
 
 // Two threads compile the rule of one address while a third one notices that another object has
 // come to lie there.
@@ -71,10 +73,10 @@ class RuleOfTheUnloaded : public schedule::Scenario {
 
 }  // namespace mtrace::unwind
 
-namespace mtrace::sys {
+namespace mtrace::base {
 uint64_t real_time() { return 0; }
 bool read_memory(uintptr_t, void*, size_t) { return false; }  // no code
-}  // namespace mtrace::sys
+}  // namespace mtrace::base
 
 namespace mtrace::ledger {
 constinit Ledger g_ledger = {};  // of which only the notes are used
@@ -88,7 +90,7 @@ class NotesAndReport : public schedule::Scenario {
  public:
   explicit NotesAndReport(bool handler) : handler_(handler) {
     g_next = 0;
-    sys::g_table_header->lost_notes = 0;
+    base::g_table_header->lost_notes = 0;
     // All but three slots have a note that nobody takes up, so that the others meet.
     for (unsigned i = 0; i < kMostNotes; ++i) {
       g_slots[i] = {i >= 3 && i < 6 ? kNoteFree : kNoteWriting, 0, 0, ""};
@@ -106,7 +108,7 @@ class NotesAndReport : public schedule::Scenario {
   }
   void check() override {
     take_up();
-    schedule::expect(kept_ == made_ && sys::g_table_header->lost_notes == 0,
+    schedule::expect(kept_ == made_ && base::g_table_header->lost_notes == 0,
                      "dropped though there was room");
     schedule::expect(taken_ == made_, "a note is lost, or taken up twice");
   }

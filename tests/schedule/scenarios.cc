@@ -27,7 +27,7 @@
 #include "notes_and_rules.h"
 #include "scheduler.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 // How often, to see a table grow.
 unsigned g_maps = 0;
@@ -64,7 +64,7 @@ GetTime get_time = no_time;
 }
 uint64_t g_time_zero = 0;
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base
 
 namespace mtrace::ledger {
 namespace {
@@ -343,7 +343,7 @@ class NextLevel : public Scenario {
       BlockHash& table = make<BlockHash>();
       table.init();
       unsigned i = 0;
-      for (sys::g_maps = 0; sys::g_maps == 0; ++i) table.put(address(i), {i, 1, 0});
+      for (base::g_maps = 0; base::g_maps == 0; ++i) table.put(address(i), {i, 1, 0});
       return i - 1;
     }();
     return most;

@@ -5,7 +5,7 @@
 
 #include "base/syscall.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 void* map_memory(size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -16,4 +16,4 @@ void* map_sparse_memory(size_t bytes) { return map_memory(bytes); }
 void unmap_memory(void* memory, size_t bytes) { munmap(memory, bytes); }
 bool give_back(void* memory, size_t bytes) { return madvise(memory, bytes, MADV_DONTNEED) == 0; }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

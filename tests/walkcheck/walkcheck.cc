@@ -92,7 +92,7 @@ struct Frames {
 
 void name_frame(uintptr_t address, char* to, size_t size) {
   uint32_t index;
-  const auto* module = mtrace::unwind::find_module(address, mtrace::unwind::kAlive, &index);
+  const auto* module = mtrace::modules::find_module(address, mtrace::modules::kAlive, &index);
   if (module == nullptr) {
     snprintf(to, size, "?");
     return;
@@ -325,7 +325,7 @@ WALKCHECK_EXPORT int dlclose(void* library) {
   if (real_dlclose == nullptr) find_next("dlclose", &real_dlclose);
   const int result = real_dlclose(library);
   if (shared == nullptr) return result;
-  mtrace::unwind::forget_unloaded(nullptr, nullptr);
+  mtrace::modules::forget_unloaded(nullptr, nullptr);
   flush_libunwind(local_space, 0, 0);
   return result;
 }

@@ -7,7 +7,7 @@
 
 #include "cfi/frame_registers.h"
 
-namespace mtrace::unwind {
+namespace mtrace::cfi {
 
 inline constexpr uintptr_t kSignalRegisters = 128 + 176 + 8;
 inline constexpr int64_t kSignalFp = kSignalRegisters + 8 * kFp;
@@ -34,4 +34,4 @@ inline Step step_by_kernel_frame(FrameRegisters* machine, FrameMemory* memory) {
   return Step::kCaller;
 }
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::cfi

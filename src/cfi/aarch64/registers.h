@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace mtrace::unwind {
+namespace mtrace::cfi {
 
 inline constexpr unsigned kFp = 29, kReturn = 30, kSp = 31, kPc = 32;
 inline constexpr unsigned kRegisters = 33, kCfaRegisters = 32;
@@ -13,4 +13,4 @@ inline constexpr unsigned kRegisters = 33, kCfaRegisters = 32;
 // the bits above those of an address.
 inline uintptr_t code_address(uintptr_t word) { return word & ((uintptr_t{1} << 48) - 1); }
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::cfi

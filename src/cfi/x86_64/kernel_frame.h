@@ -6,7 +6,7 @@
 
 #include "cfi/frame_registers.h"
 
-namespace mtrace::unwind {
+namespace mtrace::cfi {
 
 inline constexpr int64_t kSignalFp = 120;
 inline constexpr int64_t kSignalSp = 160;
@@ -20,4 +20,4 @@ bool is_signal_return(uintptr_t, const Read&) {
 }
 inline Step step_by_kernel_frame(FrameRegisters*, FrameMemory*) { return Step::kLost; }
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::cfi

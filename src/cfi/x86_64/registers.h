@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-namespace mtrace::unwind {
+namespace mtrace::cfi {
 
 inline constexpr unsigned kRbx = 3, kFp = 6, kSp = 7, kReturn = 16, kPc = kReturn;
 inline constexpr unsigned kRegisters = 17, kCfaRegisters = 16;
 
 inline uintptr_t code_address(uintptr_t word) { return word; }
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::cfi

@@ -10,7 +10,7 @@
 #include "base/process.h"
 #include "base/syscall.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 namespace {
 
@@ -74,4 +74,4 @@ uint64_t internal::unique_time() {
   }
 }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

@@ -11,7 +11,7 @@
 
 #include "base/machine.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 namespace internal {
 using GetTime = int (*)(clockid_t, timespec*);
@@ -59,4 +59,4 @@ inline uint64_t stamp() {
   return machine::counter();
 }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

@@ -16,7 +16,7 @@
 #include "base/syscall.h"
 #include "base/writer.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 namespace {
 
 // Opens the file of a descriptor below 3 again, at a number above 2: each open gets the lowest free
@@ -213,4 +213,4 @@ unsigned long limit_of(int resource) {
 unsigned long file_size_limit() { return limit_of(RLIMIT_FSIZE); }
 unsigned long data_limit() { return limit_of(RLIMIT_DATA); }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

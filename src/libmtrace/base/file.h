@@ -11,7 +11,7 @@
 
 #include "base/syscall.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 // Creates a file, mode 0600 whatever the umask; fails if the name exists, also as a symbolic link.
 // `access`: O_WRONLY or O_RDWR, with O_APPEND if wanted.
@@ -103,4 +103,4 @@ void each_line(int file, char (&text)[kSize], const Take& take) {
   }
 }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

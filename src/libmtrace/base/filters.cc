@@ -21,7 +21,7 @@
 #include "base/spawn.h"
 #include "base/syscall.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 bool g_filtered = false;
 
@@ -287,4 +287,4 @@ bool is_dispatched() {
          (thread.selector == nullptr || *thread.selector != SYSCALL_DISPATCH_FILTER_ALLOW);
 }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 // Whether the calling thread must make no system call: it may have a filter that was added, or the
 // kernel would hand the call over.
@@ -65,4 +65,4 @@ bool has_user_dispatch();
 // Whether the kernel would hand over a call of the library now.
 bool is_dispatched();
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

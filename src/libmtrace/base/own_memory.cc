@@ -15,7 +15,7 @@
 #include "base/syscall.h"
 #include "format/ledger.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 namespace {
 
@@ -86,12 +86,12 @@ bool write_own_word(uintptr_t address, uint64_t value) {
 }
 
 // Bounds of this library's image, from the linker.
-}  // namespace mtrace::sys
+}  // namespace mtrace::base
 
 extern "C" [[gnu::visibility("hidden")]] const char __ehdr_start;
 extern "C" [[gnu::visibility("hidden")]] const char _end;
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 bool g_keeps_unlocked = false;
 
@@ -210,4 +210,4 @@ bool lock_programs_memory(bool on_fault) {
   return known && allowed;
 }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

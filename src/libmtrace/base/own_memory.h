@@ -12,7 +12,7 @@
 #include "base/atomic.h"
 #include "base/syscall.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 void add_own_range(uintptr_t start, size_t bytes);
 void remove_own_range(uintptr_t start);
@@ -108,4 +108,4 @@ void each_break_range(F f) {
     f(load(g_break_ranges[i].start), load(g_break_ranges[i].end));
 }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

@@ -13,7 +13,7 @@
 #include "base/process.h"
 #include "base/syscall.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 namespace {
 
 constexpr uintptr_t kUserEnd = uintptr_t{1} << machine::kUserBits;
@@ -119,4 +119,4 @@ bool read_string(uintptr_t from, char* to, size_t size) {
   return false;
 }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

@@ -7,7 +7,7 @@
 
 #include "base/machine.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 // True when each page that [start, start + bytes) touches can be read now. One system call per page
 // (about 0.1 us); another thread may unmap the range afterwards.
@@ -55,4 +55,4 @@ inline uintptr_t whole_pages(uintptr_t bytes) {
   return page_start(bytes + machine::page_bytes() - 1);
 }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

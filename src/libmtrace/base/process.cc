@@ -26,7 +26,7 @@ constexpr char kSeveral = 0;
 }
 MTRACE_HOT constinit const char* g_single_threaded = &kSeveral;
 
-namespace sys {
+namespace base {
 
 uint32_t process_id() { return static_cast<uint32_t>(call(SYS_getpid)); }
 uint32_t thread_id() { return static_cast<uint32_t>(call(SYS_gettid)); }
@@ -197,7 +197,7 @@ uint64_t* map_wiped_on_fork() {
   return static_cast<uint64_t*>(page);
 }
 
-}  // namespace sys
+}  // namespace base
 }  // namespace mtrace
 
 // The trampoline (sa_restorer) to which handlers return. Debuggers know the two instructions by
@@ -213,7 +213,7 @@ mtrace_return_from_signal:
 )");
 extern "C" [[gnu::visibility("hidden")]] void mtrace_return_from_signal();
 
-namespace mtrace::sys {
+namespace mtrace::base {
 namespace {
 
 constexpr uint64_t kRestorer = 0x04000000;  // SA_RESTORER
@@ -237,4 +237,4 @@ bool catch_by_default(int signal, void (*handler)(int)) {
   return !failed(call(SYS_rt_sigaction, signal, &ours, nullptr, sizeof ours.mask));
 }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

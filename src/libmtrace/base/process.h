@@ -13,7 +13,7 @@
 #include "base/machine.h"
 #include "base/syscall.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 uint32_t process_id();
 uint32_t thread_id();
@@ -96,4 +96,4 @@ inline uint64_t ask_valgrind(uint64_t request) {
 
 inline bool on_valgrind() { return ask_valgrind(0x1001) != 0; }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

@@ -19,7 +19,7 @@
 #include "base/syscall.h"
 #include "base/writer.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 namespace {
 
@@ -399,4 +399,4 @@ Answer has_clone_children() {
   return answer;
 }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 // The children that the library makes, one of each kind at a time.
 enum class Helper : uint8_t { kResolver, kEventWriter, kDecoder, kTrial, kTwin };
@@ -97,4 +97,4 @@ bool collect_found(uint32_t found);
 enum class Answer : uint8_t { kNo, kYes, kNotKnown };
 Answer has_clone_children();
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

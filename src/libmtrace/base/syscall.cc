@@ -6,7 +6,7 @@
 
 #include "base/own_memory.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 void* map_memory(size_t bytes) {
   const long result = map_own(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -37,4 +37,4 @@ bool give_back(void* memory, size_t bytes) {
   return call(SYS_madvise, memory, bytes, MADV_DONTNEED) == 0;
 }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

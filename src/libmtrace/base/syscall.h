@@ -10,7 +10,7 @@
 
 #include "base/machine.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 namespace internal {
 template <typename T>
@@ -81,4 +81,4 @@ void* map_sparse_memory(size_t bytes);
 // Gives the pages of mapped memory back; they read as zero then. False: the kernel refused.
 bool give_back(void* memory, size_t bytes);
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

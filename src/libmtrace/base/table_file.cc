@@ -20,7 +20,7 @@
 #include "base/syscall.h"
 #include "base/table_memory.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 constinit format::LedgerHeader g_own_header = {};
 constinit format::LedgerHeader* g_table_header = &g_own_header;
@@ -365,4 +365,4 @@ void* TableTurn::grow_little(size_t bytes) {
   return memory;
 }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

@@ -13,7 +13,7 @@
 #include "base/turn.h"
 #include "format/ledger.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 // The header in use: of the file or, without one, in this process's data. A fork's child that still
 // has its parent's file must not write to it. Its magic number is set in the file alone.
@@ -68,4 +68,4 @@ class TableTurn {
   Turn turn_;
 };
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

@@ -8,7 +8,7 @@
 #include "base/syscall.h"
 #include "base/table_file.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 struct TableGrowth {
   uint64_t bytes;  // of the tables
@@ -70,7 +70,7 @@ T* table_memory(T*& word, size_t bytes, bool sparse = false) {
   return private_memory(word, bytes, sparse ? map_sparse_memory : map_memory, made);
 }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base
 
 namespace mtrace {
 
@@ -87,7 +87,7 @@ class GrowingArray {
   T* find_or_create(uint32_t index) {
     const uint32_t chunk = index / kChunk;
     if (chunk >= kMaxChunks) return nullptr;
-    T* elements = sys::table_memory(chunks_[chunk], kChunk * sizeof(T));
+    T* elements = base::table_memory(chunks_[chunk], kChunk * sizeof(T));
     return elements == nullptr ? nullptr : elements + index % kChunk;
   }
 
@@ -141,7 +141,7 @@ class Arena {
  private:
   bool ensure_chunk(uint32_t chunk) {
     return chunk < kMaxChunks &&
-           sys::table_memory(chunks_[chunk], size_t{kChunkUnits} * kUnit) != nullptr;
+           base::table_memory(chunks_[chunk], size_t{kChunkUnits} * kUnit) != nullptr;
   }
 
   uint32_t next_ = 0;

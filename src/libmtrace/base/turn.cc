@@ -3,7 +3,7 @@
 #include "base/atomic.h"
 #include "base/process.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 namespace {
 
 // A word: the holder's thread id, kWaiters, and above them the number of forks that led to the
@@ -59,4 +59,4 @@ void Turn::leave() {
 
 void orphan_turns() { store(g_forks, g_forks + 1); }
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

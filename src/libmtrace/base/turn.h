@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace mtrace::sys {
+namespace mtrace::base {
 
 class Turn {
  public:
@@ -48,4 +48,4 @@ class Turn {
 // is held any more.
 void orphan_turns();
 
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

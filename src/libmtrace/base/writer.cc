@@ -6,12 +6,12 @@
 
 namespace mtrace {
 
-Writer::Writer(char* buffer, size_t capacity, int fd, const sys::FileIdentity* own)
+Writer::Writer(char* buffer, size_t capacity, int fd, const base::FileIdentity* own)
     : buffer_(buffer), capacity_(capacity), fd_(fd), own_(own) {}
 
 long Writer::write_out() const {
-  if (own_ != nullptr && sys::opened_identity(fd_) != *own_) return -ESTALE;
-  return sys::write_all(fd_, buffer_, used_);
+  if (own_ != nullptr && base::opened_identity(fd_) != *own_) return -ESTALE;
+  return base::write_all(fd_, buffer_, used_);
 }
 
 bool Writer::make_room() {

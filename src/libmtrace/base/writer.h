@@ -13,7 +13,7 @@ class Writer {
  public:
   // With fd -1 the text stays in the buffer (terminated), and text that does not fit is an error.
   // `own`: the identity that the file must have at each write, else the error is -ESTALE.
-  Writer(char* buffer, size_t capacity, int fd = -1, const sys::FileIdentity* own = nullptr);
+  Writer(char* buffer, size_t capacity, int fd = -1, const base::FileIdentity* own = nullptr);
 
   Writer& put(char c) {
     if (error_ != 0 || (used_ + 1 >= capacity_ && !make_room())) return *this;
@@ -55,7 +55,7 @@ class Writer {
   size_t capacity_;
   size_t used_ = 0;
   int fd_;
-  const sys::FileIdentity* own_;
+  const base::FileIdentity* own_;
   long error_ = 0;
 };
 

@@ -15,7 +15,7 @@
 #include "report/notes.h"
 #include "report/snapshot.h"
 
-namespace mtrace::hook {
+namespace mtrace::entry {
 namespace {
 
 using ledger::g_ledger;
@@ -24,11 +24,11 @@ constexpr unsigned kMostPending = report::kMostNotes / 4;  // notes; with so man
 
 // Counts the call. Returns the index of its stack; 0: nothing is recorded.
 uint32_t count_control(uint8_t call, const unwind::Registers& caller) {
-  if (!recording()) return 0;
+  if (!record::recording()) return 0;
   const unsigned kind = ledger::find_or_add_kind(format::kKindControl);
   if (kind == 0) return 0;
-  ledger::Operation operation(g_ledger.threads.slot(this_slot()));
-  const uint32_t stack = intern_of_kind(kind, caller, call);
+  ledger::Operation operation(g_ledger.threads.slot(record::this_slot()));
+  const uint32_t stack = record::intern_of_kind(kind, caller, call);
   if (stack != 0) ledger::count_recorded(g_ledger.stacks.record(stack), 0);
   return stack;
 }
@@ -76,14 +76,15 @@ void note_info(uint8_t call, const Info& info, const unwind::Registers& caller) 
 }
 
 }  // namespace
-}  // namespace mtrace::hook
+}  // namespace mtrace::entry
 
 using namespace mtrace;
-using namespace mtrace::hook;
+using namespace mtrace::entry;
 
 MTRACE_EXPORT int mallopt(int parameter, int value) noexcept {
-  if (g_next.mallopt == nullptr && (!start() || g_next.mallopt == nullptr)) return 0;
-  const int result = g_next.mallopt(parameter, value);
+  if (next::g_next.mallopt == nullptr && (!life::start() || next::g_next.mallopt == nullptr))
+    return 0;
+  const int result = next::g_next.mallopt(parameter, value);
   note_control(format::kMallopt, MTRACE_CALLER_REGISTERS(), [&](Writer& out) {
     put_parameter(out.text("mallopt("), parameter).text(", ");
     put_signed(put_signed(out, value).text(") returned "), result);
@@ -92,8 +93,10 @@ MTRACE_EXPORT int mallopt(int parameter, int value) noexcept {
 }
 
 MTRACE_EXPORT int malloc_trim(size_t pad) noexcept {
-  if (g_next.malloc_trim == nullptr && (!start() || g_next.malloc_trim == nullptr)) return 0;
-  const int result = g_next.malloc_trim(pad);
+  if (next::g_next.malloc_trim == nullptr &&
+      (!life::start() || next::g_next.malloc_trim == nullptr))
+    return 0;
+  const int result = next::g_next.malloc_trim(pad);
   note_control(format::kMallocTrim, MTRACE_CALLER_REGISTERS(), [&](Writer& out) {
     put_signed(out.text("malloc_trim(").number(pad).text(") returned "), result);
   });
@@ -101,15 +104,17 @@ MTRACE_EXPORT int malloc_trim(size_t pad) noexcept {
 }
 
 MTRACE_EXPORT struct mallinfo mallinfo() noexcept {
-  if (g_next.mallinfo == nullptr && (!start() || g_next.mallinfo == nullptr)) return {};
-  const struct mallinfo info = g_next.mallinfo();
+  if (next::g_next.mallinfo == nullptr && (!life::start() || next::g_next.mallinfo == nullptr))
+    return {};
+  const struct mallinfo info = next::g_next.mallinfo();
   note_info(format::kMallinfo, info, MTRACE_CALLER_REGISTERS());
   return info;
 }
 
 MTRACE_EXPORT struct mallinfo2 mallinfo2() noexcept {
-  if (g_next.mallinfo2 == nullptr && (!start() || g_next.mallinfo2 == nullptr)) return {};
-  const struct mallinfo2 info = g_next.mallinfo2();
+  if (next::g_next.mallinfo2 == nullptr && (!life::start() || next::g_next.mallinfo2 == nullptr))
+    return {};
+  const struct mallinfo2 info = next::g_next.mallinfo2();
   note_info(format::kMallinfo2, info, MTRACE_CALLER_REGISTERS());
   return info;
 }

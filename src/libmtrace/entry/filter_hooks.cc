@@ -24,7 +24,7 @@
 #include "report/report.h"
 #include "report/status.h"
 
-namespace mtrace::hook {
+namespace mtrace::entry {
 namespace {
 
 #ifdef SYS_fork
@@ -37,20 +37,20 @@ constexpr long kFork = SYS_clone;
 // under way in another thread.
 template <typename Call, typename Succeeded>
 long add_filter(bool for_all_threads, Call add, Succeeded succeeded) {
-  sys::only_probe();
+  base::only_probe();
   // The filter of a vfork child must not be noted in the memory of its parent; the child is about
   // to become another program. (Under an earlier filter a vfork child is not recognised.)
-  const bool again = sys::makes_no_calls();
-  if (!start() || !counting() || (!again && !is_own_process())) return add();
+  const bool again = base::makes_no_calls();
+  if (!life::start() || !record::counting() || (!again && !life::is_own_process())) return add();
   // Before the filter is in force: no handler that was entered later could return.
   const bool all = for_all_threads || single_threaded();
-  const Returns before = again ? Returns::kNone : give_up_handlers(all);
+  const life::Returns before = again ? life::Returns::kNone : life::give_up_handlers(all);
   const bool held = for_all_threads && report::hold_reports();
-  sys::AddedFilter filter(for_all_threads);
+  base::AddedFilter filter(for_all_threads);
   const long result = add();
   if (!succeeded(result)) filter.was_refused();
-  if (!again && !succeeded(result)) take_up_handlers(before);
-  report::status_filters(sys::known_filters());
+  if (!again && !succeeded(result)) life::take_up_handlers(before);
+  report::status_filters(base::known_filters());
   if (held) report::release_reports();
   return result;
 }
@@ -58,12 +58,12 @@ long add_filter(bool for_all_threads, Call add, Succeeded succeeded) {
 using Words = unsigned long[4];
 
 long call_prctl(int option, const Words& words) {
-  if (g_next.prctl != nullptr) {
-    return g_next.prctl(option, words[0], words[1], words[2], words[3]);
+  if (next::g_next.prctl != nullptr) {
+    return next::g_next.prctl(option, words[0], words[1], words[2], words[3]);
   }
-  return answer_of(sys::call_unasked(SYS_prctl, option, static_cast<long>(words[0]),
-                                     static_cast<long>(words[1]), static_cast<long>(words[2]),
-                                     static_cast<long>(words[3]), 0));
+  return next::answer_of(base::call_unasked(
+      SYS_prctl, option, static_cast<long>(words[0]), static_cast<long>(words[1]),
+      static_cast<long>(words[2]), static_cast<long>(words[3]), 0));
 }
 
 #ifndef PR_SYS_DISPATCH_INCLUSIVE_ON
@@ -73,38 +73,40 @@ long call_prctl(int option, const Words& words) {
 // Whether user dispatch will catch calls from this library. The range of addresses is exempt or,
 // with PR_SYS_DISPATCH_INCLUSIVE_ON, the only one that is caught.
 bool dispatches_library(const Words& words) {
-  unwind::FoundObject own;
+  modules::FoundObject own;
   if (words[0] == PR_SYS_DISPATCH_OFF) return false;
-  if (!unwind::find_object(reinterpret_cast<uintptr_t>(dispatches_library), &own)) return true;
+  if (!modules::find_object(reinterpret_cast<uintptr_t>(dispatches_library), &own)) return true;
   const uintptr_t first = words[1];
   const uintptr_t last = first + words[2];
   if (words[0] == PR_SYS_DISPATCH_INCLUSIVE_ON) return first < own.end && own.start < last;
   return own.start < first || last < own.end;
 }
 
-uint32_t g_dispatching = 0;              // threads with dispatch on, also those that ended so
-Returns g_before_first = Returns::kAll;  // before the first such thread gave up the handlers
+uint32_t g_dispatching = 0;  // threads with dispatch on, also those that ended so
+life::Returns g_before_first =
+    life::Returns::kAll;  // before the first such thread gave up the handlers
 
 void begin_dispatch() {
-  if (fetch_add(g_dispatching, 1u) == 0) g_before_first = give_up_handlers(true);
+  if (fetch_add(g_dispatching, 1u) == 0) g_before_first = life::give_up_handlers(true);
 }
 void end_dispatch() {
-  if (fetch_add(g_dispatching, ~0u) == 1 && !sys::makes_no_calls())
-    take_up_handlers(g_before_first);
+  if (fetch_add(g_dispatching, ~0u) == 1 && !base::makes_no_calls())
+    life::take_up_handlers(g_before_first);
 }
 
 // Dispatch is per thread. But a signal may reach any thread, and dispatch catches libc's return
 // from a handler, too: so the library gives up its handlers while a thread has dispatch on.
 template <typename Call>
 long set_dispatch(const Words& words, Call call) {
-  const bool was_on = sys::has_user_dispatch();
+  const bool was_on = base::has_user_dispatch();
   const bool on = dispatches_library(words);
-  if (on && !was_on && (!start() || !counting() || !is_own_process())) return call();
+  if (on && !was_on && (!life::start() || !record::counting() || !life::is_own_process()))
+    return call();
   if (on && !was_on) begin_dispatch();
-  if (on) sys::set_user_dispatch(true, reinterpret_cast<const volatile char*>(words[3]));
+  if (on) base::set_user_dispatch(true, reinterpret_cast<const volatile char*>(words[3]));
   const long result = call();
   const bool off = result == 0 ? !on : !was_on;
-  if (off) sys::set_user_dispatch(false, nullptr);
+  if (off) base::set_user_dispatch(false, nullptr);
   if (off && (on || was_on)) end_dispatch();
   return result;
 }
@@ -113,7 +115,7 @@ template <typename Call>
 long look_at_prctl(int option, const Words& words, Call call) {
   if (option == PR_SET_SYSCALL_USER_DISPATCH) return set_dispatch(words, call);
   // Most often a filter follows, and it is not always added through a hook.
-  if (option == PR_SET_NO_NEW_PRIVS) sys::only_probe();
+  if (option == PR_SET_NO_NEW_PRIVS) base::only_probe();
   if (option != PR_SET_SECCOMP ||
       (words[0] != SECCOMP_MODE_STRICT && words[0] != SECCOMP_MODE_FILTER)) {
     return call();
@@ -131,15 +133,16 @@ long look_at_seccomp(long operation, long flags, Call call) {
 }
 
 long system_call(long number, long a, long b, long c, long d, long e, long f) {
-  if (g_next.system_call != nullptr) return g_next.system_call(number, a, b, c, d, e, f);
-  return answer_of(sys::call_unasked(number, a, b, c, d, e, f));
+  if (next::g_next.system_call != nullptr)
+    return next::g_next.system_call(number, a, b, c, d, e, f);
+  return next::answer_of(base::call_unasked(number, a, b, c, d, e, f));
 }
 
 }  // namespace
-}  // namespace mtrace::hook
+}  // namespace mtrace::entry
 
 using namespace mtrace;
-using namespace mtrace::hook;
+using namespace mtrace::entry;
 
 MTRACE_EXPORT int prctl(int option, ...) noexcept {
   va_list list;
@@ -161,10 +164,10 @@ extern "C" [[gnu::used, gnu::visibility("hidden")]] MTRACE_REALIGN long mtrace_l
   }
   if (number == SYS_seccomp) return look_at_seccomp(a, b, call);
   // No start() for other calls: an allocator may call syscall(2) while it sets itself up.
-  if ((number != kFork && number != SYS_clone) || !start()) return call();
+  if ((number != kFork && number != SYS_clone) || !life::start()) return call();
   if (number == SYS_clone) note_clone(static_cast<unsigned long>(a));
-  prepare_fork();
+  life::prepare_fork();
   const long child = call();
-  if (child == 0) leave_parents_tables();
+  if (child == 0) life::leave_parents_tables();
   return child;
 }

@@ -15,7 +15,7 @@
 #include "record/recorder.h"
 #include "record/usable_size.h"
 
-namespace mtrace::hook {
+namespace mtrace::entry {
 namespace {
 
 using unwind::Caller;
@@ -31,10 +31,10 @@ Word word(const void* pointer) { return reinterpret_cast<Word>(pointer); }
 // would answer for a block it does not know.
 class AnotherAllocator {
  public:
-  explicit AnotherAllocator(bool elsewhere) : before_(t_thread.asking) {
-    if (elsewhere) t_thread.asking = true;
+  explicit AnotherAllocator(bool elsewhere) : before_(record::t_thread.asking) {
+    if (elsewhere) record::t_thread.asking = true;
   }
-  ~AnotherAllocator() { t_thread.asking = before_; }
+  ~AnotherAllocator() { record::t_thread.asking = before_; }
 
  private:
   bool before_;
@@ -45,11 +45,13 @@ bool forget_in_heap(const void*, const void*, void* block, size_t size, void*) {
   if (block == nullptr) return true;  // the beginning of an area
   // An aligned block begins at the first aligned address of the area that the heap shows.
   const auto begin = reinterpret_cast<uintptr_t>(block);
-  if (forget_known(block, Call::kFree)) return true;
+  if (record::forget_known(block, ledger::Call::kFree)) return true;
   for (uintptr_t alignment = 16; alignment < size; alignment *= 2) {
     const uintptr_t address = (begin + alignment - 1) & ~(alignment - 1);
     if (address - begin >= size) break;
-    if (address != begin && forget_known(reinterpret_cast<void*>(address), Call::kFree)) break;
+    if (address != begin &&
+        record::forget_known(reinterpret_cast<void*>(address), ledger::Call::kFree))
+      break;
   }
   return true;
 }
@@ -73,8 +75,8 @@ struct Shape {
 
 // A call of one of these functions.
 struct Request {
-  const Interface& interface;
-  Call call;
+  const next::Interface& interface;
+  ledger::Call call;
   const Shape& shape;
   uint64_t form;
   const Word* arguments;
@@ -94,22 +96,23 @@ struct Request {
     return __builtin_mul_overflow(arguments[shape.count], product, &product) ? SIZE_MAX : product;
   }
 
-  // `moved`: see record().
+  // `moved`: see record::record_block().
   Word entered(Word block, size_t size, const void* moved = nullptr) const {
-    set_form(form);
-    if (call == Call::kNew || call == Call::kNewArray) size = of_operator(size);
-    return word(record(pointer(block), size, call, caller, moved));
+    record::set_form(form);
+    if (call == ledger::Call::kNew || call == ledger::Call::kNewArray)
+      size = record::of_operator(size);
+    return word(record::record_block(pointer(block), size, call, caller, moved));
   }
   Word counted(Word block, size_t size, bool zeroed) const {
     const AnotherAllocator guard(interface.is_another);
-    if (!zeroed && !interface.is_another) filled(pointer(block), 0, size);
+    if (!zeroed && !interface.is_another) record::filled(pointer(block), 0, size);
     return entered(block, size);
   }
   Word copied(Word text) const {
     const AnotherAllocator guard(interface.is_another);
     return entered(text, text != 0 ? strlen(static_cast<char*>(pointer(text))) + 1 : 1);
   }
-  Reallocation reallocation_of(void* block) const {
+  record::Reallocation reallocation_of(void* block) const {
     const AnotherAllocator guard(interface.is_another);
     return {block, caller};
   }
@@ -118,21 +121,23 @@ struct Request {
   Word resized(void* old, Resize&& real_call) const {
     const Failure failure = shape.failure;
     const size_t size = this->size();
-    before_call();
-    if (g_bootstrap.owns(old)) {
+    record::before_call();
+    if (next::g_bootstrap.owns(old)) {
       const AnotherAllocator guard(interface.is_another);
-      void* fresh = g_next.malloc(size);
-      if (fresh != nullptr) memcpy(fresh, old, std::min(Bootstrap::size(old), size));
+      void* fresh = next::g_next.malloc(size);
+      if (fresh != nullptr) memcpy(fresh, old, std::min(next::Bootstrap::size(old), size));
       return entered(word(fresh), size);
     }
-    const bool may_be_known = old != nullptr && (!samples() || may_be_recorded(old)) && counting();
+    const bool may_be_known = old != nullptr &&
+                              (!record::samples() || record::may_be_recorded(old)) &&
+                              record::counting();
     if (!may_be_known) {
       const Word fresh = real_call();
       if (fresh == 0 && failure == kInPlace) return 0;
       const AnotherAllocator guard(interface.is_another);
       return entered(fresh, size);
     }
-    Reallocation reallocation = reallocation_of(old);
+    record::Reallocation reallocation = reallocation_of(old);
     const Word fresh = real_call();
     const AnotherAllocator guard(interface.is_another);
     if (fresh == 0 && (failure == kInPlace || (failure == kKept && size != 0))) {
@@ -147,22 +152,23 @@ struct Request {
 // ---- What the hooks do.
 
 Word allocate(const Request& request) {
-  before_call();
-  return request.counted(request.real(), request.size(), request.call == Call::kCalloc);
+  record::before_call();
+  return request.counted(request.real(), request.size(), request.call == ledger::Call::kCalloc);
 }
 Word allocate_by_flags(const Request& request) {
   constexpr Word kZero = 0x40;  // MALLOCX_ZERO
-  before_call();
+  record::before_call();
   return request.counted(request.real(), request.size(), (request.arguments[1] & kZero) != 0);
 }
 Word allocate_aligned(const Request& request) {
-  before_call();
+  record::before_call();
   const Word block = request.real();
-  const bool refused = was_refused(pointer(block), request.arguments[request.shape.size - 1]);
+  const bool refused =
+      record::was_refused(pointer(block), request.arguments[request.shape.size - 1]);
   return request.counted(block, refused ? 0 : request.size(), false);
 }
 Word allocate_into_pointer(const Request& request) {
-  before_call();
+  record::before_call();
   const int error = static_cast<int>(request.real());
   const Word block = error == 0 ? *static_cast<Word*>(request.block()) : 0;
   request.counted(block, error == EINVAL ? 0 : request.size(), false);
@@ -186,9 +192,10 @@ Word resize_in_place_by_extra(const Request& request) {
   void* const block = request.block();
   const size_t size = request.size();
   const size_t extra = request.arguments[2];
-  before_call();
-  if ((samples() && !may_be_recorded(block)) || !counting()) return request.real();
-  Reallocation reallocation = request.reallocation_of(block);
+  record::before_call();
+  if ((record::samples() && !record::may_be_recorded(block)) || !record::counting())
+    return request.real();
+  record::Reallocation reallocation = request.reallocation_of(block);
   const size_t usable = request.real();
   const AnotherAllocator guard(request.interface.is_another);
   if (usable < size) {
@@ -202,28 +209,28 @@ Word resize_in_place_by_extra(const Request& request) {
 
 Word free_block(const Request& request) {
   void* const block = request.block();
-  if (g_bootstrap.owns(block)) return 0;
+  if (next::g_bootstrap.owns(block)) return 0;
   if (block != nullptr) {
     const AnotherAllocator guard(request.interface.is_another);
-    forget(block, request.call, request.caller);
+    record::forget(block, request.call, request.caller);
   }
-  t_thread.moving = block;
+  record::t_thread.moving = block;
   request.real();
-  t_thread.moving = nullptr;
+  record::t_thread.moving = nullptr;
   return 0;
 }
 Word usable_size(const Request& request) {
   void* const block = request.block();
-  return g_bootstrap.owns(block) ? Bootstrap::size(block) : request.real();
+  return next::g_bootstrap.owns(block) ? next::Bootstrap::size(block) : request.real();
 }
 
 Word copy_text(const Request& request) {
-  before_call();
+  record::before_call();
   const Word fresh = request.real();
   return request.block() == nullptr ? fresh : request.copied(fresh);
 }
 Word copy_wide_text(const Request& request) {
-  before_call();
+  record::before_call();
   const Word fresh = request.real();
   const auto* const text = static_cast<const uint16_t*>(request.block());
   if (text == nullptr) return fresh;
@@ -233,12 +240,12 @@ Word copy_wide_text(const Request& request) {
   return request.entered(fresh, (length + 1) * sizeof *text);
 }
 Word resolve_path(const Request& request) {
-  before_call();
+  record::before_call();
   const Word path = request.real();
   return request.arguments[request.shape.block + 1] != 0 || path == 0 ? path : request.copied(path);
 }
 Word copy_variable(const Request& request) {
-  before_call();
+  record::before_call();
   const int error = static_cast<int>(request.real());
   const auto* const place = static_cast<Word*>(request.block());
   if (error == 0 && place != nullptr && *place != 0) request.copied(*place);
@@ -249,8 +256,8 @@ Word destroy_heap(const Request& request) {
   using Visit = bool (*)(const void*, const void*, void*, size_t, void*);
   const link_map& object = *request.interface.definition;
   const auto function = [&](const char* name) -> void* {
-    const Elf64_Sym* symbol = unwind::find_function(object, name);
-    return symbol == nullptr ? nullptr : pointer(unwind::address_of(object, *symbol));
+    const Elf64_Sym* symbol = modules::find_function(object, name);
+    return symbol == nullptr ? nullptr : pointer(modules::address_of(object, *symbol));
   };
   const auto visit_blocks =
       reinterpret_cast<bool (*)(const void*, bool, Visit, void*)>(function("mi_heap_visit_blocks"));
@@ -258,7 +265,7 @@ Word destroy_heap(const Request& request) {
   void* const heap = pointer(request.arguments[0]);
   // The blocks of the thread's own heap outlive the call.
   if (heap != nullptr && visit_blocks != nullptr && backing != nullptr && heap != backing() &&
-      counting()) {
+      record::counting()) {
     const AnotherAllocator guard(request.interface.is_another);
     visit_blocks(heap, true, forget_in_heap, nullptr);
   }
@@ -294,13 +301,13 @@ constexpr Shape behind_heap(Shape shape) {
 template <const Shape& kShape>
 constexpr Shape on_heap = behind_heap(kShape);
 
-[[gnu::noinline]] Word answer(unsigned number, Call call, const Shape& shape, const Word* words,
-                              Caller caller) {
-  const uint64_t form = form_of(format::kFirstInterface + number);
-  return shape.answer({g_interfaces[number], call, shape, form, words, caller});
+[[gnu::noinline]] Word answer(unsigned number, ledger::Call call, const Shape& shape,
+                              const Word* words, Caller caller) {
+  const uint64_t form = record::form_of(format::kFirstInterface + number);
+  return shape.answer({next::g_interfaces[number], call, shape, form, words, caller});
 }
 
-template <unsigned kNumber, Call kCall, const Shape& kShape>
+template <unsigned kNumber, ledger::Call kCall, const Shape& kShape>
 struct Hook {
   MTRACE_REALIGN static Word run(Word a, Word b, Word c, Word d, Word e, Word f) {
     const Word words[] = {a, b, c, d, e, f};
@@ -309,13 +316,19 @@ struct Hook {
 };
 
 }  // namespace
+}  // namespace mtrace::entry
 
-#define MTRACE_INTERFACE(symbol, call, shape)                                                  \
-  {#symbol, reinterpret_cast<const void*>(&Hook<kInterface_##symbol, Call::call, shape>::run), \
+namespace mtrace::next {
+
+using namespace entry;
+
+#define MTRACE_INTERFACE(symbol, call, shape)                                                 \
+  {#symbol,                                                                                   \
+   reinterpret_cast<const void*>(&Hook<kInterface_##symbol, ledger::Call::call, shape>::run), \
    nullptr, nullptr, false},
 Interface g_interfaces[kInterfaces] = {
 #include "format/interfaces.def"
 };
 #undef MTRACE_INTERFACE
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::next

@@ -13,7 +13,7 @@
 #include "record/recorder.h"
 #include "record/usable_size.h"
 
-namespace mtrace::hook {
+namespace mtrace::entry {
 
 namespace {
 
@@ -23,179 +23,191 @@ bool overflows(size_t count, size_t size, size_t* product) {
 
 // Moves a block from the bootstrap memory to the real allocator. The old block is not freed.
 void* move_out(void* block, size_t size, unwind::Caller caller) {
-  before_call();
-  void* fresh = g_next.malloc(size);
+  record::before_call();
+  void* fresh = next::g_next.malloc(size);
   if (fresh != nullptr) {
-    const size_t old_size = Bootstrap::size(block);
+    const size_t old_size = next::Bootstrap::size(block);
     memcpy(fresh, block, old_size < size ? old_size : size);
-    filled(fresh, old_size, size);
+    record::filled(fresh, old_size, size);
   }
-  return record(fresh, size, Call::kRealloc, caller);
+  return record::record_block(fresh, size, ledger::Call::kRealloc, caller);
 }
 
 // For a hook whose allocator may call another hook: that one counts the call as this function's.
-inline void begin_call(Call call) {
-  before_call();
-  enter_form(form_of(call));
+inline void begin_call(ledger::Call call) {
+  record::before_call();
+  record::enter_form(record::form_of(call));
 }
 
 // realloc and reallocarray: one free and one allocation.
 template <typename RealCall>
-inline void* reallocate(void* old, size_t size, Call call, unwind::Caller caller, RealCall real) {
+inline void* reallocate(void* old, size_t size, ledger::Call call, unwind::Caller caller,
+                        RealCall real) {
   begin_call(call);
-  if (old == nullptr) return record(filled(real(), 0, size), size, call, caller);
-  if ((samples() && !may_be_recorded(old)) || !counting()) {
-    const size_t content = content_size(old, 0);
-    return record(filled(real(), content, size), size, call, caller);
+  if (old == nullptr)
+    return record::record_block(record::filled(real(), 0, size), size, call, caller);
+  if ((record::samples() && !record::may_be_recorded(old)) || !record::counting()) {
+    const size_t content = record::content_size(old, 0);
+    return record::record_block(record::filled(real(), content, size), size, call, caller);
   }
-  Reallocation reallocation(old, caller);
-  const size_t content = content_size(old, reallocation.old_size());
+  record::Reallocation reallocation(old, caller);
+  const size_t content = record::content_size(old, reallocation.old_size());
   void* fresh = real();
   if (fresh == nullptr && size != 0) {
     reallocation.failed();
-    return record(nullptr, size, call, caller);
+    return record::record_block(nullptr, size, call, caller);
   }
   reallocation.succeeded();
-  return record(filled(fresh, content, size), size, call, caller, reallocation.moved());
+  return record::record_block(record::filled(fresh, content, size), size, call, caller,
+                              reallocation.moved());
 }
 
 // Jumped to, and jumps on, as the hook that it serves; so it uses no stack itself.
 [[gnu::noinline]] void* early_malloc(size_t size) {
-  if (!ready_slowly()) return g_bootstrap.allocate(size, 16);
-  return g_path.malloc(size);
+  if (!life::ready_slowly()) return next::g_bootstrap.allocate(size, 16);
+  return record::g_path.malloc(size);
 }
 
 }  // namespace
-}  // namespace mtrace::hook
+}  // namespace mtrace::entry
 
 using namespace mtrace;
-using namespace mtrace::hook;
+using namespace mtrace::entry;
 
 MTRACE_EXPORT_AS_IT_IS void* malloc(size_t size) noexcept {
-  return g_path.malloc != nullptr ? g_path.malloc(size) : early_malloc(size);
+  return record::g_path.malloc != nullptr ? record::g_path.malloc(size) : early_malloc(size);
 }
 
 MTRACE_EXPORT void* calloc(size_t count, size_t size) noexcept {
   size_t product;
-  if (!ready()) [[unlikely]] {
-    return overflows(count, size, &product) ? nullptr : g_bootstrap.allocate(product, 16);
+  if (!life::ready()) [[unlikely]] {
+    return overflows(count, size, &product) ? nullptr : next::g_bootstrap.allocate(product, 16);
   }
   if (overflows(count, size, &product)) product = SIZE_MAX;  // the call will fail
-  if (loads_an_object(product, __builtin_return_address(0))) [[unlikely]]
-    look_for_unloaded();
-  begin_call(Call::kCalloc);
-  void* block = g_next.calloc(count, size);
-  return record(block, product, Call::kCalloc, MTRACE_CALLER());
+  if (record::loads_an_object(product, __builtin_return_address(0))) [[unlikely]]
+    record::look_for_unloaded();
+  begin_call(ledger::Call::kCalloc);
+  void* block = next::g_next.calloc(count, size);
+  return record::record_block(block, product, ledger::Call::kCalloc, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT void* realloc(void* block, size_t size) noexcept {
-  if (!ready()) [[unlikely]] {
-    void* fresh = g_bootstrap.allocate(size, 16);
-    if (fresh != nullptr && g_bootstrap.owns(block)) {
-      const size_t old_size = Bootstrap::size(block);
+  if (!life::ready()) [[unlikely]] {
+    void* fresh = next::g_bootstrap.allocate(size, 16);
+    if (fresh != nullptr && next::g_bootstrap.owns(block)) {
+      const size_t old_size = next::Bootstrap::size(block);
       memcpy(fresh, block, old_size < size ? old_size : size);
     }
     return fresh;
   }
   const unwind::Caller caller = MTRACE_CALLER();
-  if (g_bootstrap.owns(block)) [[unlikely]]
+  if (next::g_bootstrap.owns(block)) [[unlikely]]
     return move_out(block, size, caller);
-  return reallocate(block, size, Call::kRealloc, caller,
-                    [=] { return g_next.realloc(block, size); });
+  return reallocate(block, size, ledger::Call::kRealloc, caller,
+                    [=] { return next::g_next.realloc(block, size); });
 }
 
 MTRACE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcept {
   size_t product;
   if (overflows(count, size, &product)) {
-    if (ready()) {
-      begin_call(Call::kReallocarray);
-      record(nullptr, SIZE_MAX, Call::kReallocarray, MTRACE_CALLER());
+    if (life::ready()) {
+      begin_call(ledger::Call::kReallocarray);
+      record::record_block(nullptr, SIZE_MAX, ledger::Call::kReallocarray, MTRACE_CALLER());
     }
     errno = ENOMEM;
     return nullptr;
   }
-  if (!ready() || g_bootstrap.owns(block)) [[unlikely]]
+  if (!life::ready() || next::g_bootstrap.owns(block)) [[unlikely]]
     return realloc(block, product);
   // libc's own reallocarray would come back to our realloc, with this hook as its caller.
-  return reallocate(block, product, Call::kReallocarray, MTRACE_CALLER(),
-                    [=] { return g_next.realloc(block, product); });
+  return reallocate(block, product, ledger::Call::kReallocarray, MTRACE_CALLER(),
+                    [=] { return next::g_next.realloc(block, product); });
 }
 
 MTRACE_EXPORT_AS_IT_IS void free(void* block) noexcept {
-  if (g_path.free != nullptr) g_path.free(block);
+  if (record::g_path.free != nullptr) record::g_path.free(block);
 }
 
 MTRACE_EXPORT void cfree(void* block) noexcept {
-  if (block == nullptr || g_bootstrap.owns(block) || g_path.free == nullptr) return;
-  forget(block, Call::kFree, MTRACE_CALLER());
-  (g_next.cfree != nullptr ? g_next.cfree : g_next.free)(block);
+  if (block == nullptr || next::g_bootstrap.owns(block) || record::g_path.free == nullptr) return;
+  record::forget(block, ledger::Call::kFree, MTRACE_CALLER());
+  (next::g_next.cfree != nullptr ? next::g_next.cfree : next::g_next.free)(block);
 }
 
 MTRACE_EXPORT void free_sized(void* block, size_t size) noexcept {
-  if (block == nullptr || g_bootstrap.owns(block) || g_path.free == nullptr) return;
-  forget(block, Call::kFree, MTRACE_CALLER());
-  g_next.free_sized != nullptr ? g_next.free_sized(block, size) : g_next.free(block);
+  if (block == nullptr || next::g_bootstrap.owns(block) || record::g_path.free == nullptr) return;
+  record::forget(block, ledger::Call::kFree, MTRACE_CALLER());
+  next::g_next.free_sized != nullptr ? next::g_next.free_sized(block, size)
+                                     : next::g_next.free(block);
 }
 
 MTRACE_EXPORT void free_aligned_sized(void* block, size_t alignment, size_t size) noexcept {
-  if (block == nullptr || g_bootstrap.owns(block) || g_path.free == nullptr) return;
-  forget(block, Call::kFree, MTRACE_CALLER());
-  g_next.free_aligned_sized != nullptr ? g_next.free_aligned_sized(block, alignment, size)
-                                       : g_next.free(block);
+  if (block == nullptr || next::g_bootstrap.owns(block) || record::g_path.free == nullptr) return;
+  record::forget(block, ledger::Call::kFree, MTRACE_CALLER());
+  next::g_next.free_aligned_sized != nullptr
+      ? next::g_next.free_aligned_sized(block, alignment, size)
+      : next::g_next.free(block);
 }
 
 MTRACE_EXPORT void* memalign(size_t alignment, size_t size) noexcept {
-  if (!ready()) [[unlikely]]
-    return g_bootstrap.allocate(size, alignment);
-  begin_call(Call::kMemalign);
-  void* const block = filled(g_next.memalign(alignment, size), 0, size);
-  if (was_refused(block, alignment)) size = 0;
-  return record(block, requested(size, alignment), Call::kMemalign, MTRACE_CALLER());
+  if (!life::ready()) [[unlikely]]
+    return next::g_bootstrap.allocate(size, alignment);
+  begin_call(ledger::Call::kMemalign);
+  void* const block = record::filled(next::g_next.memalign(alignment, size), 0, size);
+  if (record::was_refused(block, alignment)) size = 0;
+  return record::record_block(block, record::requested(size, alignment), ledger::Call::kMemalign,
+                              MTRACE_CALLER());
 }
 
 MTRACE_EXPORT int posix_memalign(void** result, size_t alignment, size_t size) noexcept {
-  if (!ready()) [[unlikely]] {
-    void* block = g_bootstrap.allocate(size, alignment);
+  if (!life::ready()) [[unlikely]] {
+    void* block = next::g_bootstrap.allocate(size, alignment);
     if (block == nullptr) return ENOMEM;
     *result = block;
     return 0;
   }
-  begin_call(Call::kPosixMemalign);
-  const int error = g_next.posix_memalign(result, alignment, size);
-  void* block = error == 0 ? filled(*result, 0, size) : nullptr;
+  begin_call(ledger::Call::kPosixMemalign);
+  const int error = next::g_next.posix_memalign(result, alignment, size);
+  void* block = error == 0 ? record::filled(*result, 0, size) : nullptr;
   if (error == EINVAL) size = 0;
-  record(block, requested(size, alignment), Call::kPosixMemalign, MTRACE_CALLER());
+  record::record_block(block, record::requested(size, alignment), ledger::Call::kPosixMemalign,
+                       MTRACE_CALLER());
   return error;
 }
 
 MTRACE_EXPORT void* aligned_alloc(size_t alignment, size_t size) noexcept {
-  if (!ready()) [[unlikely]]
-    return g_bootstrap.allocate(size, alignment);
-  begin_call(Call::kAlignedAlloc);
-  void* const block = filled(g_next.aligned_alloc(alignment, size), 0, size);
-  if (was_refused(block, alignment)) size = 0;
-  return record(block, requested(size, alignment), Call::kAlignedAlloc, MTRACE_CALLER());
+  if (!life::ready()) [[unlikely]]
+    return next::g_bootstrap.allocate(size, alignment);
+  begin_call(ledger::Call::kAlignedAlloc);
+  void* const block = record::filled(next::g_next.aligned_alloc(alignment, size), 0, size);
+  if (record::was_refused(block, alignment)) size = 0;
+  return record::record_block(block, record::requested(size, alignment),
+                              ledger::Call::kAlignedAlloc, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT void* valloc(size_t size) noexcept {
-  if (!ready()) [[unlikely]]
-    return g_bootstrap.allocate(size, 4096);
-  begin_call(Call::kValloc);
-  return record(filled(g_next.valloc(size), 0, size), size, Call::kValloc, MTRACE_CALLER());
+  if (!life::ready()) [[unlikely]]
+    return next::g_bootstrap.allocate(size, 4096);
+  begin_call(ledger::Call::kValloc);
+  return record::record_block(record::filled(next::g_next.valloc(size), 0, size), size,
+                              ledger::Call::kValloc, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT void* pvalloc(size_t size) noexcept {
-  if (!ready()) [[unlikely]]
-    return g_bootstrap.allocate(size, 4096);
-  begin_call(Call::kPvalloc);
-  return record(filled(g_next.pvalloc(size), 0, size), size, Call::kPvalloc, MTRACE_CALLER());
+  if (!life::ready()) [[unlikely]]
+    return next::g_bootstrap.allocate(size, 4096);
+  begin_call(ledger::Call::kPvalloc);
+  return record::record_block(record::filled(next::g_next.pvalloc(size), 0, size), size,
+                              ledger::Call::kPvalloc, MTRACE_CALLER());
 }
 
 MTRACE_EXPORT size_t malloc_usable_size(void* block) noexcept {
   if (block == nullptr) return 0;
-  if (g_bootstrap.owns(block)) [[unlikely]]
-    return Bootstrap::size(block);
-  return ready() && g_next.malloc_usable_size != nullptr ? g_next.malloc_usable_size(block) : 0;
+  if (next::g_bootstrap.owns(block)) [[unlikely]]
+    return next::Bootstrap::size(block);
+  return life::ready() && next::g_next.malloc_usable_size != nullptr
+             ? next::g_next.malloc_usable_size(block)
+             : 0;
 }
 
 extern "C" {
@@ -217,7 +229,7 @@ const void* const mtrace_own_entrances[4] = {reinterpret_cast<const void*>(mtrac
 // ---- strdup and its variants. libc's functions call malloc by symbol and are a frame of the
 // stack. These hooks only store their form, jump on, and leave no frame.
 
-namespace mtrace::hook {
+namespace mtrace::entry {
 namespace {
 
 // Copies the text before the real functions are known.
@@ -233,32 +245,32 @@ template <typename Char>
 }
 
 }  // namespace
-}  // namespace mtrace::hook
+}  // namespace mtrace::entry
 
 MTRACE_EXPORT_AS_IT_IS char* strdup(const char* text) noexcept {
-  if (g_next.strdup == nullptr) [[unlikely]]
+  if (next::g_next.strdup == nullptr) [[unlikely]]
     return copy_early(text, SIZE_MAX);
-  enter_form(form_of(format::kStrdup));
-  return g_next.strdup(text);
+  record::enter_form(record::form_of(format::kStrdup));
+  return next::g_next.strdup(text);
 }
 
 MTRACE_EXPORT_AS_IT_IS char* __strdup(const char* text) noexcept {
-  if (g_next.strdup_reserved == nullptr) [[unlikely]]
+  if (next::g_next.strdup_reserved == nullptr) [[unlikely]]
     return copy_early(text, SIZE_MAX);
-  enter_form(form_of(format::kStrdup));
-  return g_next.strdup_reserved(text);
+  record::enter_form(record::form_of(format::kStrdup));
+  return next::g_next.strdup_reserved(text);
 }
 
 MTRACE_EXPORT_AS_IT_IS char* strndup(const char* text, size_t most) noexcept {
-  if (g_next.strndup == nullptr) [[unlikely]]
+  if (next::g_next.strndup == nullptr) [[unlikely]]
     return copy_early(text, most);
-  enter_form(form_of(format::kStrndup));
-  return g_next.strndup(text, most);
+  record::enter_form(record::form_of(format::kStrndup));
+  return next::g_next.strndup(text, most);
 }
 
 MTRACE_EXPORT_AS_IT_IS wchar_t* wcsdup(const wchar_t* text) noexcept {
-  if (g_next.wcsdup == nullptr) [[unlikely]]
+  if (next::g_next.wcsdup == nullptr) [[unlikely]]
     return copy_early(text, SIZE_MAX);
-  enter_form(form_of(format::kWcsdup));
-  return g_next.wcsdup(text);
+  record::enter_form(record::form_of(format::kWcsdup));
+  return next::g_next.wcsdup(text);
 }

@@ -23,7 +23,7 @@
 #include "next/next_functions.h"
 #include "record/thread_state.h"
 
-namespace mtrace::hook {
+namespace mtrace::entry {
 namespace {
 
 // Calls call(envp). For a program that does not take this library, or would not find it, passes an
@@ -31,8 +31,8 @@ namespace {
 // parent's.
 template <typename Call>
 [[gnu::noinline]] int with_environment(bool takes, char* const envp[], const Call& call) {
-  const size_t room = takes && sees_library() ? 0 : room_without_library(envp);
-  return room == 0 ? call(envp) : call(without_library(envp, alloca(room)));
+  const size_t room = takes && life::sees_library() ? 0 : life::room_without_library(envp);
+  return room == 0 ? call(envp) : call(life::without_library(envp, alloca(room)));
 }
 
 // Makes a call that returns only when it fails. A child of vfork, whose memory is its parent's,
@@ -40,13 +40,13 @@ template <typename Call>
 // next program has this library, which calls sigaction at its start.
 template <typename Call>
 int become(bool takes, char* const envp[], const Call& call) {
-  const ExecPreparation preparation = prepare_exec();
-  const bool ignores = ignores_triggers() && room_without_library(envp) != 0;
-  if (ignores) let_triggers_through(true);
+  const life::ExecPreparation preparation = life::prepare_exec();
+  const bool ignores = life::ignores_triggers() && life::room_without_library(envp) != 0;
+  if (ignores) life::let_triggers_through(true);
   const int result = with_environment(takes, envp, call);
   const int error = errno;
-  if (ignores) let_triggers_through(false);
-  undo_exec(preparation);
+  if (ignores) life::let_triggers_through(false);
+  life::undo_exec(preparation);
   errno = error;
   return result;
 }
@@ -69,49 +69,52 @@ int absent() {
   for (size_t i = 1; i < argv##_count; ++i) argv[i] = va_arg(list, char*)
 
 }  // namespace
-}  // namespace mtrace::hook
+}  // namespace mtrace::entry
 
 using namespace mtrace;
-using namespace mtrace::hook;
+using namespace mtrace::entry;
 
 MTRACE_EXPORT int execve(const char* path, char* const argv[], char* const envp[]) noexcept {
-  start();
-  if (g_next.execve == nullptr) return absent();
-  return become(takes_library(path), envp,
-                [=](char* const* given) { return g_next.execve(path, argv, given); });
+  life::start();
+  if (next::g_next.execve == nullptr) return absent();
+  return become(life::takes_library(path), envp,
+                [=](char* const* given) { return next::g_next.execve(path, argv, given); });
 }
 MTRACE_EXPORT int execv(const char* path, char* const argv[]) noexcept {
-  start();
-  if (g_next.execv == nullptr) return absent();
-  return become(takes_library(path), environ, [=](char* const* given) {
-    return given == environ ? g_next.execv(path, argv) : g_next.execve(path, argv, given);
+  life::start();
+  if (next::g_next.execv == nullptr) return absent();
+  return become(life::takes_library(path), environ, [=](char* const* given) {
+    return given == environ ? next::g_next.execv(path, argv)
+                            : next::g_next.execve(path, argv, given);
   });
 }
 MTRACE_EXPORT int execvpe(const char* file, char* const argv[], char* const envp[]) noexcept {
-  start();
-  if (g_next.execvpe == nullptr) return absent();
-  return become(found_takes_library(file), envp,
-                [=](char* const* given) { return g_next.execvpe(file, argv, given); });
+  life::start();
+  if (next::g_next.execvpe == nullptr) return absent();
+  return become(life::found_takes_library(file), envp,
+                [=](char* const* given) { return next::g_next.execvpe(file, argv, given); });
 }
 MTRACE_EXPORT int execvp(const char* file, char* const argv[]) noexcept {
-  start();
-  if (g_next.execvp == nullptr) return absent();
-  return become(found_takes_library(file), environ, [=](char* const* given) {
-    return given == environ ? g_next.execvp(file, argv) : g_next.execvpe(file, argv, given);
+  life::start();
+  if (next::g_next.execvp == nullptr) return absent();
+  return become(life::found_takes_library(file), environ, [=](char* const* given) {
+    return given == environ ? next::g_next.execvp(file, argv)
+                            : next::g_next.execvpe(file, argv, given);
   });
 }
 MTRACE_EXPORT int fexecve(int fd, char* const argv[], char* const envp[]) noexcept {
-  start();
-  if (g_next.fexecve == nullptr) return absent();
-  return become(takes_library(fd), envp,
-                [=](char* const* given) { return g_next.fexecve(fd, argv, given); });
+  life::start();
+  if (next::g_next.fexecve == nullptr) return absent();
+  return become(life::takes_library(fd), envp,
+                [=](char* const* given) { return next::g_next.fexecve(fd, argv, given); });
 }
 MTRACE_EXPORT int execveat(int fd, const char* path, char* const argv[], char* const envp[],
                            int flags) noexcept {
-  start();
-  if (g_next.execveat == nullptr) return absent();
-  return become(takes_library_at(fd, path, flags), envp,
-                [=](char* const* given) { return g_next.execveat(fd, path, argv, given, flags); });
+  life::start();
+  if (next::g_next.execveat == nullptr) return absent();
+  return become(life::takes_library_at(fd, path, flags), envp, [=](char* const* given) {
+    return next::g_next.execveat(fd, path, argv, given, flags);
+  });
 }
 
 // The process stays what it is. Calls inside libc (system, popen) do not reach these hooks.
@@ -119,20 +122,20 @@ MTRACE_EXPORT int posix_spawn(pid_t* pid, const char* path,
                               const posix_spawn_file_actions_t* actions,
                               const posix_spawnattr_t* attributes, char* const argv[],
                               char* const envp[]) {
-  start();
-  if (g_next.posix_spawn == nullptr) return ENOSYS;
-  return with_environment(takes_library(path), envp, [=](char* const* given) {
-    return g_next.posix_spawn(pid, path, actions, attributes, argv, given);
+  life::start();
+  if (next::g_next.posix_spawn == nullptr) return ENOSYS;
+  return with_environment(life::takes_library(path), envp, [=](char* const* given) {
+    return next::g_next.posix_spawn(pid, path, actions, attributes, argv, given);
   });
 }
 MTRACE_EXPORT int posix_spawnp(pid_t* pid, const char* file,
                                const posix_spawn_file_actions_t* actions,
                                const posix_spawnattr_t* attributes, char* const argv[],
                                char* const envp[]) {
-  start();
-  if (g_next.posix_spawnp == nullptr) return ENOSYS;
-  return with_environment(found_takes_library(file), envp, [=](char* const* given) {
-    return g_next.posix_spawnp(pid, file, actions, attributes, argv, given);
+  life::start();
+  if (next::g_next.posix_spawnp == nullptr) return ENOSYS;
+  return with_environment(life::found_takes_library(file), envp, [=](char* const* given) {
+    return next::g_next.posix_spawnp(pid, file, actions, attributes, argv, given);
   });
 }
 
@@ -154,20 +157,20 @@ MTRACE_EXPORT int execle(const char* path, const char* first, ...) noexcept {
 }
 
 MTRACE_EXPORT pid_t _Fork() noexcept {
-  start();
-  if (g_next.fork_alone == nullptr) return absent();
-  prepare_fork();
-  const pid_t child = g_next.fork_alone();
-  if (child == 0) leave_parents_tables();
+  life::start();
+  if (next::g_next.fork_alone == nullptr) return absent();
+  life::prepare_fork();
+  const pid_t child = next::g_next.fork_alone();
+  if (child == 0) life::leave_parents_tables();
   return child;
 }
 
 MTRACE_EXPORT int daemon(int keep_directory, int keep_files) noexcept {
-  start();
-  if (g_next.become_daemon == nullptr) return absent();
-  t_thread.becomes_daemon = true;  // see fork_parent_handler()
-  const int result = g_next.become_daemon(keep_directory, keep_files);
-  t_thread.becomes_daemon = false;
+  life::start();
+  if (next::g_next.become_daemon == nullptr) return absent();
+  record::t_thread.becomes_daemon = true;  // see fork_parent_handler()
+  const int result = next::g_next.become_daemon(keep_directory, keep_files);
+  record::t_thread.becomes_daemon = false;
   return result;
 }
 
@@ -181,28 +184,28 @@ MTRACE_EXPORT int daemon(int keep_directory, int keep_files) noexcept {
 namespace {
 
 [[noreturn]] void leave_by(void (*real)(int), int status) {
-  if (start()) report_exit();
+  if (life::start()) life::report_exit();
   if (real != nullptr) real(status);
-  mtrace::sys::exit_group(status);
+  mtrace::base::exit_group(status);
 }
 
 // The program's stack may be unaligned here.
 [[gnu::noinline]] MTRACE_REALIGN void begin_exit() {
-  if (start()) hold_exit();
+  if (life::start()) life::hold_exit();
 }
 
 // An attached library registers no handler: another thread may have been stopped with libc's lock
 // of them held. What the program's own handlers of quick_exit free is live in its report.
 [[gnu::noinline]] MTRACE_REALIGN void begin_quick_exit() {
-  if (!start()) return;
-  hold_exit();
-  if (is_late()) report_exit();
+  if (!life::start()) return;
+  life::hold_exit();
+  if (life::is_late()) life::report_exit();
 }
 
-[[gnu::noinline]] MTRACE_REALIGN MainFunction* begin_main(MainFunction* main) {
-  start();
-  find_next_functions();
-  return held_main(main);
+[[gnu::noinline]] MTRACE_REALIGN next::MainFunction* begin_main(next::MainFunction* main) {
+  life::start();
+  next::find_next_functions();
+  return life::held_main(main);
 }
 
 }  // namespace
@@ -210,34 +213,34 @@ namespace {
 MTRACE_EXPORT_AS_IT_IS void mtrace_begin_exit(int status) asm("exit");
 void mtrace_begin_exit(int status) {
   begin_exit();
-  return g_next.exit_usual(status);
+  return next::g_next.exit_usual(status);
 }
 
 MTRACE_EXPORT_AS_IT_IS void mtrace_begin_quick_exit(int status) asm("quick_exit");
 void mtrace_begin_quick_exit(int status) {
   begin_quick_exit();
-  return g_next.exit_quick(status);
+  return next::g_next.exit_quick(status);
 }
 
-MTRACE_EXPORT_AS_IT_IS int mtrace_begin_main(MainFunction* main, int count, char** arguments,
+MTRACE_EXPORT_AS_IT_IS int mtrace_begin_main(next::MainFunction* main, int count, char** arguments,
                                              void (*init)(), void (*fini)(), void (*loader_fini)(),
                                              void* stack_end) asm("__libc_start_main");
-int mtrace_begin_main(MainFunction* main, int count, char** arguments, void (*init)(),
+int mtrace_begin_main(next::MainFunction* main, int count, char** arguments, void (*init)(),
                       void (*fini)(), void (*loader_fini)(), void* stack_end) {
   main = begin_main(main);
-  return g_next.start_main(main, count, arguments, init, fini, loader_fini, stack_end);
+  return next::g_next.start_main(main, count, arguments, init, fini, loader_fini, stack_end);
 }
 
-MTRACE_EXPORT [[gnu::noreturn]] void _exit(int status) { leave_by(g_next.exit_now, status); }
+MTRACE_EXPORT [[gnu::noreturn]] void _exit(int status) { leave_by(next::g_next.exit_now, status); }
 MTRACE_EXPORT [[gnu::noreturn]] void _Exit(int status) noexcept {
-  leave_by(g_next.exit_now_c, status);
+  leave_by(next::g_next.exit_now_c, status);
 }
 
 // ---- Changes of the user. A process that gives up root for good gives its ledger to the new user,
 // who could neither grow the file nor remove it from a directory like /dev/shm. One that can become
 // root again keeps it: another process of that user must not write to tables that root follows.
 
-namespace mtrace::hook {
+namespace mtrace::entry {
 namespace {
 
 constexpr uid_t kUnchanged = static_cast<uid_t>(-1);
@@ -245,32 +248,32 @@ constexpr uid_t kUnchanged = static_cast<uid_t>(-1);
 // Calls call(), by which this process becomes `user` for good.
 template <typename Call>
 int become_user(uid_t user, const Call& call) {
-  const bool gives = user != 0 && user != kUnchanged && is_own_process();
-  const long owner = gives ? sys::give_table_file(user) : -1;
+  const bool gives = user != 0 && user != kUnchanged && life::is_own_process();
+  const long owner = gives ? base::give_table_file(user) : -1;
   const int result = call();
-  if (result != 0 && owner >= 0) sys::give_table_file(static_cast<uid_t>(owner));
+  if (result != 0 && owner >= 0) base::give_table_file(static_cast<uid_t>(owner));
   return result;
 }
 
 }  // namespace
-}  // namespace mtrace::hook
+}  // namespace mtrace::entry
 
 MTRACE_EXPORT int setuid(uid_t user) noexcept {
-  start();
-  if (g_next.setuid == nullptr) return absent();
-  return become_user(user, [=] { return g_next.setuid(user); });
+  life::start();
+  if (next::g_next.setuid == nullptr) return absent();
+  return become_user(user, [=] { return next::g_next.setuid(user); });
 }
 MTRACE_EXPORT int setreuid(uid_t real, uid_t effective) noexcept {
-  start();
-  if (g_next.setreuid == nullptr) return absent();
+  life::start();
+  if (next::g_next.setreuid == nullptr) return absent();
   return become_user(real == effective ? real : kUnchanged,
-                     [=] { return g_next.setreuid(real, effective); });
+                     [=] { return next::g_next.setreuid(real, effective); });
 }
 MTRACE_EXPORT int setresuid(uid_t real, uid_t effective, uid_t saved) noexcept {
-  start();
-  if (g_next.setresuid == nullptr) return absent();
+  life::start();
+  if (next::g_next.setresuid == nullptr) return absent();
   return become_user(real == effective && real == saved ? real : kUnchanged,
-                     [=] { return g_next.setresuid(real, effective, saved); });
+                     [=] { return next::g_next.setresuid(real, effective, saved); });
 }
 
 // ---- Hooks of the functions that set the action of a signal.
@@ -280,8 +283,8 @@ namespace {
 constexpr int kSystemV = static_cast<int>(SA_RESETHAND | SA_NODEFER | SA_INTERRUPT);
 
 // Reads `real` after start(), which may have set it.
-SetHandler known(const SetHandler& real) {
-  start();
+life::SetHandler known(const life::SetHandler& real) {
+  life::start();
   return real;
 }
 
@@ -289,24 +292,25 @@ SetHandler known(const SetHandler& real) {
 
 MTRACE_EXPORT int sigaction(int number, const struct sigaction* action,
                             struct sigaction* old) noexcept {
-  start();
-  return change_action(number, action, old);
+  life::start();
+  return life::change_action(number, action, old);
 }
 
-MTRACE_EXPORT SignalHandler signal(int number, SignalHandler handler) noexcept {
-  return change_handler(known(g_next.signal), number, handler, SA_RESTART);
+MTRACE_EXPORT next::SignalHandler signal(int number, next::SignalHandler handler) noexcept {
+  return life::change_handler(known(next::g_next.signal), number, handler, SA_RESTART);
 }
-MTRACE_EXPORT SignalHandler bsd_signal(int number, SignalHandler handler) noexcept {
-  start();
-  return change_handler(g_next.bsd_signal != nullptr ? g_next.bsd_signal : g_next.signal, number,
-                        handler, SA_RESTART);
+MTRACE_EXPORT next::SignalHandler bsd_signal(int number, next::SignalHandler handler) noexcept {
+  life::start();
+  return life::change_handler(
+      next::g_next.bsd_signal != nullptr ? next::g_next.bsd_signal : next::g_next.signal, number,
+      handler, SA_RESTART);
 }
-MTRACE_EXPORT SignalHandler sysv_signal(int number, SignalHandler handler) noexcept {
-  return change_handler(known(g_next.sysv_signal), number, handler, kSystemV);
+MTRACE_EXPORT next::SignalHandler sysv_signal(int number, next::SignalHandler handler) noexcept {
+  return life::change_handler(known(next::g_next.sysv_signal), number, handler, kSystemV);
 }
-MTRACE_EXPORT SignalHandler __sysv_signal(int number, SignalHandler handler) noexcept {
-  return change_handler(known(g_next.sysv_signal_reserved), number, handler, kSystemV);
+MTRACE_EXPORT next::SignalHandler __sysv_signal(int number, next::SignalHandler handler) noexcept {
+  return life::change_handler(known(next::g_next.sysv_signal_reserved), number, handler, kSystemV);
 }
-MTRACE_EXPORT SignalHandler sigset(int number, SignalHandler handler) noexcept {
-  return change_handler(known(g_next.sigset), number, handler, 0);
+MTRACE_EXPORT next::SignalHandler sigset(int number, next::SignalHandler handler) noexcept {
+  return life::change_handler(known(next::g_next.sigset), number, handler, 0);
 }

@@ -1,4 +1,4 @@
-// Hides the library's helpers (sys::Helper) from waits that find every child (__WALL, __WCLONE:
+// Hides the library's helpers (base::Helper) from waits that find every child (__WALL, __WCLONE:
 // tracers): the program would take a helper for its own child, or wait for it in place of getting
 // ECHILD. Also hooks clone(), which makes children that only such a wait finds.
 //
@@ -18,7 +18,7 @@
 #include "life/lifecycle.h"
 #include "next/next_functions.h"
 
-namespace mtrace::hook {
+namespace mtrace::entry {
 namespace {
 
 bool finds_all(int options) { return (options & (__WALL | __WCLONE)) != 0; }
@@ -42,8 +42,8 @@ struct Search {
 // __WALL finds more than a wait without it only if there are clone children. In a wait without it
 // the kernel detects that no child is left, whatever other threads do meanwhile.
 Search search(int options, uint32_t one) {
-  if (one != 0) return {options, sys::is_helper(one), false};
-  if (load(g_clones) && sys::has_clone_children() != sys::Answer::kNo)
+  if (one != 0) return {options, base::is_helper(one), false};
+  if (load(g_clones) && base::has_clone_children() != base::Answer::kNo)
     return {options, false, false};
   if ((options & __WALL) != 0)
     return {options & ~static_cast<int>(__WALL | __WCLONE), false, false};
@@ -52,7 +52,7 @@ Search search(int options, uint32_t one) {
 
 // True: there are clone children, which was not known before.
 bool learns_of_clones() {
-  if (load(g_clones) || sys::has_clone_children() != sys::Answer::kYes) return false;
+  if (load(g_clones) || base::has_clone_children() != base::Answer::kYes) return false;
   store(g_clones, true);
   return true;
 }
@@ -62,13 +62,13 @@ bool learns_of_clones() {
 template <typename Call>
 pid_t wait_for_own(int options, uint32_t one, const Call& call) {
   for (;;) {
-    const bool helped = sys::has_helpers();
+    const bool helped = base::has_helpers();
     const Search how = helped ? search(options, one) : Search{options, false, false};
     pid_t found = how.never ? fails(ECHILD) : call(how.options);
     if (found == 0 && how.now_or_never) found = fails(ECHILD);
     // A helper that came during the call may be the one found, or the reason for no ECHILD.
-    const bool again = found > 0    ? sys::collect_found(static_cast<uint32_t>(found))
-                       : found == 0 ? !helped && sys::has_helpers()
+    const bool again = found > 0    ? base::collect_found(static_cast<uint32_t>(found))
+                       : found == 0 ? !helped && base::has_helpers()
                                     : helped && one == 0 && errno == ECHILD && learns_of_clones();
     if (!again) return found;
   }
@@ -77,12 +77,12 @@ pid_t wait_for_own(int options, uint32_t one, const Call& call) {
 // Leaves the caller's words as they are until a child of the program is found.
 [[gnu::noinline]] MTRACE_REALIGN pid_t wait_for_every(pid_t pid, int* status, int options,
                                                       rusage* usage) {
-  start();
-  if (g_next.wait4 == nullptr) return fails(ENOSYS);
+  life::start();
+  if (next::g_next.wait4 == nullptr) return fails(ENOSYS);
   int of_child = 0;
   rusage used = {};
   const pid_t found = wait_for_own(options, pid > 0 ? static_cast<uint32_t>(pid) : 0, [&](int how) {
-    return g_next.wait4(pid, &of_child, how, &used);
+    return next::g_next.wait4(pid, &of_child, how, &used);
   });
   if (found > 0 && status != nullptr) *status = of_child;
   if (found > 0 && usage != nullptr) *usage = used;
@@ -91,11 +91,11 @@ pid_t wait_for_own(int options, uint32_t one, const Call& call) {
 
 [[gnu::noinline]] MTRACE_REALIGN int identify_every(idtype_t type, id_t id, siginfo_t* information,
                                                     int options) {
-  start();
-  if (g_next.waitid == nullptr) return fails(ENOSYS);
+  life::start();
+  if (next::g_next.waitid == nullptr) return fails(ENOSYS);
   siginfo_t of_child = {};
   const auto call = [&](int how) {
-    return g_next.waitid(type, id, &of_child, how) == 0 ? of_child.si_pid : -1;
+    return next::g_next.waitid(type, id, &of_child, how) == 0 ? of_child.si_pid : -1;
   };
   const pid_t found =
       finds_all(options) ? wait_for_own(options, type == P_PID ? id : 0, call) : call(options);
@@ -110,34 +110,35 @@ void note_clone(unsigned long flags) {
   if ((flags & CSIGNAL) != SIGCHLD && (flags & CLONE_THREAD) == 0) store(g_clones, true);
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::entry
 
-using namespace mtrace::hook;
+using namespace mtrace;
+using namespace mtrace::entry;
 
 MTRACE_EXPORT_AS_IT_IS pid_t waitpid(pid_t pid, int* status, int options) {
-  if (finds_all(options) || g_next.waitpid == nullptr) {
+  if (finds_all(options) || next::g_next.waitpid == nullptr) {
     return wait_for_every(pid, status, options, nullptr);
   }
-  return g_next.waitpid(pid, status, options);
+  return next::g_next.waitpid(pid, status, options);
 }
 MTRACE_EXPORT_AS_IT_IS pid_t wait3(int* status, int options, struct rusage* usage) noexcept {
-  if (finds_all(options) || g_next.wait3 == nullptr) {
+  if (finds_all(options) || next::g_next.wait3 == nullptr) {
     return wait_for_every(-1, status, options, usage);
   }
-  return g_next.wait3(status, options, usage);
+  return next::g_next.wait3(status, options, usage);
 }
 MTRACE_EXPORT_AS_IT_IS pid_t wait4(pid_t pid, int* status, int options,
                                    struct rusage* usage) noexcept {
-  if (finds_all(options) || g_next.wait4 == nullptr) {
+  if (finds_all(options) || next::g_next.wait4 == nullptr) {
     return wait_for_every(pid, status, options, usage);
   }
-  return g_next.wait4(pid, status, options, usage);
+  return next::g_next.wait4(pid, status, options, usage);
 }
 MTRACE_EXPORT_AS_IT_IS int waitid(idtype_t type, id_t id, siginfo_t* information, int options) {
-  if (finds_all(options) || g_next.waitid == nullptr) {
+  if (finds_all(options) || next::g_next.waitid == nullptr) {
     return identify_every(type, id, information, options);
   }
-  return g_next.waitid(type, id, information, options);
+  return next::g_next.waitid(type, id, information, options);
 }
 // Under a name of its own: libc's clone is variadic, and could not pass its arguments on by a jump.
 MTRACE_EXPORT_AS_IT_IS int mtrace_clone(int (*run)(void*), void* stack, int flags, void* argument,
@@ -145,7 +146,7 @@ MTRACE_EXPORT_AS_IT_IS int mtrace_clone(int (*run)(void*), void* stack, int flag
 MTRACE_EXPORT_AS_IT_IS int mtrace_clone(int (*run)(void*), void* stack, int flags, void* argument,
                                         void* parent_tid, void* tls, void* child_tid) {
   note_clone(flags);
-  if (g_next.clone == nullptr) start();
-  if (g_next.clone == nullptr) return fails(ENOSYS);
-  return g_next.clone(run, stack, flags, argument, parent_tid, tls, child_tid);
+  if (next::g_next.clone == nullptr) life::start();
+  if (next::g_next.clone == nullptr) return fails(ENOSYS);
+  return next::g_next.clone(run, stack, flags, argument, parent_tid, tls, child_tid);
 }

@@ -52,7 +52,7 @@ bool writer_works() {
 
 void ring_bell() {
   fetch_add(g_header->bell, 1u);
-  if (load(g_header->sleeping) != 0) sys::wake_all(g_header->bell);
+  if (load(g_header->sleeping) != 0) base::wake_all(g_header->bell);
 }
 
 // Waits until the writer has made room for a record that ends at `end`. False: it has not.
@@ -60,7 +60,7 @@ void ring_bell() {
   if (has_room(ring, end)) return true;
   EventRingHeader& header = *g_header;
   if (load(header.drop) != 0 || load(header.gave_up) != 0 || !writer_works()) return false;
-  const uint64_t limit = sys::monotonic_time() + kLongestWait;
+  const uint64_t limit = base::monotonic_time() + kLongestWait;
   fetch_add(header.waiting, 1u);
   full_fence();
   bool room = false;
@@ -68,13 +68,13 @@ void ring_bell() {
     const uint32_t seen = load_acquire(header.taken);
     room = has_room(ring, end);
     if (room || !writer_works()) break;
-    const uint64_t now = sys::monotonic_time();
+    const uint64_t now = base::monotonic_time();
     if (now >= limit) {
       store(header.gave_up, 1u);
       break;
     }
     ring_bell();
-    sys::wait_on(header.taken, seen, limit - now);
+    base::wait_on(header.taken, seen, limit - now);
   }
   fetch_add(header.waiting, ~0u);
   return room;
@@ -83,7 +83,7 @@ void ring_bell() {
 bool make_counts() {
   if (g_counts != nullptr) return true;
   g_counts = static_cast<format::EventThreadAtFork*>(
-      sys::map_memory(kMostCounts * sizeof(format::EventThreadAtFork)));
+      base::map_memory(kMostCounts * sizeof(format::EventThreadAtFork)));
   return g_counts != nullptr;
 }
 
@@ -95,7 +95,7 @@ uint64_t ring_file_size(uint32_t rings) {
 
 bool map_rings(int fd, uint32_t rings) {
   if (!make_counts()) return false;
-  void* const memory = sys::map_shared_file(fd, ring_file_size(rings));
+  void* const memory = base::map_shared_file(fd, ring_file_size(rings));
   if (memory == nullptr) return false;
   g_header = static_cast<EventRingHeader*>(memory);
   g_rings = rings;
@@ -124,7 +124,7 @@ void count_thread(uint32_t ring, uint32_t tid) {
 void leave_rings() {
   if (g_header == nullptr) return;
   g_lost_before = 0;
-  if (sys::replace_by_private(g_header, ring_file_size(g_rings))) g_header->done = 2;
+  if (base::replace_by_private(g_header, ring_file_size(g_rings))) g_header->done = 2;
 }
 
 void unmap_rings() {
@@ -132,7 +132,7 @@ void unmap_rings() {
   g_lost_before = lost_events();
   EventRingHeader* const header = g_header;
   g_header = nullptr;
-  sys::unmap_memory(header, ring_file_size(g_rings));
+  base::unmap_memory(header, ring_file_size(g_rings));
 }
 
 uint32_t ring_of(uint32_t slot) {
@@ -173,7 +173,7 @@ void Record::reserve(unsigned units, bool marks) {
     if (!exchange_own(ring.reserved, at_, end)) continue;
     EventUnit& first = ring.units[at_ % kEventUnits];
     store_release(first.b, word_of(EventRecord::kReserved, units, 0, at_));
-    stamp_ = sys::stamp();
+    stamp_ = base::stamp();
     if (load(ring.reserved) == end) [[likely]] {
       if ((at_ ^ end) / format::kEventWake != 0 && load(g_header->sleeping) != 0) ring_bell();
       return;

@@ -65,7 +65,7 @@ class Record {
   uint32_t number_;  // of the ring
   uint64_t at_ = 0;
   uint64_t stamp_ = 0;
-  sys::Turn turn_;  // at the shared ring
+  base::Turn turn_;  // at the shared ring
 };
 
 // Number of events that found no room.

@@ -67,7 +67,7 @@ constexpr uint64_t packed_step(uint64_t ticks) {
 }
 
 // Call before the first ticks_now().
-inline void start_ticks() { sys::g_time_zero = sys::coarse_time(); }
-inline uint64_t ticks_now() { return (sys::coarse_time() - sys::g_time_zero) >> kTickShift; }
+inline void start_ticks() { base::g_time_zero = base::coarse_time(); }
+inline uint64_t ticks_now() { return (base::coarse_time() - base::g_time_zero) >> kTickShift; }
 
 }  // namespace mtrace::ledger

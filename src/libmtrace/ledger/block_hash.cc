@@ -21,7 +21,7 @@ bool BlockHash::init() {
 // mean to wait for a stopped thread.
 bool BlockHash::make_level(uint32_t number) {
   Level& level = levels_[number];
-  Slot* slots = sys::table_memory(level.slots_made, level.bytes());
+  Slot* slots = base::table_memory(level.slots_made, level.bytes());
   if (slots == nullptr) return false;
   // Every thread writes the same value.
   store(level.reach_made, reinterpret_cast<uint8_t*>(slots + level.lines * kLine));
@@ -34,7 +34,7 @@ bool BlockHash::add_level(uint32_t full) {
   const uint32_t next = (load(retiring_) != 0 ? load(highest_) : full) + 1;
   if (next >= kMaxLevels) return false;
   if (!make_level(next)) return false;
-  sys::tables_grew(exchange(empty_[next], uint64_t{0}));
+  base::tables_grew(exchange(empty_[next], uint64_t{0}));
   uint32_t highest = load(highest_);
   while (highest < next && !compare_exchange(highest_, highest, next)) {
   }
@@ -123,14 +123,14 @@ void BlockHash::retire_levels() {
   if (used * kSparse >= lines) return;
   uint32_t smallest = 0;
   while (smallest < load(newest_) && levels_[smallest].lines < 2 * used) ++smallest;
-  sys::tables_grew(exchange(empty_[smallest], uint64_t{0}));
+  base::tables_grew(exchange(empty_[smallest], uint64_t{0}));
   store(crowded_[smallest], 0u);
   store_release(newest_, smallest);
 }
 
 void BlockHash::give_back(uint64_t pages, bool outside, bool alone) {
   // With a limit, new blocks go wherever a place is free.
-  if (outside && !sys::tables_in_file() && !sys::may_be_filtered()) {
+  if (outside && !base::tables_in_file() && !base::may_be_filtered()) {
     const bool moves = alone && fullness(levels_[load_acquire(newest_)]) < 50;
     while (pages > 0) pages = give_back_some(pages, moves);
   }
@@ -168,7 +168,7 @@ uint64_t BlockHash::give_back_some(uint64_t pages, bool moves) {
   }
   const uint64_t bytes = (hand_ - from) * sizeof(Slot);
   if (bytes != 0) {
-    if (sys::give_back(slots + from, bytes)) hand_empty_ += bytes;
+    if (base::give_back(slots + from, bytes)) hand_empty_ += bytes;
     return pages;
   }
   hand_ += kPage;
@@ -182,7 +182,7 @@ void BlockHash::end_level() {
   const uint64_t count = level.lines * kLine;
   const uint64_t whole = count / kPage * kPage;
   if (number != load(newest_) && number <= load(highest_) && hand_ >= whole) {
-    sys::tables_grew(exchange(empty_[number], hand_empty_) - hand_empty_);
+    base::tables_grew(exchange(empty_[number], hand_empty_) - hand_empty_);
     const Slot* const slots = level.slots();
     if (number == load(highest_) && hand_empty_ == whole * sizeof(Slot) &&
         std::all_of(slots, slots + count, is_free)) {

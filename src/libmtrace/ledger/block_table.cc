@@ -64,11 +64,11 @@ void BlockTable::give_back_some(bool inside) {
 void BlockTable::give_back_empty(bool inside) {
   if (exchange(closing_, 1u) != 0) return;
   // A handler that jumps away must not leave it half done.
-  const uint64_t mask = sys::block_signals();
+  const uint64_t mask = base::block_signals();
   for (uint64_t left = inside ? 1 : steps(); left > 0; --left) give_back_some(inside);
   store(room_, uint64_t{0});
   watch();
-  sys::restore_signals(mask);
+  base::restore_signals(mask);
   store_release(closing_, 0u);
 }
 

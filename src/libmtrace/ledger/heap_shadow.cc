@@ -13,7 +13,7 @@ HeapShadow::Middle* HeapShadow::no_directory_[kMiddles];
 void HeapShadow::use(Granules granules) {
   init();
   if (granules != Granules::kUnused && directory_ == no_directory_) {
-    void* const fresh = sys::map_sparse_memory(sizeof no_directory_);
+    void* const fresh = base::map_sparse_memory(sizeof no_directory_);
     if (fresh == nullptr) granules = Granules::kUnused;
     if (fresh != nullptr) directory_ = static_cast<Middle**>(fresh);
   }
@@ -29,10 +29,10 @@ uint64_t* HeapShadow::find_also_closed(uintptr_t address) const {
 uint64_t* HeapShadow::make(uintptr_t address) {
   if ((address & kUnusual) != 0 || !is_used()) return nullptr;
   // A filter of system calls may end the program at an mmap; the hash table usually has room.
-  if (sys::may_be_filtered()) return nullptr;
+  if (base::may_be_filtered()) return nullptr;
   Middle*& known = directory_[address >> kMiddleShift];
-  Middle* const middle = sys::private_memory(known, sizeof(Middle), sys::map_sparse_memory,
-                                             [&] { grew(kEntriesAPage * sizeof(int64_t)); });
+  Middle* const middle = base::private_memory(known, sizeof(Middle), base::map_sparse_memory,
+                                              [&] { grew(kEntriesAPage * sizeof(int64_t)); });
   if (middle == nullptr) return nullptr;
   int64_t& entry = middle->pages[address >> kPartShift & (kParts - 1)];
   if (load(entry) == 0) {
@@ -67,7 +67,7 @@ HeapShadow::Put HeapShadow::replace(uint64_t& word, uint64_t seen, uintptr_t add
 
 void HeapShadow::grew(uint64_t bytes) {
   fetch_add(bytes_, bytes);
-  sys::tables_grew(bytes);
+  base::tables_grew(bytes);
 }
 
 // Returns the number of a page that never served a part; kNone: no memory.
@@ -76,7 +76,7 @@ uint32_t HeapShadow::new_page() {
   do {
     Page* const first = pages_.find_or_create(number / kChunk * kChunk);
     if (first == nullptr || pages_.find_or_create(number) == nullptr ||
-        sys::table_memory(first->chunk, kChunk * kPageBytes, true) == nullptr) {
+        base::table_memory(first->chunk, kChunk * kPageBytes, true) == nullptr) {
       return kNone;
     }
   } while (!compare_exchange(made_, number, number + 1));
@@ -98,7 +98,7 @@ uint32_t HeapShadow::take_free() {
     const uint64_t rest = ((head >> 32) + 1) << 32 | static_cast<uint32_t>(next);
     if (compare_exchange(free_, head, rest)) break;
   } while (true);
-  if (!sys::tables_in_file()) grew(kPageBytes);
+  if (!base::tables_in_file()) grew(kPageBytes);
   return number;
 }
 
@@ -114,7 +114,7 @@ void HeapShadow::empty(uint32_t from, uint32_t to) {
   if (from == to) return;
   uint64_t* const words = words_of(from);
   const size_t count = (to - from) * kWords;
-  if (!sys::tables_in_file() && sys::give_back(words, count * sizeof words[0])) {
+  if (!base::tables_in_file() && base::give_back(words, count * sizeof words[0])) {
     grew(-(count * sizeof words[0]));
   } else {
     std::replace_if(
@@ -184,11 +184,11 @@ void HeapShadow::repair() {
 void HeapShadow::drop_index() {
   each_page(kAll, [&](uint32_t, const Page&, uint64_t owner, const uint64_t*) {
     Middle*& middle = directory_[start_of(owner) >> kMiddleShift];
-    if (middle != nullptr) sys::unmap_memory(middle, sizeof(Middle));
+    if (middle != nullptr) base::unmap_memory(middle, sizeof(Middle));
     middle = nullptr;
   });
   if (directory_ != nullptr && directory_ != no_directory_) {
-    sys::unmap_memory(directory_, sizeof no_directory_);
+    base::unmap_memory(directory_, sizeof no_directory_);
   }
   directory_ = nullptr;
 }

@@ -33,12 +33,12 @@ class RegionTable::Access {
   uint32_t& changes() { return table_.shown_.changes; }
 
   RegionTable& table_;
-  sys::Turn turn_;
+  base::Turn turn_;
 };
 
 bool RegionTable::make_store() {
   if (shown_.store != nullptr) return true;
-  auto* const fresh = static_cast<Store*>(sys::map_sparse_memory(sizeof(Store)));
+  auto* const fresh = static_cast<Store*>(base::map_sparse_memory(sizeof(Store)));
   if (fresh == nullptr) return false;
   for (uint32_t i = 0; i < kChunks; ++i) fresh->order[i] = static_cast<uint16_t>(i);
   store_release(shown_.store, fresh);
@@ -266,7 +266,7 @@ void RegionTable::repair() {
   store_release(shown_.store, fresh.shown_.store);
   store(shown_.chunks, fresh.shown_.chunks);
   store(size_, fresh.size_);
-  if (old != nullptr) sys::unmap_memory(old, sizeof(Store));
+  if (old != nullptr) base::unmap_memory(old, sizeof(Store));
 }
 
 uint64_t RegionTable::after_fork() {
@@ -288,14 +288,14 @@ uint64_t RegionTable::after_fork() {
 }
 
 void RegionTable::clear() {
-  if (shown_.store != nullptr) sys::unmap_memory(shown_.store, sizeof(Store));
+  if (shown_.store != nullptr) base::unmap_memory(shown_.store, sizeof(Store));
   shown_.store = nullptr;
   shown_.chunks = size_ = 0;
   ++births_;
   turn_ = 0;
-  store(sys::g_table_header->lost_regions, uint64_t{0});
+  store(base::g_table_header->lost_regions, uint64_t{0});
 }
 
-void RegionTable::count_lost() { fetch_add<uint64_t>(sys::g_table_header->lost_regions, 1); }
+void RegionTable::count_lost() { fetch_add<uint64_t>(base::g_table_header->lost_regions, 1); }
 
 }  // namespace mtrace::ledger

@@ -23,7 +23,7 @@ void ResourceTable::fill(Slot& slot, const Slot& content) {
 }
 
 // False: the table must not be used.
-bool ResourceTable::begin(const sys::Turn& turn) {
+bool ResourceTable::begin(const base::Turn& turn) {
   if (turn && !turn.orphaned()) return true;
   count_lost();
   // A slot that was being moved may stand in two places.
@@ -44,7 +44,7 @@ ResourceTable::Slot& ResourceTable::Table::find(uint32_t kind, uint64_t id) {
 
 // Replaces the table by one of another capacity. False: no memory, and nothing has changed.
 bool ResourceTable::rebuild(size_t capacity) {
-  auto* const fresh = static_cast<Table*>(sys::map_memory(Table::bytes(capacity)));
+  auto* const fresh = static_cast<Table*>(base::map_memory(Table::bytes(capacity)));
   if (fresh == nullptr) return false;
   fresh->capacity = capacity;
   Table* const old = table_;
@@ -56,14 +56,14 @@ bool ResourceTable::rebuild(size_t capacity) {
     copy = slot;
   }
   store_release(table_, fresh);
-  if (old != nullptr) sys::unmap_memory(old, Table::bytes(old->capacity));
+  if (old != nullptr) base::unmap_memory(old, Table::bytes(old->capacity));
   return true;
 }
 
 bool ResourceTable::put(unsigned kind, uint64_t id, const Resource& resource, Resource* ended) {
   constexpr size_t kFirstCapacity = 256;
   *ended = {};
-  const sys::Turn turn(turn_);
+  const base::Turn turn(turn_);
   if (!begin(turn)) return false;
   // Three quarters are used at most, or all but one where there is no memory.
   if (table_ == nullptr) {
@@ -84,7 +84,7 @@ bool ResourceTable::put(unsigned kind, uint64_t id, const Resource& resource, Re
 
 bool ResourceTable::take(unsigned kind, uint64_t id, Resource* resource) {
   *resource = {};
-  const sys::Turn turn(turn_);
+  const base::Turn turn(turn_);
   if (!begin(turn)) return true;
   const Slot* const found = table_ != nullptr ? &table_->find(kind, id) : nullptr;
   if (found == nullptr || found->kind == 0) return false;
@@ -105,13 +105,13 @@ bool ResourceTable::take(unsigned kind, uint64_t id, Resource* resource) {
 }
 
 void ResourceTable::clear() {
-  if (table_ != nullptr) sys::unmap_memory(table_, Table::bytes(table_->capacity));
+  if (table_ != nullptr) base::unmap_memory(table_, Table::bytes(table_->capacity));
   table_ = nullptr;
   turn_ = 0;
-  store(sys::g_table_header->lost_resources, uint64_t{0});
+  store(base::g_table_header->lost_resources, uint64_t{0});
 }
 
-void ResourceTable::count_lost() { fetch_add<uint64_t>(sys::g_table_header->lost_resources, 1); }
+void ResourceTable::count_lost() { fetch_add<uint64_t>(base::g_table_header->lost_resources, 1); }
 
 namespace {
 
@@ -120,7 +120,7 @@ static_assert(format::kLedgerKinds == kMost && format::kLedgerKindName == kMostK
 
 uint64_t g_turn = 0;  // to add a name
 
-unsigned kinds_used() { return load_acquire(sys::g_table_header->kinds_used); }
+unsigned kinds_used() { return load_acquire(base::g_table_header->kinds_used); }
 
 }  // namespace
 
@@ -146,19 +146,19 @@ unsigned find_kind(const char* name) {
 
 unsigned find_or_add_kind(const char* name) {
   if (const unsigned known = find_kind(name)) return known;
-  const sys::Turn turn(g_turn);
+  const base::Turn turn(g_turn);
   if (!turn) return 0;
   if (const unsigned known = find_kind(name)) return known;
   const unsigned count = kinds_used();
   if (count == kMost) return 0;
   // What a thread that vanished here has left of a name is overwritten.
-  strncpy(sys::g_table_header->kinds[count], name, kMostKindName);
-  store_release(sys::g_table_header->kinds_used, count + 1);
+  strncpy(base::g_table_header->kinds[count], name, kMostKindName);
+  store_release(base::g_table_header->kinds_used, count + 1);
   return count + 1;
 }
 
 const char* kind_name(unsigned number) {
-  return number >= 1 && number <= kinds_used() ? sys::g_table_header->kinds[number - 1] : nullptr;
+  return number >= 1 && number <= kinds_used() ? base::g_table_header->kinds[number - 1] : nullptr;
 }
 
 }  // namespace mtrace::ledger

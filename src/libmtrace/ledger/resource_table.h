@@ -32,7 +32,7 @@ class ResourceTable {
   // Calls visit(resource) for every live resource. No other thread may run.
   template <typename Visit>
   void for_each(Visit&& visit) {
-    const sys::Turn turn(turn_);
+    const base::Turn turn(turn_);
     if (!begin(turn)) return;
     for (size_t i = 0; table_ != nullptr && i < table_->capacity; ++i) {
       const Slot& slot = table_->slots()[i];
@@ -62,7 +62,7 @@ class ResourceTable {
   };
 
   static void fill(Slot& slot, const Slot& content);
-  bool begin(const sys::Turn& turn);
+  bool begin(const base::Turn& turn);
   bool rebuild(size_t capacity);
   void count_lost();
 

@@ -14,7 +14,7 @@ uint32_t ThreadSlots::acquire(uint32_t pid, uint32_t tid) {
   for (unsigned i = 0; i < kAsked && used > 0; ++i) {
     const uint32_t number = fetch_add(hand_, 1u) % used + 1;
     uint32_t holder = load(slots_[number].tid);
-    if (holder != 0 && sys::thread_exists(pid, holder)) continue;
+    if (holder != 0 && base::thread_exists(pid, holder)) continue;
     if (compare_exchange(slots_[number].tid, holder, tid)) {
       store(slots_[number].busy, 0u);
       return number;
@@ -113,8 +113,8 @@ bool ThreadSlots::all_were_outside(bool inside) const {
   constexpr int kLooks = 1;
 #endif
   // Operations begin without a fence: a thread may have read a word before others see it busy.
-  if (!single_threaded() && !sys::fence_all_threads()) return false;
-  const uint32_t self = sys::thread_id();
+  if (!single_threaded() && !base::fence_all_threads()) return false;
+  const uint32_t self = base::thread_id();
   for (uint32_t number = 0; number <= used() && number <= kMost; ++number) {
     const ThreadSlot& slot = slots_[number];
     const uint32_t own = inside && load(slot.tid) == self ? 1 : 0;

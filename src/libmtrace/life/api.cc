@@ -29,9 +29,9 @@ using report::Misuse;
 constexpr int kStandardError = 2;
 
 // The calls of a vfork child count as its parent's, as its allocations do.
-bool is_counting() { return hook::start() && hook::counting(); }
+bool is_counting() { return life::start() && record::counting(); }
 // Savepoints and output belong to the parent of a vfork child, which waits meanwhile.
-bool is_own_process() { return hook::start() && hook::is_own_process(); }
+bool is_own_process() { return life::start() && life::is_own_process(); }
 
 int64_t compare(report::SavepointHandle handle) {
   report::Growth growth;
@@ -67,8 +67,8 @@ int record_resource(const char* kind, uint64_t id, int64_t size, const unwind::R
     count_misuse(Misuse::kKinds);
     return -1;
   }
-  ledger::Operation operation(g_ledger.threads.slot(hook::this_slot()));
-  const uint32_t index = hook::intern_of_kind(number, caller);
+  ledger::Operation operation(g_ledger.threads.slot(record::this_slot()));
+  const uint32_t index = record::intern_of_kind(number, caller);
   if (index == 0) return -1;
   ledger::StackRecord& stack = g_ledger.stacks.record(index);
   const ledger::Resource resource = {static_cast<uint64_t>(size), index};
@@ -89,7 +89,7 @@ int release_resource(const char* kind, uint64_t id) {
     count_misuse(Misuse::kKind);
     return -1;
   }
-  ledger::Operation operation(g_ledger.threads.slot(hook::this_slot()));
+  ledger::Operation operation(g_ledger.threads.slot(record::this_slot()));
   const unsigned number = ledger::find_kind(kind);
   ledger::Resource resource;
   if (number == 0 || !g_resources.take(number, id, &resource)) {
@@ -103,10 +103,10 @@ int release_resource(const char* kind, uint64_t id) {
 
 }  // namespace
 
-MTRACE_EXPORT int mtrace_report() { return hook::trigger_report(report::Trigger::kApi, nullptr); }
+MTRACE_EXPORT int mtrace_report() { return life::trigger_report(report::Trigger::kApi, nullptr); }
 
 MTRACE_EXPORT int mtrace_report_label(const char* label) {
-  return hook::trigger_report(report::Trigger::kApi, label);
+  return life::trigger_report(report::Trigger::kApi, label);
 }
 
 MTRACE_EXPORT size_t mtrace_live_bytes() {
@@ -132,8 +132,8 @@ MTRACE_EXPORT int mtrace_usage(MtraceUsage* usage) {
   return 0;
 }
 
-MTRACE_EXPORT int mtrace_start() { return is_counting() && hook::set_recording(true) ? 1 : 0; }
-MTRACE_EXPORT int mtrace_stop() { return is_counting() && hook::set_recording(false) ? 1 : 0; }
+MTRACE_EXPORT int mtrace_start() { return is_counting() && life::set_recording(true) ? 1 : 0; }
+MTRACE_EXPORT int mtrace_stop() { return is_counting() && life::set_recording(false) ? 1 : 0; }
 
 MTRACE_EXPORT int mtrace_note_text(const char* text, int cut) {
   if (!is_counting()) return 0;
@@ -206,6 +206,6 @@ MTRACE_EXPORT int mtrace_release(const char* kind, uint64_t id) {
 
 MTRACE_EXPORT int mtrace_backtrace(int fd) {
   if (!is_own_process()) return 0;
-  if (hook::modules_changed()) hook::retire_unloaded();
+  if (record::modules_changed()) record::retire_unloaded();
   return report::write_backtrace(MTRACE_CALLER_REGISTERS(), fd);
 }

@@ -11,7 +11,7 @@
 #include "report/status.h"
 
 using namespace mtrace;
-using namespace mtrace::hook;
+using namespace mtrace::life;
 
 namespace {
 
@@ -25,10 +25,10 @@ bool is_active() { return mtrace_status_block.mode == format::Mode::kActive; }
 
 void list(format::AttachAnswer& answer, bool attach) {
   constexpr size_t kBytes = format::kMostPatches * sizeof(format::Patch);
-  if (g_patches == nullptr) g_patches = static_cast<format::Patch*>(sys::map_memory(kBytes));
+  if (g_patches == nullptr) g_patches = static_cast<format::Patch*>(base::map_memory(kBytes));
   if (g_patches == nullptr) return refuse(answer, "no memory for the list of patches");
   answer.patches = reinterpret_cast<uint64_t>(g_patches);
-  answer.count = list_patches(attach, g_patches);
+  answer.count = next::list_patches(attach, g_patches);
   if (answer.count <= format::kMostPatches) return;
   answer.count = 0;
   refuse(answer, "the program has too many calls to patch");
@@ -41,7 +41,7 @@ MTRACE_EXPORT void mtrace_attach(const char* options, format::AttachAnswer* answ
   if (!is_late()) return refuse(*answer, "libmtrace.so is preloaded");
   // Active after an interrupted attach: then list() omits the words that are already patched.
   if (!is_active()) {
-    sys::keep_unlocked();  // the program may have called mlockall(MCL_FUTURE) before
+    base::keep_unlocked();  // the program may have called mlockall(MCL_FUTURE) before
     const char* reason = start_late(options);
     if (reason != nullptr) return refuse(*answer, reason);
   }
@@ -57,7 +57,7 @@ MTRACE_EXPORT void mtrace_detach(format::AttachAnswer* answer) noexcept {
 }
 
 MTRACE_EXPORT void mtrace_twin(int64_t gone, uint64_t make, format::TwinAnswer* answer) noexcept {
-  *answer = {0, thread_state_offset(), sizeof t_thread, is_late()};
-  if (gone > 0) sys::collect_process(static_cast<uint32_t>(gone), false);
-  if (make != 0) answer->pid = sys::copy_process(sys::Helper::kTwin);
+  *answer = {0, record::thread_state_offset(), sizeof record::t_thread, is_late()};
+  if (gone > 0) base::collect_process(static_cast<uint32_t>(gone), false);
+  if (make != 0) answer->pid = base::copy_process(base::Helper::kTwin);
 }

@@ -20,7 +20,7 @@
 #include "report/scratch.h"
 #include "unwind/slow_walk.h"
 
-namespace mtrace::hook {
+namespace mtrace::life {
 
 namespace {
 
@@ -82,7 +82,7 @@ bool is_own_token(const char* token, size_t length, const char* own_path) {
 }
 
 Arguments initial_arguments() {
-  char** const words = unwind::initial_words();
+  char** const words = modules::initial_words();
   if (words == nullptr) return {nullptr, environ};
   return {words + 1, words + 2 + reinterpret_cast<uintptr_t>(words[0])};
 }
@@ -90,7 +90,7 @@ Arguments initial_arguments() {
 Arguments late_arguments(const char* options) {
   Strings& arguments = g_late_arguments;
   arguments.number(
-      sys::read_file("/proc/thread-self/cmdline", arguments.text, sizeof arguments.text));
+      base::read_file("/proc/thread-self/cmdline", arguments.text, sizeof arguments.text));
   size_t size = 0;
   while (options[size] != '\0') {
     const size_t length = strlen(options + size) + 1;
@@ -131,9 +131,9 @@ char g_tool_path[report::kPathCapacity];
 const char* own_path() { return g_own_path; }
 
 void learn_own_path() {
-  unwind::FoundObject found;
+  modules::FoundObject found;
   // By its code: where segments leave holes, what is found is one segment.
-  if (!unwind::find_object(reinterpret_cast<uintptr_t>(&learn_own_path), &found)) return;
+  if (!modules::find_object(reinterpret_cast<uintptr_t>(&learn_own_path), &found)) return;
   unwind::g_own_code = {found.start, found.end - found.start};
   const char* name = found.map->l_name;
   Writer out(g_own_path, sizeof g_own_path);
@@ -143,7 +143,7 @@ void learn_own_path() {
 
 const char* find_tool() {
   // valgrind ends a program that starts a process by clone(2) as the resolver is started.
-  if (strcmp(g_options.resolver, "none") == 0 || sys::on_valgrind()) return nullptr;
+  if (strcmp(g_options.resolver, "none") == 0 || base::on_valgrind()) return nullptr;
   const char* slash = strrchr(g_own_path, '/');
   const size_t directory = slash != nullptr ? slash - g_own_path : 0;
   const char* const beside[] = {"/memlog", "/../bin/memlog", "/../../bin/memlog"};
@@ -157,9 +157,9 @@ const char* find_tool() {
     const bool fits =
         Writer(g_tool_path, sizeof g_tool_path).bytes(g_own_path, directory).text(name).finish() ==
         0;
-    if (fits && sys::is_executable(g_tool_path)) return g_tool_path;
+    if (fits && base::is_executable(g_tool_path)) return g_tool_path;
   }
-  return sys::is_executable(MTRACE_INSTALLED_MEMLOG) ? MTRACE_INSTALLED_MEMLOG : nullptr;
+  return base::is_executable(MTRACE_INSTALLED_MEMLOG) ? MTRACE_INSTALLED_MEMLOG : nullptr;
 }
 
 namespace {
@@ -174,7 +174,7 @@ bool check_file(uint64_t pid, const char* name, size_t most, const Holds& holds)
   if (!text) return false;
   char path[40];
   Writer(path, sizeof path).text("/proc/").number(pid).put('/').text(name).finish();
-  return holds(text.get(), sys::read_file(path, text.get(), most));
+  return holds(text.get(), base::read_file(path, text.get(), most));
 }
 
 // Whether `text` has a line that ends in `name`.
@@ -200,7 +200,7 @@ bool was_started_with(uint64_t pid, const char* entry) {
 
 Relatives relatives() {
   char text[1024];
-  if (sys::read_file("/proc/self/stat", text, sizeof text) == 0) return {};
+  if (base::read_file("/proc/self/stat", text, sizeof text) == 0) return {};
   // "PID (NAME) STATE PPID ...": a name may hold anything.
   const char* name_end = strrchr(text, ')');
   const char* at = name_end != nullptr ? strchr(name_end, ' ') : nullptr;
@@ -228,4 +228,4 @@ bool parent_has_complained(const char* entry) {
   return parent != 0 && (entry == nullptr || was_started_with(parent, entry)) && is_traced(parent);
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mtrace::hook {
+namespace mtrace::life {
 
 struct Arguments {
   char** argv;
@@ -60,4 +60,4 @@ bool is_traced(uint64_t pid);
 // when that is not known.
 bool parent_has_complained(const char* entry);
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

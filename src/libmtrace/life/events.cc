@@ -21,7 +21,7 @@
 #include "report/notes.h"
 #include "report/output.h"
 
-namespace mtrace::hook {
+namespace mtrace::life {
 namespace {
 
 const char* g_why_none = nullptr;
@@ -29,7 +29,7 @@ int g_file_error = 0;  // errno of the log's file, if that is why
 
 void set_logging(bool on) {
   events::set_logging(on);
-  watch_mappings_for_events(on);
+  record::watch_mappings_for_events(on);
 }
 
 // Starts a log. Returns nullptr, or why there is no log.
@@ -63,8 +63,8 @@ void note_absence(const char* why) {
 }  // namespace
 
 void begin_events() {
-  sys::find_stamps();
-  g_free_stacks = g_options.events_free_stacks;
+  base::find_stamps();
+  record::g_free_stacks = g_options.events_free_stacks;
   g_why_none = start_log();
   // During an attach the process's threads are stopped.
   if (g_why_none == nullptr && !is_late()) report::await_event_log(&g_why_none, &g_file_error);
@@ -98,19 +98,21 @@ void log_fork() {
   if (!events::logs()) return;
   report::await_event_log(nullptr, nullptr);
   report::note_fork();
-  t_thread.fork = events::fork_begins(t_thread.slot);
+  record::t_thread.fork = events::fork_begins(record::t_thread.slot);
 }
 
-void leave_parents_events(bool logged) { report::leave_event_writer(logged ? t_thread.fork : 0); }
+void leave_parents_events(bool logged) {
+  report::leave_event_writer(logged ? record::t_thread.fork : 0);
+}
 
 void begin_childs_events() {
   if (!events::logs()) return;
   set_logging(false);
   events::unmap_rings();
   // This may be a vfork child of the fork's child, which cannot start a writer.
-  if (sys::process_id() != report::g_host.pid) return;
+  if (base::process_id() != report::g_host.pid) return;
   if (const char* const why = start_log()) return note_absence(why);
-  if (t_thread.slot != 0) events::thread_begins(t_thread.slot, sys::thread_id());
+  if (record::t_thread.slot != 0) events::thread_begins(record::t_thread.slot, base::thread_id());
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

@@ -3,7 +3,7 @@
 
 #include "format/event_ring.h"
 
-namespace mtrace::hook {
+namespace mtrace::life {
 
 // After read_options(), before a block is counted. Without a log the program runs as usual.
 void begin_events();
@@ -23,4 +23,4 @@ void leave_parents_events(bool logged);
 // Starts the child's own log, once the child is set up.
 void begin_childs_events();
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

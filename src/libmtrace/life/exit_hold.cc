@@ -14,7 +14,7 @@
 #include "life/options.h"
 #include "report/status.h"
 
-namespace mtrace::hook {
+namespace mtrace::life {
 namespace {
 
 using format::ExitHold;
@@ -26,7 +26,7 @@ constexpr uint64_t kMostPause = kSecond / 100;
 constexpr uint64_t kUntaken = 60 * kSecond;  // memlog may look at other processes first
 constexpr uint64_t kMost = 600 * kSecond;
 
-MainFunction* g_main = nullptr;
+next::MainFunction* g_main = nullptr;
 
 // False of a zombie: whoever started memlog may reap it late, or never.
 bool is_running(uint32_t memlog) {
@@ -35,8 +35,8 @@ bool is_running(uint32_t memlog) {
   Writer(path, sizeof path).text("/proc/").number(memlog).text("/stat").finish();
   // "PID (NAME) STATE ..."
   const char* const name_end =
-      sys::read_file(path, text, sizeof text) == 0 ? nullptr : strrchr(text, ')');
-  return name_end == nullptr ? sys::task_exists(memlog) : strncmp(name_end, ") Z", 3) != 0;
+      base::read_file(path, text, sizeof text) == 0 ? nullptr : strrchr(text, ')');
+  return name_end == nullptr ? base::task_exists(memlog) : strncmp(name_end, ") Z", 3) != 0;
 }
 
 const uint32_t& word_of(const ExitHold& hold) { return reinterpret_cast<const uint32_t&>(hold); }
@@ -53,18 +53,18 @@ MTRACE_EXPORT_AS_IT_IS int mtrace_held_main(int count, char** arguments, char** 
 // memlog takes a thread in this function to be at a safe point (format/attach_protocol.h), so the
 // system call is made in it. No wake-up is needed: the pause is short, and memlog may be killed.
 MTRACE_EXPORT [[gnu::noinline]] void mtrace_hold_exit(ExitHold* hold, uint32_t memlog) noexcept {
-  const uint64_t begun = sys::monotonic_time();
+  const uint64_t begun = base::monotonic_time();
   for (;;) {
     ExitHold now = load_acquire(*hold);
-    const uint64_t waited = sys::monotonic_time() - begun;
+    const uint64_t waited = base::monotonic_time() - begun;
     if (now == ExitHold::kOver) return;
     const bool late = waited > (now == ExitHold::kWaits ? kUntaken : kMost);
     // If memlog takes the word at this moment, the exchange fails and the next round waits.
     if (late || !is_running(memlog))
       compare_exchange(*hold, now, ExitHold::kOver);
     else
-      sys::wait_here(word_of(*hold), static_cast<uint32_t>(now),
-                     std::clamp(waited / 8, kLeastPause, kMostPause));
+      base::wait_here(word_of(*hold), static_cast<uint32_t>(now),
+                      std::clamp(waited / 8, kLeastPause, kMostPause));
   }
 }
 
@@ -75,7 +75,7 @@ format::LedgerHeader* header_to_wait_in() {
   if (g_options.hold_exit == 0 || !is_own_process()) return nullptr;
   if (mtrace_status_block.mode != format::Mode::kActive) return nullptr;
   // After a failed exec the file has no name, and memlog would not find it.
-  return sys::table_file_has_name() ? sys::g_table_header : nullptr;
+  return base::table_file_has_name() ? base::g_table_header : nullptr;
 }
 
 void hold(ExitHold& word, ExitHold from) {
@@ -96,10 +96,10 @@ void hold_after_exit() {
   hold(header->late_hold, ExitHold::kWanted);
 }
 
-MainFunction* held_main(MainFunction* main) {
+next::MainFunction* held_main(next::MainFunction* main) {
   if (g_options.hold_exit == 0) return main;
   g_main = main;
   return mtrace_held_main;
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

@@ -8,7 +8,7 @@
 
 #include "next/next_functions.h"
 
-namespace mtrace::hook {
+namespace mtrace::life {
 
 // Waits until memlog has searched the process or is gone, once. Other threads that call it
 // meanwhile wait, too.
@@ -17,6 +17,6 @@ void hold_exit();
 void hold_after_exit();
 
 // Returns `main` or, with the option, a function that calls `main` and then hold_exit().
-MainFunction* held_main(MainFunction* main);
+next::MainFunction* held_main(next::MainFunction* main);
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

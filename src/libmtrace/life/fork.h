@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace mtrace::hook {
+namespace mtrace::life {
 
 // Makes the tables, at the start. False: no memory.
 bool make_tables();
@@ -50,4 +50,4 @@ enum class Reset : unsigned {
 // By a thread that is alone in the library.
 void reset(Reset why);
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

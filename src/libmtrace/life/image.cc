@@ -18,7 +18,7 @@
 #include "life/options.h"
 #include "modules/linkage.h"
 
-namespace mtrace::hook {
+namespace mtrace::life {
 namespace {
 
 constexpr size_t kHead = 256;  // bytes of a file that the kernel looks at
@@ -31,8 +31,8 @@ enum class Kind : uint8_t { kTakes, kForeign, kScript };
 
 // Whether this is the loader of this very program, by whatever name: it takes the library again.
 bool is_own_loader(std::string_view path) {
-  for (const link_map* one = unwind::first_object(); one != nullptr; one = one->l_next) {
-    if (unwind::is_loader(*one)) {
+  for (const link_map* one = modules::first_object(); one != nullptr; one = one->l_next) {
+    if (modules::is_loader(*one)) {
       return format::loader_file(path) == format::loader_file(one->l_name);
     }
   }
@@ -47,11 +47,11 @@ Kind kind_of_program(int fd, const Elf64_Ehdr& header) {
   for (unsigned i = 0; i < count; ++i) {
     Elf64_Phdr segment;
     const uint64_t at = header.e_phoff + i * sizeof segment;
-    if (sys::read_at(fd, &segment, sizeof segment, at) != sizeof segment) return Kind::kTakes;
+    if (base::read_at(fd, &segment, sizeof segment, at) != sizeof segment) return Kind::kTakes;
     if (segment.p_type != PT_INTERP) continue;
     char loader[kHead];
     const size_t size = segment.p_filesz < kHead ? segment.p_filesz : kHead;
-    const long got = sys::read_at(fd, loader, size, segment.p_offset);
+    const long got = base::read_at(fd, loader, size, segment.p_offset);
     if (got <= 0) return Kind::kTakes;
     const std::string_view path(loader, strnlen(loader, static_cast<size_t>(got)));
     const bool takes =
@@ -70,7 +70,7 @@ char* interpreter_of(char* head) {
 }
 
 Kind kind_of(int fd, char (&head)[kHead + 1]) {
-  const long got = sys::read_at(fd, head, kHead, 0);
+  const long got = base::read_at(fd, head, kHead, 0);
   if (got >= 2 && head[0] == '#' && head[1] == '!') {
     head[got] = '\0';
     return Kind::kScript;
@@ -88,19 +88,19 @@ bool opened_takes_library(long fd) {
   char head[kHead + 1];
   for (unsigned scripts = 0; fd >= 0 && scripts <= kMostScripts; ++scripts) {
     const Kind kind = kind_of(static_cast<int>(fd), head);
-    sys::close_file(static_cast<int>(fd));
+    base::close_file(static_cast<int>(fd));
     if (kind != Kind::kScript) return kind == Kind::kTakes;
     const char* next = interpreter_of(head);
-    fd = next != nullptr ? sys::open_to_read(next) : -1;
+    fd = next != nullptr ? base::open_to_read(next) : -1;
   }
-  if (fd >= 0) sys::close_file(static_cast<int>(fd));
+  if (fd >= 0) base::close_file(static_cast<int>(fd));
   return true;
 }
 
 bool file_takes_library(const char* path, int directory = AT_FDCWD) {
   bool takes = true;
-  sys::with_own_files([&] { takes = opened_takes_library(sys::open_to_read(path, directory)); },
-                      directory);
+  base::with_own_files([&] { takes = opened_takes_library(base::open_to_read(path, directory)); },
+                       directory);
   return takes;
 }
 
@@ -129,7 +129,7 @@ char* preload_without_library(const char* entry, char* out) {
 
 }  // namespace
 
-bool sees_library() { return own_path()[0] != '/' || !sys::is_out_of_sight(own_path()); }
+bool sees_library() { return own_path()[0] != '/' || !base::is_out_of_sight(own_path()); }
 
 bool takes_library(const char* path) { return takes_library_at(AT_FDCWD, path, 0); }
 
@@ -137,11 +137,11 @@ bool takes_library_at(int fd, const char* path, int flags) {
   if ((flags & AT_EMPTY_PATH) != 0 && (path == nullptr || path[0] == '\0')) {
     return takes_library(fd);
   }
-  return path == nullptr || sys::may_be_filtered() || file_takes_library(path, fd);
+  return path == nullptr || base::may_be_filtered() || file_takes_library(path, fd);
 }
 
 bool takes_library(int fd) {
-  if (sys::may_be_filtered()) return true;
+  if (base::may_be_filtered()) return true;
   char path[64];
   Writer(path, sizeof path)
       .text("/proc/thread-self/fd/")
@@ -154,13 +154,13 @@ bool found_takes_library(const char* file) {
   if (file == nullptr || strchr(file, '/') != nullptr) return takes_library(file);
   const char* path = find_variable(environ, "PATH");
   if (path == nullptr) path = "/bin:/usr/bin";
-  if (sys::may_be_filtered()) return true;
+  if (base::may_be_filtered()) return true;
   for (char candidate[kPath];; ++path) {
     const size_t length = strcspn(path, ":");
     Writer out(candidate, sizeof candidate);
     if (length != 0) out.bytes(path, length).put('/');
     const bool fits = out.text(file).finish() == 0;
-    if (fits && sys::is_executable(candidate)) return takes_library(candidate);
+    if (fits && base::is_executable(candidate)) return takes_library(candidate);
     path += length;
     if (*path == '\0') return true;
   }
@@ -198,4 +198,4 @@ char** without_library(char* const envp[], void* room) {
   return list;
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-namespace mtrace::hook {
+namespace mtrace::life {
 
 // False: the program at `path`, or the interpreter of the script at `path`, has an unknown
 // loader or another word size. True also for files that cannot be read, for static programs, whose
@@ -27,4 +27,4 @@ size_t room_without_library(char* const envp[]);
 // `envp` without this library in LD_PRELOAD, in `room`: other libraries stay, an empty list goes.
 char** without_library(char* const envp[], void* room);
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

@@ -40,7 +40,7 @@
 #include "report/resolver_process.h"
 #include "report/status.h"
 
-namespace mtrace::hook {
+namespace mtrace::life {
 
 namespace {
 
@@ -51,11 +51,11 @@ bool g_interfaces_found = false;
 
 // Calls the allocator's usable size once, so that it sets itself up before blocks are counted.
 void ask_allocator_once() {
-  if (interfaces_have_another_allocator()) always_ask_for_usable_size();
-  if (g_next.usable_size == nullptr || malloc_is_replaced()) return;
-  void* block = g_next.malloc(1);
-  if (block != nullptr) g_next.usable_size(block);
-  g_next.free(block);
+  if (next::interfaces_have_another_allocator()) record::always_ask_for_usable_size();
+  if (next::g_next.usable_size == nullptr || next::malloc_is_replaced()) return;
+  void* block = next::g_next.malloc(1);
+  if (block != nullptr) next::g_next.usable_size(block);
+  next::g_next.free(block);
 }
 
 report::Listed listed_entries() {
@@ -64,11 +64,11 @@ report::Listed listed_entries() {
 }
 
 void set_library_line() {
-  format::LedgerHeader& header = *sys::g_table_header;
+  format::LedgerHeader& header = *base::g_table_header;
   Writer out(header.library, sizeof header.library);
-  const char* name = report::last_component(allocator_path());
+  const char* name = report::last_component(next::allocator_path());
   out.text("allocator=");
-  if (*name == '\0') name = sys::g_table_header->name;  // malloc is part of the program
+  if (*name == '\0') name = base::g_table_header->name;  // malloc is part of the program
   write_options(out.escaped(name, " "));
   out.finish();
 }
@@ -76,8 +76,8 @@ void set_library_line() {
 // Learns about host and filters. After read_options(), before the first of many system calls.
 void learn(const Arguments& arguments) {
   // memlog attach has already examined the filters of a process that it attaches to.
-  if (g_started != 2) sys::find_inherited_filters(!is_late());
-  sys::use_vdso_clock(unwind::vdso_function(sys::kVdsoClock));
+  if (g_started != 2) base::find_inherited_filters(!is_late());
+  base::use_vdso_clock(modules::vdso_function(base::kVdsoClock));
   report::learn_host(arguments.argv, g_options.command);
   learn_own_path();
 }
@@ -96,51 +96,53 @@ unwind::PythonFrames python_frames() {
 const char* set_up_tables(const char* tool, bool again) {
   // Memory that the library takes at its start; under a lower limit the program needs all of it.
   constexpr unsigned long kLeastData = 32ul << 20;
-  if (!again && sys::data_limit() < kLeastData) {
+  if (!again && base::data_limit() < kLeastData) {
     return "less than 32 MiB of data allowed (ulimit -d)";
   }
-  if (!again && sys::is_trial_due() && is_started_by(tool)) {
-    sys::processes_can_start();
-    sys::try_inherited_filters();  // now, because a ledger takes calls that not every program makes
+  if (!again && base::is_trial_due() && is_started_by(tool)) {
+    base::processes_can_start();
+    base::try_inherited_filters();  // now, because a ledger takes calls that not every program
+                                    // makes
   }
   if (!report::prepare_reports() || !(again ? move_tables() : make_tables())) {
     return "no memory for the tables";
   }
   ledger::start_ticks();
-  report::g_host.tick_zero = sys::real_time();
+  report::g_host.tick_zero = base::real_time();
   return nullptr;
 }
 
 void set_up_records() {
-  set_depth(static_cast<unsigned>(g_options.depth));
+  record::set_depth(static_cast<unsigned>(g_options.depth));
   unwind::read_python_frames(python_frames());
-  set_short_lived(g_options.temporary_ms);
-  count_missed_frees();
+  record::set_short_lived(g_options.temporary_ms);
+  record::count_missed_frees();
 }
 
 void set_up_reports(const char* tool, char* const* envp, bool again) {
   set_library_line();
   report::set_contents(listed_entries(), g_options.mmap != 0);
-  report::status_filters(sys::known_filters());
+  report::status_filters(base::known_filters());
   if (!again) report::set_tool(tool, envp, g_options.signal);
   report::set_compressing(static_cast<report::Compressed>(g_options.compress));
 }
 
 void look_at_program() {
   find_entry_points(is_late());
-  find_loader();
+  record::find_loader();
   ask_allocator_once();
 }
 
 // Chooses what the hooks of malloc and free do.
 void choose_path() {
-  g_fill = g_options.fill;
-  g_unknown_frees_have_stacks = strcmp(g_options.unknown, "stacks") == 0 && g_options.sample == 0;
+  record::g_fill = g_options.fill;
+  record::g_unknown_frees_have_stacks =
+      strcmp(g_options.unknown, "stacks") == 0 && g_options.sample == 0;
   if (g_options.sample != 0) {
-    start_sampling(g_options.sample);
-    g_path = {sampled_malloc, sampled_free};
+    record::start_sampling(g_options.sample);
+    record::g_path = {record::sampled_malloc, record::sampled_free};
   }
-  if (g_fill >= 0) g_path.malloc = checked_malloc;
+  if (record::g_fill >= 0) record::g_path.malloc = record::checked_malloc;
   limit_memory();
   watch_for_moments();
 }
@@ -160,17 +162,17 @@ void begin(const char* dormant, const char* temporary, char* const* envp) {
   choose_path();
   show_ledger(g_options.start);
   if (g_options.events[0] != '\0') begin_events();  // its writer reads the ledger
-  if (unwind::at_fork_allocates()) watch_forks();   // what it allocates is not counted yet
+  if (modules::at_fork_allocates()) watch_forks();  // what it allocates is not counted yet
   begin_counting(g_options.start);
-  if (!is_late() && g_interfaces_found) redirect_interfaces();
-  if (g_options.mmap != 0) watch_regions(g_options.mmap > 1);
+  if (!is_late() && g_interfaces_found) next::redirect_interfaces();
+  if (g_options.mmap != 0) record::watch_regions(g_options.mmap > 1);
 }
 
 // Forgets the last session, before the library is attached again. No other thread is inside the
 // library.
 void forget_session() {
-  const uint32_t pid = sys::process_id();
-  retire_unloaded();
+  const uint32_t pid = base::process_id();
+  record::retire_unloaded();
   ledger::g_ledger.forget_all(pid != report::g_host.pid ? pid : 0);
   limit_tables();
   reset(Reset::kSession);
@@ -186,7 +188,7 @@ void say_when_quiet() {
 // For an attached library: runs after all exit handlers, including destructors of static objects.
 // In a library preloaded into a program with glibc the handler of at_last_exit runs later still.
 [[gnu::destructor]] void finish() {
-  if (!is_late()) return unwind::end_last();
+  if (!is_late()) return modules::end_last();
   report_exit();
   report::end_detached_ledger();
 }
@@ -209,22 +211,22 @@ void say_when_quiet() {
   if (strcmp(g_options.unwinder, "libunwind") == 0 && !unwind::use_libunwind()) {
     constexpr char kLine[] =
         "mtrace: MTRACE_UNWINDER=libunwind: libunwind.so.8 cannot be loaded; using cfi\n";
-    sys::write_all(STDERR_FILENO, kLine, sizeof kLine - 1);
+    base::write_all(STDERR_FILENO, kLine, sizeof kLine - 1);
   }
-  unwind::at_last_exit(report_exit);
-  unwind::at_last_quick_exit(report_exit);
-  if (!unwind::at_fork_allocates()) watch_forks();
+  modules::at_last_exit(report_exit);
+  modules::at_last_quick_exit(report_exit);
+  if (!modules::at_fork_allocates()) watch_forks();
 }
 
 }  // namespace
 
 MTRACE_REALIGN bool start() {
   if (load_acquire(g_started) == 2) return true;
-  if (!is_relocated() || is_late() || !find_next_functions()) return false;
+  if (!next::is_relocated() || is_late() || !next::find_next_functions()) return false;
   uint32_t expected = 0;
   if (!compare_exchange(g_started, expected, 1u)) return expected == 2;
-  g_path = {exact_malloc, exact_free};
-  g_interfaces_found = find_interfaces();
+  record::g_path = {record::exact_malloc, record::exact_free};
+  g_interfaces_found = next::find_interfaces();
   const Arguments arguments = initial_arguments();
   // A program with raised privileges takes no options from who started it.
   const bool secure = getauxval(AT_SECURE) != 0;
@@ -236,21 +238,21 @@ MTRACE_REALIGN bool start() {
   return true;
 }
 
-bool ready_slowly() { return start() && g_path.malloc != nullptr; }
+bool ready_slowly() { return start() && record::g_path.malloc != nullptr; }
 
 bool is_late() {
   static uint32_t known = 0;  // 1: no, 2: yes
   if (load(known) == 0) {
-    const link_map* own = unwind::object_of(&g_started);
-    store(known, own != nullptr && unwind::is_loaded_late(*own) ? 2u : 1u);
+    const link_map* own = modules::object_of(&g_started);
+    store(known, own != nullptr && modules::is_loaded_late(*own) ? 2u : 1u);
   }
   return load(known) == 2;
 }
 
 const char* start_late(const char* options) {
-  find_real_late();
-  g_path = {exact_malloc, exact_free};
-  find_interfaces();
+  next::find_real_late();
+  record::g_path = {record::exact_malloc, record::exact_free};
+  next::find_interfaces();
   const Arguments arguments = late_arguments(options);
   read_options(arguments.envp);
   const bool again = g_started == 2;
@@ -269,10 +271,10 @@ const char* start_late(const char* options) {
 
 void stop_late() {
   remove_triggers();
-  g_path = {exact_malloc, exact_free};
+  record::g_path = {record::exact_malloc, record::exact_free};
   ledger::g_sample_mean = 0;
-  g_fill = -1;
-  stop_watching_regions();
+  record::g_fill = -1;
+  record::stop_watching_regions();
   end_events(format::EventsState::kDetached);
   report::leave_ledger();
   go_quiet(format::kDetachedReason);
@@ -288,6 +290,6 @@ bool set_recording(bool on) {
 
 void toggle_recording() { set_recording(!is_recording_on()); }
 
-bool is_own_process() { return is_set_up() && sys::process_id() == report::g_host.pid; }
+bool is_own_process() { return is_set_up() && base::process_id() == report::g_host.pid; }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

@@ -5,7 +5,7 @@
 
 #include "record/recorder.h"
 
-namespace mtrace::hook {
+namespace mtrace::life {
 
 // Makes the library ready, once: finds the real functions, reads the options, decides whether
 // this program is traced. From then on allocations are counted. May run before any constructor.
@@ -14,7 +14,7 @@ bool start();
 
 // True: the real functions are known.
 bool ready_slowly();
-inline bool ready() { return g_path.malloc != nullptr || ready_slowly(); }
+inline bool ready() { return record::g_path.malloc != nullptr || ready_slowly(); }
 
 // True: the library was loaded into a program that ran already. Then start() does nothing.
 bool is_late();
@@ -34,4 +34,4 @@ bool is_own_process();
 bool set_recording(bool on);
 void toggle_recording();
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

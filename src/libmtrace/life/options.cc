@@ -14,7 +14,7 @@
 #include "format/option_kind.h"
 #include "life/environment.h"
 
-namespace mtrace::hook {
+namespace mtrace::life {
 
 constinit Options g_options = {};
 
@@ -267,7 +267,7 @@ static void keep_given(const char* (&given)[kCount]) {
   const auto entry_of = [&](int i) { return given[i] - strlen(kTable[i].variable) - 1; };
   size_t bytes = 0;
   for (int i = 0; i < kCount; ++i) bytes += given[i] == nullptr ? 0 : strlen(entry_of(i)) + 1;
-  auto* at = bytes == 0 ? nullptr : static_cast<char*>(sys::map_memory(bytes));
+  auto* at = bytes == 0 ? nullptr : static_cast<char*>(base::map_memory(bytes));
   if (at == nullptr) return;
   for (int i = 0; i < kCount; ++i) {
     if (given[i] == nullptr) continue;
@@ -362,4 +362,4 @@ void write_options(Writer& out) {
   }
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

@@ -8,7 +8,7 @@
 #include "base/writer.h"
 #include "format/option_kind.h"
 
-namespace mtrace::hook {
+namespace mtrace::life {
 
 // Type of an option by kind: a number (UINT64_MAX: the word for which it has no number) or bytes; a
 // signal's number, 0: none; a byte, -1: none; text as given.
@@ -66,4 +66,4 @@ int signal_number(const char* name);
 // Whether `name` matches one of the patterns of * and ? separated by colons.
 bool matches_any(const char* patterns, const char* name);
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

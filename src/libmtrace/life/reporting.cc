@@ -24,7 +24,7 @@
 #include "report/resolver_process.h"
 #include "report/status.h"
 
-namespace mtrace::hook {
+namespace mtrace::life {
 
 namespace {
 
@@ -34,7 +34,7 @@ bool g_exit_reported = false;
 
 int trigger_report(report::Trigger trigger, const char* label) {
   if (mtrace_status_block.mode != format::Mode::kActive) return 0;
-  if (sys::makes_no_calls()) {
+  if (base::makes_no_calls()) {
     report::ledger_withheld(!is_new_child());
     return -1;
   }
@@ -68,7 +68,7 @@ void undo_exec(ExecPreparation preparation) {
 namespace {
 void report_end(bool wanted, const char* label) {
   // Without getpid(2) a child of vfork looks like its parent.
-  if (sys::makes_no_calls()) {
+  if (base::makes_no_calls()) {
     const bool mine = !is_new_child();
     if (wanted) report::ledger_withheld(mine);
     if (mine) report::end_ledger(format::LedgerState::kUnreported);
@@ -173,10 +173,10 @@ bool is_started_by(const char* tool) {
   if (tool == nullptr || parent == 0) return false;
   char path[32];
   Writer(path, sizeof path).text("/proc/").number(parent).text("/exe").finish();
-  const sys::FileIdentity program = sys::file_identity(path);
-  if (program == sys::FileIdentity{} || !(program == sys::file_identity(tool))) return false;
+  const base::FileIdentity program = base::file_identity(path);
+  if (program == base::FileIdentity{} || !(program == base::file_identity(tool))) return false;
   Writer(path, sizeof path).text("/proc/").number(parent).text("/status").finish();
-  return sys::seccomp_filters(path) == sys::inherited_filters();
+  return base::seccomp_filters(path) == base::inherited_filters();
 }
 
 report::Names names_of_last_report() {
@@ -184,9 +184,9 @@ report::Names names_of_last_report() {
   const uint64_t limit = g_options.name_after_ms * kMillisecond;
   if (limit == 0) return report::Names::kOwn;
   const Relatives known = relatives();
-  const uint64_t lived = sys::monotonic_time() - report::g_host.started_monotonic;
+  const uint64_t lived = base::monotonic_time() - report::g_host.started_monotonic;
   if (lived < limit && has_traced_parent(known.parent)) return report::Names::kLeft;
   return has_forked() || known.children_faults != 0 ? report::Names::kTree : report::Names::kOwn;
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

@@ -3,7 +3,7 @@
 
 #include "report/report.h"
 
-namespace mtrace::hook {
+namespace mtrace::life {
 
 // Writes the report of a trigger; returns as report::report(). Async-signal-safe.
 int trigger_report(report::Trigger trigger, const char* label);
@@ -47,4 +47,4 @@ report::Names names_of_last_report();
 // Then they allow starting a process: memlog adds none. Opens files of /proc.
 bool is_started_by(const char* tool);
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

@@ -36,7 +36,7 @@ extern "C" {
 extern const char mtrace_host_opt_out __attribute__((weak));
 }
 
-namespace mtrace::hook {
+namespace mtrace::life {
 
 namespace {
 
@@ -50,11 +50,11 @@ char g_reason[128];
 bool is_memlog() { return &mtrace_host_opt_out != nullptr; }
 
 const char* sanitizer() {
-  const Allocators found = allocators();
+  const next::Allocators found = next::allocators();
   const link_map* const objects[] = {found.first, found.next};
   for (const link_map* object : objects) {
     for (const format::Sanitizer& one : format::kSanitizers) {
-      if (object == nullptr || unwind::find_function(*object, one.start) == nullptr) continue;
+      if (object == nullptr || modules::find_function(*object, one.start) == nullptr) continue;
       g_sanitizer = &one;
       Writer out(g_reason, sizeof g_reason);
       out.text("is built with ").text(one.name).text(": what it allocates is not covered").finish();
@@ -68,7 +68,7 @@ void say_when_aside() {
   if (g_sanitizer == nullptr) return;
   char line[1024];
   Writer out(line, sizeof line, STDERR_FILENO);
-  const char* program = sys::g_table_header->program;
+  const char* program = base::g_table_header->program;
   out.text("mtrace: not covered: ");
   out.escaped(program, strnlen(program, 200), format::kReservedNone).text(" is built with ");
   out.text(g_sanitizer->name).text("; nothing that it allocates is counted\n").finish();
@@ -83,14 +83,14 @@ const char* why_dormant() {
     return is_follow_root(follow, report::g_host.pid) ? sanitizer()
                                                       : "MTRACE_FOLLOW=0: only the first program";
   }
-  const format::LedgerHeader& header = *sys::g_table_header;
+  const format::LedgerHeader& header = *base::g_table_header;
   return matches_any(follow, header.name) ||
                  matches_any(follow, report::last_component(header.program))
              ? sanitizer()
              : "its name matches no pattern of MTRACE_FOLLOW";
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life
 
 // Names in malloc_hooks.cc for this library's own functions: by the common names another object's
 // may be found.
@@ -98,7 +98,7 @@ extern "C" {
 [[gnu::visibility("hidden")]] extern const void* const mtrace_own_entrances[4];
 }
 
-namespace mtrace::hook {
+namespace mtrace::life {
 namespace {
 
 // In a position-dependent program that takes a function's address, that address is a PLT entry of
@@ -106,7 +106,7 @@ namespace {
 bool is_defined_there(const void* function) {
   Dl_info info;
   void* symbol = nullptr;
-  const auto look_up = unwind::libc().address;
+  const auto look_up = modules::libc().address;
   return look_up == nullptr || look_up(function, &info, &symbol, RTLD_DL_SYMENT) == 0 ||
          symbol == nullptr || static_cast<const Elf64_Sym*>(symbol)->st_shndx != SHN_UNDEF;
 }
@@ -118,25 +118,25 @@ void find_entry_points(bool late) {
   constexpr unsigned kOwn = sizeof kNames / sizeof kNames[0];
   report::EntryPoints points = {};
   points.late = late;
-  points.replaced = malloc_is_replaced();
-  points.glibc = allocator_is_libc() && unwind::is_glibc();
+  points.replaced = next::malloc_is_replaced();
+  points.glibc = next::allocator_is_libc() && modules::is_glibc();
   for (unsigned i = 0; i < kOwn; ++i) {
     points.names[i] = kNames[i];
     points.own[i] = mtrace_own_entrances[i];
-    points.first[i] = unwind::global_definition(kNames[i]);
+    points.first[i] = modules::global_definition(kNames[i]);
     if (late || points.first[i] == nullptr || !is_defined_there(points.first[i])) {
       points.first[i] = points.own[i];
     }
   }
-  constexpr unsigned kInterfacesWatched[] = {kInterface_mallocx,      kInterface_je_malloc,
-                                             kInterface__rjem_malloc, kInterface_tc_malloc,
-                                             kInterface_mi_malloc,    kInterface_mi_heap_malloc};
+  constexpr unsigned kInterfacesWatched[] = {
+      next::kInterface_mallocx,   next::kInterface_je_malloc, next::kInterface__rjem_malloc,
+      next::kInterface_tc_malloc, next::kInterface_mi_malloc, next::kInterface_mi_heap_malloc};
   static_assert(kOwn + sizeof kInterfacesWatched / sizeof *kInterfacesWatched ==
                 report::kWatchedFunctions);
   unsigned next = kOwn;
   for (const unsigned number : kInterfacesWatched) {
-    points.names[next] = g_interfaces[number].symbol;
-    points.own[next] = points.first[next] = g_interfaces[number].hook;
+    points.names[next] = next::g_interfaces[number].symbol;
+    points.own[next] = points.first[next] = next::g_interfaces[number].hook;
     ++next;
   }
   report::set_entry_points(points);
@@ -146,7 +146,7 @@ void say_when_hidden() {
   bool is_program;
   const char* path = report::hiding_object(&is_program);
   const bool replaced = report::entry_points().replaced;
-  if (replaced) path = sys::g_table_header->program;
+  if (replaced) path = base::g_table_header->program;
   if (!replaced && (path == nullptr || !is_program)) return;
   char line[1024];
   Writer out(line, sizeof line, STDERR_FILENO);
@@ -159,7 +159,7 @@ void say_when_hidden() {
 void say_when_output_fails(char* const* envp) {
   if (g_options.signal == 0 && !g_options.exit_report) return;
   char instead[report::kPathCapacity];
-  const long error = report::check_output(sys::real_time(), instead);
+  const long error = report::check_output(base::real_time(), instead);
   // EPERM: a filter of system calls forbids the check.
   if (error == 0 || error == -EPERM) return;
   constexpr char kVariable[] = "MTRACE_OUTPUT";
@@ -179,4 +179,4 @@ void say_when_output_fails(char* const* envp) {
   out.put('\n').finish();
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

@@ -1,7 +1,7 @@
 // Decides which programs are not traced although the library is loaded.
 #pragma once
 
-namespace mtrace::hook {
+namespace mtrace::life {
 
 // The program is the memlog tool.
 bool is_memlog();
@@ -30,4 +30,4 @@ void say_when_hidden();
 // go; not if the parent has (life/environment.h). `envp`: this process's environment.
 void say_when_output_fails(char* const* envp);
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

@@ -15,7 +15,7 @@
 #include "next/next_functions.h"
 #include "report/status.h"
 
-namespace mtrace::hook {
+namespace mtrace::life {
 
 namespace {
 
@@ -48,7 +48,7 @@ Trigger& g_report = g_triggers[0];
 Trigger& g_toggle = g_triggers[1];
 
 // nullptr: end_on_signal.
-SignalHandler handler_of(const Trigger& trigger) {
+next::SignalHandler handler_of(const Trigger& trigger) {
   return &trigger == &g_report   ? write_report_on_signal
          : &trigger == &g_toggle ? toggle_on_signal
                                  : nullptr;
@@ -66,7 +66,7 @@ sigset_t all_signals() {
   constexpr unsigned long kOfLibc = 3ul << 31;  // 32 and 33
   sigset_t set;
   memset(&set, 0xff, sizeof set);
-  set.__val[0] &= ~(kOfLibc | 1ul << (SIGSYS - 1));  // see sys::block_signals()
+  set.__val[0] &= ~(kOfLibc | 1ul << (SIGSYS - 1));  // see base::block_signals()
   return set;
 }
 
@@ -87,18 +87,18 @@ struct sigaction own_action(const Trigger& trigger) {
   return action;
 }
 
-bool is_own(SignalHandler handler) {
+bool is_own(next::SignalHandler handler) {
   return handler == write_report_on_signal || handler == toggle_on_signal ||
          handler == swallow_signal || handler == remember_signal ||
          reinterpret_cast<const void*>(handler) == reinterpret_cast<const void*>(end_on_signal);
 }
 
 // Whether the program sees the default in place of `handler`.
-bool stands_for_default(const Trigger& trigger, SignalHandler handler) {
+bool stands_for_default(const Trigger& trigger, next::SignalHandler handler) {
   return is_own(handler) || (trigger.given_up && (handler == SIG_IGN || handler == SIG_DFL));
 }
 
-void note_handler(const Trigger& trigger, SignalHandler handler) {
+void note_handler(const Trigger& trigger, next::SignalHandler handler) {
   if (&trigger != &g_report) return;
   if (g_active && !is_own_process()) return;  // a vfork child changes only its own signals
   if (handler == SIG_DFL || is_own(handler)) {
@@ -116,10 +116,10 @@ void note_handler(const Trigger& trigger, SignalHandler handler) {
 
 void install(Trigger& trigger, int signal) {
   struct sigaction old;
-  if (signal == 0 || g_next.sigaction(signal, nullptr, &old) != 0) return;
+  if (signal == 0 || next::g_next.sigaction(signal, nullptr, &old) != 0) return;
   if (old.sa_handler == SIG_DFL || is_own(old.sa_handler)) {
     const struct sigaction action = own_action(trigger);
-    if (g_next.sigaction(signal, &action, nullptr) != 0) return;
+    if (next::g_next.sigaction(signal, &action, nullptr) != 0) return;
   }
   note_handler(trigger, old.sa_handler);
   trigger.signal = signal;
@@ -128,12 +128,12 @@ void install(Trigger& trigger, int signal) {
 }  // namespace
 
 int change_action(int number, const struct sigaction* action, struct sigaction* old) {
-  if (g_next.sigaction == nullptr) {
+  if (next::g_next.sigaction == nullptr) {
     errno = ENOSYS;
     return -1;
   }
   Trigger* trigger = trigger_of(number);
-  if (trigger == nullptr) return g_next.sigaction(number, action, old);
+  if (trigger == nullptr) return next::g_next.sigaction(number, action, old);
   // The program sees the signal as without this library: our action reads as the default, and
   // setting the default sets our action, because an unhandled trigger would end the program.
   struct sigaction wanted;
@@ -144,7 +144,7 @@ int change_action(int number, const struct sigaction* action, struct sigaction* 
     set = &wanted;
   }
   const struct sigaction seen = trigger->default_seen;
-  const int result = g_next.sigaction(number, set, &previous);
+  const int result = next::g_next.sigaction(number, set, &previous);
   if (result != 0) return result;
   if (set == &wanted) {
     trigger->default_seen = *action;
@@ -159,7 +159,8 @@ int change_action(int number, const struct sigaction* action, struct sigaction* 
   return 0;
 }
 
-SignalHandler change_handler(SetHandler set, int number, SignalHandler handler, int flags) {
+next::SignalHandler change_handler(SetHandler set, int number, next::SignalHandler handler,
+                                   int flags) {
   if (set == nullptr) {
     errno = ENOSYS;
     return SIG_ERR;
@@ -171,16 +172,16 @@ SignalHandler change_handler(SetHandler set, int number, SignalHandler handler, 
     struct sigaction old;
     return change_action(number, &standard, &old) == 0 ? old.sa_handler : SIG_ERR;
   }
-  const SignalHandler old = set(number, handler);
+  const next::SignalHandler old = set(number, handler);
   if (trigger == nullptr || old == SIG_ERR) return old;
   note_handler(*trigger, handler);
-  const SignalHandler seen = stands_for_default(*trigger, old) ? SIG_DFL : old;
+  const next::SignalHandler seen = stands_for_default(*trigger, old) ? SIG_DFL : old;
   trigger->given_up = false;
   return seen;
 }
 
 void catch_trigger(int report) {
-  if (report != 0 && sys::catch_by_default(report, remember_signal)) g_report.signal = report;
+  if (report != 0 && base::catch_by_default(report, remember_signal)) g_report.signal = report;
 }
 
 void install_triggers(int report, int toggle, bool active, bool fatal) {
@@ -188,7 +189,7 @@ void install_triggers(int report, int toggle, bool active, bool fatal) {
   install(g_report, report);
   install(g_toggle, toggle);
   // Fatal signals do nothing to the first process of a namespace that has no handler for them.
-  const bool all = fatal && sys::process_id() != 1;
+  const bool all = fatal && base::process_id() != 1;
   for (size_t i = 0; all && i < kFatal; ++i) {
     const int signal = kFatalSignals[i].number;
     if (trigger_of(signal) == nullptr) install(g_triggers[2 + i], signal);
@@ -199,14 +200,14 @@ void install_triggers(int report, int toggle, bool active, bool fatal) {
 void remove_triggers() {
   for (Trigger& trigger : g_triggers) {
     struct sigaction now;
-    if (trigger.signal != 0 && g_next.sigaction(trigger.signal, nullptr, &now) == 0 &&
+    if (trigger.signal != 0 && next::g_next.sigaction(trigger.signal, nullptr, &now) == 0 &&
         stands_for_default(trigger, now.sa_handler)) {
       // A trigger that is pending must not end the program.
       struct sigaction swallow = {};
       swallow.sa_handler = trigger.given_up ? SIG_IGN : swallow_signal;
       swallow.sa_flags = SA_RESTART | SA_ONSTACK;
-      const bool pending = sys::is_pending(trigger.signal);
-      g_next.sigaction(trigger.signal, pending ? &swallow : &trigger.default_seen, nullptr);
+      const bool pending = base::is_pending(trigger.signal);
+      next::g_next.sigaction(trigger.signal, pending ? &swallow : &trigger.default_seen, nullptr);
     }
     trigger.signal = 0;
     trigger.default_seen = {};
@@ -223,11 +224,11 @@ Returns give_up_handlers(bool all) {
   if (mtrace_status_block.handler == Handler::kOurs) report::status_handler(Handler::kForbidden);
   for (Trigger& trigger : g_triggers) {
     struct sigaction now;
-    if (!all || trigger.signal == 0 || g_next.sigaction(trigger.signal, nullptr, &now) != 0)
+    if (!all || trigger.signal == 0 || next::g_next.sigaction(trigger.signal, nullptr, &now) != 0)
       continue;
     if (!is_own(now.sa_handler)) continue;
     const struct sigaction action = own_action(trigger);
-    trigger.given_up = g_next.sigaction(trigger.signal, &action, nullptr) == 0;
+    trigger.given_up = next::g_next.sigaction(trigger.signal, &action, nullptr) == 0;
   }
   return before;
 }
@@ -238,7 +239,7 @@ void take_up_handlers(Returns before) {
     if (!trigger.given_up) continue;
     trigger.given_up = false;
     const struct sigaction action = own_action(trigger);
-    g_next.sigaction(trigger.signal, &action, nullptr);
+    next::g_next.sigaction(trigger.signal, &action, nullptr);
   }
   if (before == Returns::kAll && mtrace_status_block.handler == Handler::kForbidden)
     report::status_handler(Handler::kOurs);
@@ -251,19 +252,19 @@ void let_triggers_through(bool on) {
   action.sa_handler = on ? SIG_DFL : SIG_IGN;
   for (const Trigger& trigger : g_triggers) {
     if (trigger.given_up && handler_of(trigger) != nullptr)
-      g_next.sigaction(trigger.signal, &action, nullptr);
+      next::g_next.sigaction(trigger.signal, &action, nullptr);
   }
 }
 
 void take_off_trigger() {
   const int signal = g_report.signal;
   // A filter of system calls may not allow the call that discards the signal.
-  if (signal == 0 || sys::may_be_filtered()) return;
+  if (signal == 0 || base::may_be_filtered()) return;
   if (load(mtrace_status_block.handler) != Handler::kOurs) return;
-  const uint64_t mask = sys::block_signals();
+  const uint64_t mask = base::block_signals();
   // A trigger that the program itself blocks stays pending over exec, as without the library.
-  if ((mask >> (signal - 1) & 1) == 0) sys::discard_signal(signal);
-  sys::restore_signals(mask);
+  if ((mask >> (signal - 1) & 1) == 0) base::discard_signal(signal);
+  base::restore_signals(mask);
 }
 
 MTRACE_REALIGN void end_on_signal(int number, siginfo_t* information, void*) {
@@ -273,12 +274,12 @@ MTRACE_REALIGN void end_on_signal(int number, siginfo_t* information, void*) {
     }
     // Fatal signals that came during the report: without the report the program would have been
     // gone.
-    for (const FatalSignal& signal : kFatalSignals) sys::discard_signal(signal.number);
+    for (const FatalSignal& signal : kFatalSignals) base::discard_signal(signal.number);
   }
   struct sigaction standard = {};
   standard.sa_handler = SIG_DFL;
-  g_next.sigaction(number, &standard, nullptr);
-  sys::send_again(number, information);
+  next::g_next.sigaction(number, &standard, nullptr);
+  base::send_again(number, information);
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

@@ -8,7 +8,7 @@
 
 #include "next/next_functions.h"
 
-namespace mtrace::hook {
+namespace mtrace::life {
 
 // Catches the trigger of reports (0: none), before anything that takes time: a trigger that comes
 // from now on does not end the program, and install_triggers() writes its report.
@@ -45,8 +45,9 @@ void take_off_trigger();
 int change_action(int number, const struct sigaction* action, struct sigaction* old);
 // signal() and its variants as the program sees them. `set`: the real function, called for handlers
 // of the program's own. `flags`: those that `set` gives to the default.
-using SetHandler = SignalHandler (*)(int, SignalHandler);
-SignalHandler change_handler(SetHandler set, int number, SignalHandler handler, int flags);
+using SetHandler = next::SignalHandler (*)(int, next::SignalHandler);
+next::SignalHandler change_handler(SetHandler set, int number, next::SignalHandler handler,
+                                   int flags);
 
 // ---- The signals that end a program by default, and the report before that.
 
@@ -68,4 +69,4 @@ inline constexpr FatalSignal kFatalSignals[] = {
 // instruction, so status and core file are what they would have been. No report in a vfork child.
 void end_on_signal(int number, siginfo_t* information, void* context);
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::life

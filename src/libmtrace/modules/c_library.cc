@@ -20,7 +20,7 @@ int __cxa_atexit(void (*)(void*), void*, void*);
 [[gnu::weak]] extern r_debug* _dl_debug_addr;
 }
 
-namespace mtrace::unwind {
+namespace mtrace::modules {
 
 constinit LibcFunctions g_libc = {};
 
@@ -159,4 +159,4 @@ void at_last_quick_exit(void (*handler)()) {
   }
 }
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::modules

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mtrace::unwind {
+namespace mtrace::modules {
 
 // Functions of libc that not every glibc from 2.28 on has, or has in libc itself, or that musl
 // lacks. They are found by name, because the loader refuses a library that refers to one and does
@@ -77,4 +77,4 @@ void at_last_quick_exit(void (*handler)());
 // destructor, which is the last.
 void end_last();
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::modules

@@ -13,7 +13,7 @@
 #include "modules/c_library.h"
 #include "modules/object.h"
 
-namespace mtrace::unwind {
+namespace mtrace::modules {
 namespace {
 
 // The way to read an object's tables that stays loaded; ProbedMemory is the other one.
@@ -239,10 +239,10 @@ struct Search {
   Scratch* scratch = nullptr;  // mapped for the first object that is read
 
   ~Search() {
-    if (scratch != nullptr) sys::unmap_memory(scratch, sizeof(Scratch));
+    if (scratch != nullptr) base::unmap_memory(scratch, sizeof(Scratch));
   }
   bool has_scratch() {
-    if (scratch == nullptr) scratch = static_cast<Scratch*>(sys::map_memory(sizeof(Scratch)));
+    if (scratch == nullptr) scratch = static_cast<Scratch*>(base::map_memory(sizeof(Scratch)));
     return scratch != nullptr;
   }
 };
@@ -252,7 +252,7 @@ size_t undefined_count(const Tables& tables) {
   uint32_t words[2] = {};
   const bool gnu = tables.gnu_hash != 0;
   if (!gnu && tables.hash == 0) return 0;
-  if (!sys::read_memory(gnu ? tables.gnu_hash : tables.hash, words, sizeof words)) return 0;
+  if (!base::read_memory(gnu ? tables.gnu_hash : tables.hash, words, sizeof words)) return 0;
   return words[1];
 }
 
@@ -263,8 +263,8 @@ bool visit_relocations(const Search& search, const link_map& object, uintptr_t t
   Scratch& scratch = *search.scratch;
   for (size_t done = 0; done < count;) {
     const size_t part = std::min(count - done, kRelocations);
-    if (!sys::read_memory(table + done * sizeof(Elf64_Rela), scratch.relocations,
-                          part * sizeof(Elf64_Rela))) {
+    if (!base::read_memory(table + done * sizeof(Elf64_Rela), scratch.relocations,
+                           part * sizeof(Elf64_Rela))) {
       return false;
     }
     for (size_t i = 0; i < part; ++i) {
@@ -273,7 +273,7 @@ bool visit_relocations(const Search& search, const link_map& object, uintptr_t t
       for (unsigned symbol = 0; symbol < search.count; ++symbol) {
         if (numbers[symbol] != symbol_of(relocation)) continue;
         scratch.binding.symbol = symbol;
-        fixed &= sys::read_word(object.l_addr + relocation.r_offset, &scratch.binding.target) &&
+        fixed &= base::read_word(object.l_addr + relocation.r_offset, &scratch.binding.target) &&
                  search.visit(scratch.binding, search.context);
       }
     }
@@ -290,8 +290,8 @@ bool visit_bindings(const Search& search, const link_map& object) {
   const size_t symbols = std::min(undefined_count(tables), kUndefined);
   const size_t names = std::min(tables.names_size, kNames);
   if (symbols == 0 || names == 0 ||
-      !sys::read_memory(tables.symbols, scratch.undefined, symbols * sizeof(Elf64_Sym)) ||
-      !sys::read_memory(tables.names, scratch.names, names)) {
+      !base::read_memory(tables.symbols, scratch.undefined, symbols * sizeof(Elf64_Sym)) ||
+      !base::read_memory(tables.names, scratch.names, names)) {
     return false;
   }
   scratch.names[names - 1] = '\0';
@@ -310,7 +310,7 @@ bool visit_bindings(const Search& search, const link_map& object) {
   scratch.binding.object = object.l_addr;
   scratch.binding.end = reinterpret_cast<uintptr_t>(object.l_ld);
   const auto name = reinterpret_cast<uintptr_t>(object.l_name);
-  if (!sys::read_string(name, scratch.binding.name, sizeof scratch.binding.name)) {
+  if (!base::read_string(name, scratch.binding.name, sizeof scratch.binding.name)) {
     memcpy(scratch.binding.name, "?", 2);
   }
   const size_t skipped = tables.relative_count * sizeof(Elf64_Rela);
@@ -344,7 +344,7 @@ void visit_object(Search& search, const link_map& object) {
 unsigned visit_list(Search& search, uintptr_t at, unsigned most) {
   unsigned objects = 0;
   for (link_map object; at != 0 && objects < most; ++objects) {
-    if (!sys::read_memory(at, &object, sizeof object)) break;
+    if (!base::read_memory(at, &object, sizeof object)) break;
     visit_object(search, object);
     at = reinterpret_cast<uintptr_t>(object.l_next);
   }
@@ -361,9 +361,9 @@ void each_binding(const char* const* symbols, unsigned count,
   for (unsigned i = 0; list != 0 && i < kMostNamespaces; ++i) {
     r_debug_extended of_namespace = {};
     // Before glibc 2.35 there is only the base, without r_next.
-    if (!sys::read_memory(list, &of_namespace.base, sizeof of_namespace.base)) break;
+    if (!base::read_memory(list, &of_namespace.base, sizeof of_namespace.base)) break;
     if (of_namespace.base.r_version >= 2)
-      sys::read_memory(list, &of_namespace, sizeof of_namespace);
+      base::read_memory(list, &of_namespace, sizeof of_namespace);
     objects += visit_list(search, reinterpret_cast<uintptr_t>(of_namespace.base.r_map),
                           kMostObjects - objects);
     list = reinterpret_cast<uintptr_t>(of_namespace.r_next);
@@ -376,4 +376,4 @@ void each_binding_from(const void* first, unsigned most, const char* const* symb
   visit_list(search, reinterpret_cast<uintptr_t>(first), most);
 }
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::modules

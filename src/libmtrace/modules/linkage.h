@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mtrace::unwind {
+namespace mtrace::modules {
 
 // Reads directly: an object that stays loaded, or the list of objects at moments in which no thread
 // loads or unloads.
@@ -67,4 +67,4 @@ void each_binding(const char* const* symbols, unsigned count,
 void each_binding_from(const void* first, unsigned most, const char* const* symbols, unsigned count,
                        bool (*visit)(const Binding& binding, void* context), void* context);
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::modules

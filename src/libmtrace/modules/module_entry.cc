@@ -8,7 +8,7 @@
 #include "base/table_file.h"
 #include "format/memlog.h"
 
-namespace mtrace::unwind {
+namespace mtrace::modules {
 namespace {
 
 constexpr size_t kChunk = 64 * 1024;
@@ -28,11 +28,11 @@ bool has_same_id(const Entry& entry, const Object& now) {
   const Object& then = entry.object;
   if (then.build_id_size != 0) {
     unsigned char bytes[sizeof entry.module.build_id];
-    return sys::read_memory(then.build_id, bytes, then.build_id_size) &&
+    return base::read_memory(then.build_id, bytes, then.build_id_size) &&
            memcmp(bytes, entry.module.build_id, then.build_id_size) == 0;
   }
   char name[256];
-  return !sys::read_string(now.name, name, sizeof name) || same_name(name, entry.module.path);
+  return !base::read_string(now.name, name, sizeof name) || same_name(name, entry.module.path);
 }
 
 bool is_that_file(Entry& entry, const Object& now) {
@@ -54,30 +54,30 @@ void* module_memory(size_t size) {
       continue;
     }
     // Twice the size, so that a chunk on its own boundary is inside; untouched pages are free.
-    void* memory = sys::map_memory(2 * kChunk);
+    void* memory = base::map_memory(2 * kChunk);
     if (memory == nullptr) return nullptr;
     const uintptr_t start = (reinterpret_cast<uintptr_t>(memory) + kChunk - 1) & ~(kChunk - 1);
     // 16 bytes stay unused: a position on the boundary means that the chunk is full.
     if (!chunk.compare_exchange_strong(at, start + 16, std::memory_order_relaxed)) {
-      sys::unmap_memory(memory, 2 * kChunk);
+      base::unmap_memory(memory, 2 * kChunk);
     }
   }
 }
 
 Entry* make_entry(const Object& object) {
-  auto* scratch = static_cast<PathScratch*>(sys::map_memory(sizeof(PathScratch)));
+  auto* scratch = static_cast<PathScratch*>(base::map_memory(sizeof(PathScratch)));
   if (scratch == nullptr) return nullptr;
   find_path(object, scratch);
   const size_t length = strlen(scratch->path);
   auto* copy = static_cast<char*>(module_memory(length + 1));
   if (copy != nullptr) memcpy(copy, scratch->path, length + 1);
-  sys::unmap_memory(scratch, sizeof(PathScratch));
+  base::unmap_memory(scratch, sizeof(PathScratch));
   auto* entry = static_cast<Entry*>(module_memory(sizeof(Entry)));
   if (copy == nullptr || entry == nullptr) return nullptr;
   entry->object = object;
   entry->name.store(object.name, std::memory_order_relaxed);
   entry->path_number = format::fnv1a(copy, length);
-  entry->object.python = find_python(object);
+  entry->object.python = unwind::find_python(object);
   entry->announced.store(0, std::memory_order_relaxed);
   Module& module = entry->module;
   module.start = object.start;
@@ -86,7 +86,7 @@ Entry* make_entry(const Object& object) {
   module.path = copy;
   module.build_id_size = 0;
   if (object.build_id_size != 0 &&
-      sys::read_memory(object.build_id, module.build_id, object.build_id_size)) {
+      base::read_memory(object.build_id, module.build_id, object.build_id_size)) {
     module.build_id_size = object.build_id_size;
   }
   module.identity = module.build_id_size != 0
@@ -148,10 +148,10 @@ bool seems_loaded(Entry& entry) {
 }
 
 format::LedgerModule* log_module(const Module& module, uint32_t number) {
-  format::LedgerHeader* header = sys::g_table_header;
-  if (!sys::has_table_file()) return nullptr;
+  format::LedgerHeader* header = base::g_table_header;
+  if (!base::has_table_file()) return nullptr;
   const size_t length = strlen(module.path);
-  sys::TableTurn turn;
+  base::TableTurn turn;
   auto* logged =
       static_cast<format::LedgerModule*>(turn.grow_little(sizeof(format::LedgerModule) + length));
   if (logged == nullptr) return nullptr;
@@ -178,4 +178,4 @@ void log_death(const std::atomic<format::LedgerModule*>& logged, const Module& m
   if (known != nullptr) store_release(known->died, load_acquire(module.died));
 }
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::modules

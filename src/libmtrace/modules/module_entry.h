@@ -10,7 +10,7 @@
 #include "modules/modules.h"
 #include "modules/object.h"
 
-namespace mtrace::unwind {
+namespace mtrace::modules {
 
 // Memory that is never given back: zeroed, 16-byte aligned; `size` below 64 KiB. nullptr: the
 // kernel gives no more. Lock-free.
@@ -56,4 +56,4 @@ format::LedgerModule* log_module(const Module& module, uint32_t number);
 // `died` changes, so that the later of the two threads writes the final value.
 void log_death(const std::atomic<format::LedgerModule*>& logged, const Module& module);
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::modules

@@ -10,7 +10,7 @@
 #include "modules/module_entry.h"
 #include "modules/object.h"
 
-namespace mtrace::unwind {
+namespace mtrace::modules {
 namespace internal {
 MTRACE_HOT constinit uint32_t unload_epoch = 0;
 }
@@ -90,7 +90,7 @@ Entry* publish(Entry* fresh) {
   uint32_t number = 0;
   for (;; ++number) {
     if (number == kMaxModules) {
-      fetch_add<uint64_t>(sys::g_table_header->lost_modules, 1);
+      fetch_add<uint64_t>(base::g_table_header->lost_modules, 1);
       return nullptr;
     }
     Entry* other = entries[number].load(std::memory_order_acquire);
@@ -129,7 +129,7 @@ Entry* publish(Entry* fresh) {
         // Its dlclose was not seen (libc closes its own plug-ins from inside).
         if (!epoch_taken) module.born = add_fetch_ordered(internal::unload_epoch, 1u);
         epoch_taken = true;
-        if (set_died(other, kAlive, module.born)) forget_rules(known.start, known.end);
+        if (set_died(other, kAlive, module.born)) unwind::forget_rules(known.start, known.end);
       }
     }
     if (other->path_number == fresh->path_number && strcmp(known.path, module.path) == 0) {
@@ -304,9 +304,9 @@ uint32_t forget_unloaded(void (*unloaded)(uintptr_t, uintptr_t, uint32_t, void*)
     return false;
   });
   // Objects that found no room in the list may have rules, but no entry that could be seen dying.
-  if (load(sys::g_table_header->lost_modules) != 0) start = 0, end = UINTPTR_MAX;
+  if (load(base::g_table_header->lost_modules) != 0) start = 0, end = UINTPTR_MAX;
   if (end != 0) {
-    forget_rules(start, end);
+    unwind::forget_rules(start, end);
     ++seen;
   }
   any_active([&](uint32_t number, Entry& entry) {
@@ -323,4 +323,4 @@ uint32_t forget_unloaded(void (*unloaded)(uintptr_t, uintptr_t, uint32_t, void*)
   return seen;
 }
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::modules

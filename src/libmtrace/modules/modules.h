@@ -10,6 +10,12 @@
 #include "base/atomic.h"
 
 namespace mtrace::unwind {
+// Drops what walks keep for addresses in [start, end): the objects there have gone. Comes after
+// they are marked dead, and ends an epoch. Defined in unwind/rule_cache.cc.
+void forget_rules(uintptr_t start, uintptr_t end);
+}  // namespace mtrace::unwind
+
+namespace mtrace::modules {
 
 struct Module {
   uintptr_t start;  // mapped range [start, end)
@@ -73,10 +79,6 @@ void log_modules_again();
 // lies in the same place by now counts as it. Lock-free, async-signal-safe, without system calls.
 bool any_unloaded();
 
-// Drops what walks keep for addresses in [start, end): the objects there have gone. Comes after
-// they are marked dead, and ends an epoch. Defined in unwind/rule_cache.cc.
-void forget_rules(uintptr_t start, uintptr_t end);
-
 // Call after the real dlclose: finds entries whose object is no longer there, marks them dead in a
 // new epoch, forgets the cached rules of their range, and calls unloaded(start, end, epoch,
 // context) for each. Returns the epoch up to which that is done, which is not the present one if
@@ -84,4 +86,4 @@ void forget_rules(uintptr_t start, uintptr_t end);
 uint32_t forget_unloaded(void (*unloaded)(uintptr_t start, uintptr_t end, uint32_t epoch, void*),
                          void* context);
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::modules

@@ -11,7 +11,7 @@
 #include "format/memlog.h"
 #include "modules/c_library.h"
 
-namespace mtrace::unwind {
+namespace mtrace::modules {
 namespace {
 
 constexpr unsigned kMaxHeaders = 64;
@@ -24,7 +24,7 @@ void find_build_id(Object* object, uintptr_t start, size_t size, size_t align) {
   auto padded = [pad](size_t n) { return (n + pad - 1) & ~(pad - 1); };
   for (size_t at = 0; size - at >= sizeof(Elf64_Nhdr);) {
     Elf64_Nhdr note;
-    if (!sys::read_memory(start + at, &note, sizeof note)) return;
+    if (!base::read_memory(start + at, &note, sizeof note)) return;
     const size_t name = at + sizeof note;
     const size_t bytes = name + padded(note.n_namesz);
     const size_t next = bytes + padded(note.n_descsz);
@@ -32,7 +32,7 @@ void find_build_id(Object* object, uintptr_t start, size_t size, size_t align) {
     char owner[4];
     if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof owner && note.n_descsz > 0 &&
         note.n_descsz <= sizeof(Module::build_id) &&
-        sys::read_memory(start + name, owner, sizeof owner) &&
+        base::read_memory(start + name, owner, sizeof owner) &&
         memcmp(owner, "GNU", sizeof owner) == 0) {
       object->build_id = start + bytes;
       object->build_id_size = note.n_descsz;
@@ -75,7 +75,7 @@ bool describe(Headers& headers, const Object& object) {
 
 bool elf_header_at(uintptr_t address, Headers* headers) {
   Elf64_Ehdr header;
-  if (!sys::read_memory(address, &header, sizeof header) ||
+  if (!base::read_memory(address, &header, sizeof header) ||
       memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
       header.e_phentsize != sizeof(Elf64_Phdr)) {
     return false;
@@ -113,7 +113,7 @@ bool find_listed(uintptr_t limit, Listed* found) {
   found->map = 0;
   auto at = reinterpret_cast<uintptr_t>(loader_state().r_map);
   for (unsigned i = 0; at != 0 && i < kMost; ++i, at = words[3]) {
-    if (!sys::read_memory(at, words, sizeof words)) return false;
+    if (!base::read_memory(at, words, sizeof words)) return false;
     if (words[0] > limit || (found->map != 0 && words[0] < found->base)) continue;
     *found = {at, words[0]};
   }
@@ -134,8 +134,8 @@ bool find_segment(Headers& headers, uintptr_t base, uintptr_t address, FoundObje
     const uintptr_t end = start + segment.p_memsz;
     if (segment.p_type == PT_GNU_EH_FRAME) found->eh_frame_hdr = start;
     if (segment.p_type != PT_LOAD) continue;
-    whole &= high == 0 || sys::page_start(start) <= sys::whole_pages(high);
-    if (start < low) low = sys::page_start(start);
+    whole &= high == 0 || base::page_start(start) <= base::whole_pages(high);
+    if (start < low) low = base::page_start(start);
     high = end;
     if (address < start || address >= end) continue;
     holds = true;
@@ -168,16 +168,16 @@ void look_for_path(const Object& object, PathScratch* scratch) {
   char* const name = scratch->name;
   char* const path = scratch->path;
   path[0] = '\0';
-  if (object.name == 0 || !sys::read_string(object.name, name, sizeof scratch->name)) return;
+  if (object.name == 0 || !base::read_string(object.name, name, sizeof scratch->name)) return;
   if (name[0] == '\0') {
-    if (sys::program_path(path, kMaxPath) == 0) executed_path(path);
+    if (base::program_path(path, kMaxPath) == 0) executed_path(path);
     return;
   }
   if (is_vdso(name)) {
     memcpy(path, format::kVdsoPath, sizeof format::kVdsoPath);
     return;
   }
-  size_t length = name[0] == '/' ? 0 : sys::working_directory(path, kMaxPath);
+  size_t length = name[0] == '/' ? 0 : base::working_directory(path, kMaxPath);
   const char* relative = name;
   if (length != 0) {
     if (length > 1) path[length++] = '/';
@@ -237,7 +237,7 @@ bool locate_object(uintptr_t address, Object* object) {
 bool is_loader(const Object& object) { return object.base == getauxval(AT_BASE); }
 
 void inspect_object(Object* object) {
-  object->bounds = Bounds{};
+  object->bounds = cfi::Bounds{};
   object->build_id = 0;
   object->build_id_size = 0;
   Headers headers;
@@ -256,8 +256,8 @@ void inspect_object(Object* object) {
     if (start < low) low = start;
     if (end > high) high = end;
     // A file cut short after it was mapped has pages that fault: probes the first and the last.
-    if ((segment.p_flags & PF_R) != 0 && segment.p_filesz > 0 && sys::readable(start, 1) &&
-        sys::readable(file_end - 1, 1)) {
+    if ((segment.p_flags & PF_R) != 0 && segment.p_filesz > 0 && base::readable(start, 1) &&
+        base::readable(file_end - 1, 1)) {
       object->bounds.add(start, file_end);
     }
   }
@@ -284,4 +284,4 @@ bool same_name(const char* name, const char* path) {
   return length <= known && strcmp(path + known - length, name) == 0;
 }
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::modules

@@ -12,9 +12,18 @@
 #include "cfi/cursor.h"
 #include "modules/modules.h"
 
-namespace mtrace::unwind {
+namespace mtrace::modules {
+struct Object;
+}
 
+namespace mtrace::unwind {
 struct PythonRuntime;
+// The Python interpreter that `object` contains; nullptr: none. `object` has been inspected. 100 ns
+// for an object without one. Defined in python/runtime.cc.
+const PythonRuntime* find_python(const modules::Object& object);
+}  // namespace mtrace::unwind
+
+namespace mtrace::modules {
 
 struct Object {
   uintptr_t start = 0;  // mapped range [start, end); with holes: see locate_object
@@ -24,8 +33,9 @@ struct Object {
   uintptr_t eh_frame_hdr = 0;  // 0: has none
   uintptr_t build_id = 0;      // where the raw bytes are mapped, inside `bounds`
   uint32_t build_id_size = 0;  // 0: has none; at most sizeof(Module::build_id)
-  Bounds bounds;               // readable PT_LOAD segments; empty when the headers are not mapped
-  const PythonRuntime* python = nullptr;  // the interpreter in it; only in an entry of the list
+  cfi::Bounds bounds;          // readable PT_LOAD segments; empty when the headers are not mapped
+  const unwind::PythonRuntime* python =
+      nullptr;  // the interpreter in it; only in an entry of the list
 };
 
 // What the loader knows of an object. Its range is as in Object.
@@ -45,10 +55,6 @@ bool find_object_in_list(uintptr_t address, FoundObject* found);
 // (of an object with holes between its segments: of this segment), base, name and eh_frame_hdr are
 // filled in.
 bool locate_object(uintptr_t address, Object* object);
-
-// The Python interpreter that `object` contains; nullptr: none. `object` has been inspected. 100 ns
-// for an object without one. Defined in python/runtime.cc.
-const PythonRuntime* find_python(const Object& object);
 
 // Fills in the rest from the program headers, as they are mapped, and widens the range to all
 // segments. Makes system calls; never faults.
@@ -84,9 +90,9 @@ class ProbedMemory {
  public:
   bool read(uintptr_t from, void* to, size_t bytes) {
     if (!has(from, bytes)) {
-      start_ = sys::read_memory(from, held_, sizeof held_) ? from : 0;
+      start_ = base::read_memory(from, held_, sizeof held_) ? from : 0;
       // The memory behind the table may not be mapped.
-      if (!has(from, bytes)) return sys::read_memory(from, to, bytes);
+      if (!has(from, bytes)) return base::read_memory(from, to, bytes);
     }
     memcpy(to, held_ + (from - start_), bytes);
     return true;
@@ -100,4 +106,4 @@ class ProbedMemory {
   char held_[512];
 };
 
-}  // namespace mtrace::unwind
+}  // namespace mtrace::modules

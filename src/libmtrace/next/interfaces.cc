@@ -9,7 +9,7 @@
 #include "modules/linkage.h"
 #include "next/next_functions.h"
 
-namespace mtrace::hook {
+namespace mtrace::next {
 
 namespace {
 
@@ -20,18 +20,19 @@ constexpr const char* kMarks[] = {"mallocx",       "je_malloc", "je_mallocx", "_
 
 bool is_allocator(const link_map& object) {
   for (const char* mark : kMarks) {
-    if (unwind::find_function(object, mark) != nullptr) return true;
+    if (modules::find_function(object, mark) != nullptr) return true;
   }
   return false;
 }
 
 void take_definitions(const link_map& object) {
-  const link_map* const allocator = unwind::object_of(reinterpret_cast<const void*>(g_next.malloc));
+  const link_map* const allocator =
+      modules::object_of(reinterpret_cast<const void*>(g_next.malloc));
   for (Interface& one : g_interfaces) {
     if (one.real != nullptr) continue;
-    const Elf64_Sym* symbol = unwind::find_function(object, one.symbol);
+    const Elf64_Sym* symbol = modules::find_function(object, one.symbol);
     if (symbol == nullptr) continue;
-    const uintptr_t address = unwind::address_of(object, *symbol);
+    const uintptr_t address = modules::address_of(object, *symbol);
     // After an interrupted attach the symbol-table entry already holds the hook's address.
     if (address == reinterpret_cast<uintptr_t>(one.hook)) continue;
     one.real = reinterpret_cast<const void*>(address);
@@ -43,7 +44,7 @@ void take_definitions(const link_map& object) {
 // Drops the definitions of objects that have been unloaded.
 void forget_unloaded_definitions() {
   for (Interface& one : g_interfaces) {
-    if (one.real != nullptr && unwind::object_of(one.real) != one.definition) one.real = nullptr;
+    if (one.real != nullptr && modules::object_of(one.real) != one.definition) one.real = nullptr;
   }
 }
 
@@ -51,11 +52,11 @@ void forget_unloaded_definitions() {
 
 bool find_interfaces() {
   forget_unloaded_definitions();
-  const link_map* own = unwind::object_of(&g_next);
+  const link_map* own = modules::object_of(&g_next);
   bool any = false;
-  for (const link_map* object = unwind::first_object(); object != nullptr;
+  for (const link_map* object = modules::first_object(); object != nullptr;
        object = object->l_next) {
-    if (object == own || unwind::is_loader(*object) || !is_allocator(*object)) continue;
+    if (object == own || modules::is_loader(*object) || !is_allocator(*object)) continue;
     take_definitions(*object);
     any = true;
   }
@@ -105,9 +106,9 @@ uintptr_t address_of(Function* function) {
 }
 
 void add_target(Search& search, const link_map& own, const char* name, uintptr_t real) {
-  const Elf64_Sym* hook = unwind::find_function(own, name);
+  const Elf64_Sym* hook = modules::find_function(own, name);
   if (hook == nullptr || real == 0) return;
-  search.targets[search.count++] = {name, unwind::address_of(own, *hook), real, nullptr};
+  search.targets[search.count++] = {name, modules::address_of(own, *hook), real, nullptr};
 }
 
 void add_interfaces(Search& search) {
@@ -122,7 +123,7 @@ void add_interfaces(Search& search) {
 // the symbol will lead to the hook.
 void bind_past_hook(Search& search, uintptr_t* word, const Target& target) {
   const bool unbound = *word != target.real && *word != target.hook &&
-                       unwind::object_of(reinterpret_cast<const void*>(*word)) == search.object;
+                       modules::object_of(reinterpret_cast<const void*>(*word)) == search.object;
   if (search.attach && unbound) search.add(word, *word, target.real);
 }
 
@@ -140,8 +141,8 @@ void visit_reference(uintptr_t* word, const char* name, void* context) {
 }
 
 void visit_definition(Search& search, const link_map& object, const Target& target) {
-  const Elf64_Sym* symbol = unwind::find_function(object, target.name);
-  if (symbol == nullptr || unwind::address_of(object, *symbol) != search.from(target)) return;
+  const Elf64_Sym* symbol = modules::find_function(object, target.name);
+  if (symbol == nullptr || modules::address_of(object, *symbol) != search.from(target)) return;
   search.add(&symbol->st_value, symbol->st_value, search.to(target) - object.l_addr);
 }
 
@@ -150,7 +151,7 @@ Search g_search;
 
 // `all`: the words of the functions in hooks.def, too, not only of those in interfaces.def.
 size_t list(bool attach, bool all, format::Patch* patches) {
-  const link_map* own = unwind::object_of(&g_next);
+  const link_map* own = modules::object_of(&g_next);
   if (own == nullptr) return 0;
   Search& search = g_search;
   search.attach = attach;
@@ -162,13 +163,13 @@ size_t list(bool attach, bool all, format::Patch* patches) {
 #include "next/hooks.def"
 #undef MTRACE_HOOK
   add_interfaces(search);
-  for (const link_map* object = unwind::first_object(); object != nullptr;
+  for (const link_map* object = modules::first_object(); object != nullptr;
        object = object->l_next) {
-    if (object == own || unwind::is_loader(*object)) continue;
+    if (object == own || modules::is_loader(*object)) continue;
     search.object = object;
     for (unsigned i = 0; i < search.count; ++i)
       visit_definition(search, *object, search.targets[i]);
-    unwind::each_reference(*object, visit_reference, &search);
+    modules::each_reference(*object, visit_reference, &search);
   }
   return search.found;
 }
@@ -180,14 +181,14 @@ size_t list_patches(bool attach, format::Patch* patches) { return list(attach, t
 // The loader binds the functions of hooks.def.
 void redirect_interfaces() {
   constexpr size_t kBytes = format::kMostPatches * sizeof(format::Patch);
-  auto* const patches = static_cast<format::Patch*>(sys::map_memory(kBytes));
+  auto* const patches = static_cast<format::Patch*>(base::map_memory(kBytes));
   if (patches == nullptr) return;
   const size_t count = list(true, false, patches);
   // A word that could not be written shows as a bypass (report/coverage.h).
   for (size_t i = 0; i < count && i < format::kMostPatches; ++i) {
-    sys::write_own_word(patches[i].address, patches[i].after);
+    base::write_own_word(patches[i].address, patches[i].after);
   }
-  sys::unmap_memory(patches, kBytes);
+  base::unmap_memory(patches, kBytes);
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::next

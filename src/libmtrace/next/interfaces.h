@@ -12,7 +12,7 @@
 
 #include "format/attach_protocol.h"
 
-namespace mtrace::hook {
+namespace mtrace::next {
 
 struct Interface {
   const char* symbol;
@@ -53,4 +53,4 @@ void redirect_interfaces();
 // find_next_functions(), while no thread loads or unloads objects.
 size_t list_patches(bool attach, format::Patch* patches);
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::next

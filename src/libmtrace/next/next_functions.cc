@@ -16,7 +16,7 @@ extern "C" {
 [[gnu::visibility("hidden")]] size_t mtrace_own_usable_size(void* block) noexcept;
 }
 
-namespace mtrace::hook {
+namespace mtrace::next {
 
 constinit Bootstrap g_bootstrap;
 MTRACE_HOT_TABLE constinit NextFunctions g_next = {};
@@ -40,7 +40,7 @@ bool g_replaced = false;
 // works yet, calls into libc included.
 const void* volatile g_relocated = &g_search;
 
-using unwind::object_of;
+using modules::object_of;
 
 template <typename Function>
 const void* address_of(Function* function) {
@@ -57,11 +57,11 @@ const link_map* definer(Function* function) {
 void* next_definition(const char* symbol) {
   const link_map* object = object_of(&g_next);
   while (object != nullptr && (object = object->l_next) != nullptr) {
-    if (!unwind::may_define(*object, symbol)) continue;
-    const unwind::LibcFunctions& libc = unwind::libc();
+    if (!modules::may_define(*object, symbol)) continue;
+    const modules::LibcFunctions& libc = modules::libc();
     if (libc.symbol == nullptr) {
-      const Elf64_Sym* const found = unwind::find_definition(*object, symbol);
-      if (found != nullptr) return reinterpret_cast<void*>(unwind::address_of(*object, *found));
+      const Elf64_Sym* const found = modules::find_definition(*object, symbol);
+      if (found != nullptr) return reinterpret_cast<void*>(modules::address_of(*object, *found));
       continue;
     }
     void* found = libc.symbol(RTLD_NEXT, symbol);
@@ -74,7 +74,7 @@ void* next_definition(const char* symbol) {
 // Calls this library's own function for a block that no other allocator knows: a wrong size shows
 // that valgrind redirects the call. The totals of valgrind's tool do not change.
 bool is_replaced_by_valgrind() {
-  if (!sys::on_valgrind()) return false;
+  if (!base::on_valgrind()) return false;
   void* block = g_bootstrap.allocate(1, 16);
   return block != nullptr && mtrace_own_usable_size(block) != 1;
 }
@@ -129,7 +129,7 @@ void take_over(NextFunctions& found) {
   internal::operators_apart =
       found.new_one != nullptr && definer(found.new_one) == definer(found.malloc);
   const auto is_libcs = [](auto* function) {
-    return function == nullptr || unwind::is_in_glibc(address_of(function));
+    return function == nullptr || modules::is_in_glibc(address_of(function));
   };
   g_is_libc = is_libcs(found.malloc) && is_libcs(found.calloc) && is_libcs(found.realloc) &&
               is_libcs(found.memalign) && is_libcs(found.posix_memalign) &&
@@ -138,7 +138,7 @@ void take_over(NextFunctions& found) {
       definer(found.malloc_usable_size) == definer(found.malloc)) {
     found.usable_size = found.malloc_usable_size;
   }
-  if (!unwind::is_glibc()) bypass_hooks(found);
+  if (!modules::is_glibc()) bypass_hooks(found);
   g_next = found;
   mtrace_next_system_call = found.system_call;
   store_release<uint32_t>(g_search, kDone);
@@ -149,7 +149,7 @@ void take_over(NextFunctions& found) {
 bool is_relocated() { return g_relocated == &g_search; }
 
 void* symbol_of(const char* library, const char* symbol) {
-  const unwind::LibcFunctions& libc = unwind::libc();
+  const modules::LibcFunctions& libc = modules::libc();
   if (g_next.dlclose == nullptr || libc.open == nullptr || libc.symbol == nullptr) return nullptr;
   void* const handle = libc.open(library, RTLD_LAZY | RTLD_NOLOAD);
   if (handle == nullptr) return nullptr;
@@ -159,7 +159,7 @@ void* symbol_of(const char* library, const char* symbol) {
 }
 
 long answer_of(long result) {
-  if (!sys::failed(result)) return result;
+  if (!base::failed(result)) return result;
   if (is_relocated()) errno = static_cast<int>(-result);
   return -1;
 }
@@ -183,23 +183,23 @@ void find_real_late() {
   const link_map* const own = object_of(&g_next);
   NextFunctions found = {};
 #define MTRACE_HOOK(member, symbol, result, parameters) \
-  found.member = reinterpret_cast<result(*) parameters>(unwind::first_definition(symbol, own));
+  found.member = reinterpret_cast<result(*) parameters>(modules::first_definition(symbol, own));
 #include "next/hooks.def"
 #undef MTRACE_HOOK
   take_over(found);
 }
 
 Allocators allocators() {
-  return {object_of(unwind::global_definition("malloc")), definer(g_next.malloc)};
+  return {object_of(modules::global_definition("malloc")), definer(g_next.malloc)};
 }
 
 const char* allocator_path() {
   const link_map* object = definer(g_next.malloc);
-  return object != nullptr && !unwind::is_program(*object) ? object->l_name : "";
+  return object != nullptr && !modules::is_program(*object) ? object->l_name : "";
 }
 
 bool malloc_is_replaced() { return g_replaced; }
 
 bool allocator_is_libc() { return g_is_libc; }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::next

@@ -19,7 +19,7 @@
 struct mallinfo;
 struct mallinfo2;
 
-namespace mtrace::hook {
+namespace mtrace::next {
 
 using SignalHandler = void (*)(int);
 using MainFunction = int(int, char**, char**);
@@ -113,4 +113,4 @@ class Bootstrap {
 
 extern Bootstrap g_bootstrap;
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::next

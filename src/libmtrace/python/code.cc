@@ -64,10 +64,10 @@ class NumberedSet {
   // Maps the tables, which another thread may do meanwhile. False: no memory.
   bool has_tables() {
     if (load_acquire(tables_) != nullptr) return true;
-    auto* const made = static_cast<Tables*>(sys::map_memory(sizeof(Tables)));
+    auto* const made = static_cast<Tables*>(base::map_memory(sizeof(Tables)));
     if (made == nullptr) return false;
     Tables* none = nullptr;
-    if (!compare_exchange(tables_, none, made)) sys::unmap_memory(made, sizeof(Tables));
+    if (!compare_exchange(tables_, none, made)) base::unmap_memory(made, sizeof(Tables));
     return true;
   }
 
@@ -137,7 +137,7 @@ template <typename T>
 T* memory_for(size_t bytes) {
   bytes = (sizeof(T) + bytes + kTextBlock - 1) & ~(kTextBlock - 1);
   if (fetch_add<uint64_t>(g_bytes, bytes) > kMostBytes) return nullptr;
-  return static_cast<T*>(module_memory(bytes));
+  return static_cast<T*>(modules::module_memory(bytes));
 }
 
 // The fields of a code object.
@@ -221,7 +221,7 @@ bool keep(const PythonText& text, size_t most, char* to, uint32_t* bytes) {
 }
 
 bool names_object(const char* path, size_t bytes) {
-  for (uint32_t index = 0; const Module* module = module_at(index); ++index) {
+  for (uint32_t index = 0; const modules::Module* module = modules::module_at(index); ++index) {
     if (strncmp(module->path, path, bytes) == 0 && module->path[bytes] == '\0') return true;
   }
   return false;
@@ -259,7 +259,7 @@ bool find_identity(const Seen& seen, const char* name, PythonCode* code) {
   for (size_t at = 0; at < code->table_kept();) {
     char piece[256];
     const size_t bytes = std::min(sizeof piece, code->table_kept() - at);
-    if (!sys::read_memory(seen.table + at, piece, bytes)) return false;
+    if (!base::read_memory(seen.table + at, piece, bytes)) return false;
     sum.add(piece, bytes);
     at += bytes;
   }
@@ -275,15 +275,15 @@ PythonCode* make_code(const Seen& seen, const PythonCode& head, const char* name
   *made = head;
   auto* const to = reinterpret_cast<char*>(made + 1);
   memcpy(to, name, head.name_bytes);
-  return sys::read_memory(seen.table, to + head.name_bytes, head.table_kept()) ? made : nullptr;
+  return base::read_memory(seen.table, to + head.name_bytes, head.table_kept()) ? made : nullptr;
 }
 
 // Logs the code object to the file behind the tables, for its readers.
 void log_code(const PythonCode& code, uint32_t number) {
-  format::LedgerHeader* header = sys::g_table_header;
-  if (!sys::has_table_file()) return;
+  format::LedgerHeader* header = base::g_table_header;
+  if (!base::has_table_file()) return;
   const size_t name_and_table = code.name_bytes + code.table_kept();
-  sys::TableTurn turn;
+  base::TableTurn turn;
   auto* logged = static_cast<format::LedgerPythonCode*>(
       turn.grow_little(sizeof(format::LedgerPythonCode) + name_and_table + code.file->bytes));
   if (logged == nullptr) return;
@@ -333,7 +333,7 @@ void log_code(const PythonCode& code, uint32_t number) {
 
 // Counts a frame whose code object has no number.
 [[gnu::noinline]] uint32_t lost() {
-  fetch_add<uint64_t>(sys::g_table_header->lost_python, 1);
+  fetch_add<uint64_t>(base::g_table_header->lost_python, 1);
   return 0;
 }
 

@@ -64,7 +64,7 @@ intptr_t instruction_of(const PythonLayout& layout, const PythonStep& step) {
 
 template <typename T>
 bool read_careful(uintptr_t from, T* to) {
-  return sys::read_memory(from, to, sizeof *to);
+  return base::read_memory(from, to, sizeof *to);
 }
 
 // Finds the _PyCFrame in [sp, cfa), a frame of the loop's: the thread's state has the address of
@@ -113,9 +113,9 @@ bool leads_to_loop(const PythonRuntime& python, uintptr_t state, uintptr_t sp, u
 // another interpreter than the first may have no such state.
 [[gnu::noinline]] void learn(const PythonRuntime& python, uintptr_t sp, uintptr_t cfa) {
   constexpr uint32_t kMostAttempts = 1000;
-  if (load(python.attempts) >= kMostAttempts || libc().thread_value == nullptr) return;
+  if (load(python.attempts) >= kMostAttempts || modules::libc().thread_value == nullptr) return;
   for (unsigned key = 0; key < PTHREAD_KEYS_MAX; ++key) {
-    const auto state = reinterpret_cast<uintptr_t>(libc().thread_value(key));
+    const auto state = reinterpret_cast<uintptr_t>(modules::libc().thread_value(key));
     if (state == 0 || state % sizeof state != 0) continue;
     if (python.layout->state_frame != 0 && leads_to_loop(python, state, sp, cfa)) {
       return store(python.state_key, key + 1);

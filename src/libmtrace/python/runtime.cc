@@ -20,21 +20,21 @@ namespace {
 using format::PythonGap;
 
 template <typename T>
-bool read_in(const Object& object, uintptr_t address, T* to) {
+bool read_in(const modules::Object& object, uintptr_t address, T* to) {
   if (!object.bounds.contains(address, sizeof *to)) return false;
   memcpy(to, reinterpret_cast<const void*>(address), sizeof *to);
   return true;
 }
 
 // Whether code objects are as large as the layout says.
-bool fits_type(const Object& object, const PythonRuntime& found) {
+bool fits_type(const modules::Object& object, const PythonRuntime& found) {
   uint64_t size = 0;
   return read_in(object, found.code_type + kPythonTypeBasicSize, &size) &&
          size == found.layout->code_instructions;
 }
 
 // Sets the layout, or the gap: why the layout is not known.
-void find_layout(const Object& object, PythonRuntime* found) {
+void find_layout(const modules::Object& object, PythonRuntime* found) {
   constexpr uint32_t kExporting = 0x030d;
   uint64_t words[kPythonExportedWords];
   for (const PythonLayout& layout : kPythonLayouts) {
@@ -68,7 +68,7 @@ uintptr_t jump_target(uintptr_t at, uintptr_t end) {
 // Finds the unlikely part of the loop, which compilers move away, under no symbol that a stripped
 // file keeps. Jumps show it: they lead out of the function into the middle of code with its own
 // FDE. Bytes that only look like a jump lead anywhere.
-PythonRuntime::Part moved_part(const Object& object, const PythonRuntime::Part& loop) {
+PythonRuntime::Part moved_part(const modules::Object& object, const PythonRuntime::Part& loop) {
   constexpr unsigned kCandidates = 8;
   constexpr unsigned kLeast = 3;
   struct {
@@ -80,8 +80,8 @@ PythonRuntime::Part moved_part(const Object& object, const PythonRuntime::Part& 
     if (target < object.start || target >= object.end) continue;
     if (target >= loop.begin && target < loop.end) continue;
     for (auto& candidate : found) {
-      Fde fde;
-      if (candidate.jumps == 0 && find_fde(object.bounds, object.eh_frame_hdr, target, &fde) &&
+      cfi::Fde fde;
+      if (candidate.jumps == 0 && cfi::find_fde(object.bounds, object.eh_frame_hdr, target, &fde) &&
           fde.pc_begin != target) {
         candidate = {{fde.pc_begin, fde.pc_end}, 1};
         break;
@@ -100,7 +100,7 @@ PythonRuntime::Part moved_part(const Object& object, const PythonRuntime::Part& 
   return found[most].jumps >= kLeast ? found[most].part : PythonRuntime::Part{};
 }
 
-CodeFree find_code_free(const Object& object, uintptr_t code_type) {
+CodeFree find_code_free(const modules::Object& object, uintptr_t code_type) {
   const uintptr_t word = code_type + kPythonTypeFree;
   uintptr_t function = 0;
   if (word % sizeof word != 0 || !read_in(object, word, &function)) return {};
@@ -110,21 +110,21 @@ CodeFree find_code_free(const Object& object, uintptr_t code_type) {
 
 }  // namespace
 
-const PythonRuntime* find_python(const Object& object) {
-  FoundObject listed;
+const PythonRuntime* find_python(const modules::Object& object) {
+  modules::FoundObject listed;
   // A segment's start, as the headers of an object at address 0 may not be mapped.
-  if (!find_object(object.start, &listed)) return nullptr;
+  if (!modules::find_object(object.start, &listed)) return nullptr;
   const link_map& map = *listed.map;
   const auto address_of = [&](const char* name) {
-    const Elf64_Sym* const symbol = find_definition(map, name);
-    return symbol == nullptr ? 0 : unwind::address_of(map, *symbol);
+    const Elf64_Sym* const symbol = modules::find_definition(map, name);
+    return symbol == nullptr ? 0 : modules::address_of(map, *symbol);
   };
-  const Elf64_Sym* const loop = find_function(map, "_PyEval_EvalFrameDefault");
+  const Elf64_Sym* const loop = modules::find_function(map, "_PyEval_EvalFrameDefault");
   if (loop == nullptr) return nullptr;
-  const uintptr_t begin = unwind::address_of(map, *loop);
+  const uintptr_t begin = modules::address_of(map, *loop);
   const PythonRuntime::Part part = {begin, begin + loop->st_size};
   if (!object.bounds.contains(begin, loop->st_size)) return nullptr;
-  auto* found = static_cast<PythonRuntime*>(module_memory(sizeof(PythonRuntime)));
+  auto* found = static_cast<PythonRuntime*>(modules::module_memory(sizeof(PythonRuntime)));
   if (found == nullptr) return nullptr;
   found->base = object.base;
   found->loop[0] = part;
@@ -180,8 +180,9 @@ bool use_python(const PythonRuntime& found) {
   }
   const PythonRuntime* known = load_acquire(internal::python);
   if (known == &found) return true;
-  Object now;
-  if (known != nullptr && locate_object(known->loop[0].begin, &now) && now.base == known->base) {
+  modules::Object now;
+  if (known != nullptr && modules::locate_object(known->loop[0].begin, &now) &&
+      now.base == known->base) {
     note_python_gap(PythonGap::kSecond, found);
     return false;
   }
@@ -193,7 +194,7 @@ bool use_python(const PythonRuntime& found) {
 
 }  // namespace
 
-bool is_python_loop(const Object& object, uintptr_t address) {
+bool is_python_loop(const modules::Object& object, uintptr_t address) {
   const PythonRuntime* const python = object.python;
   return python != nullptr && !python_frames_are_off() && python->is_in_loop(address) &&
          use_python(*python);
@@ -206,10 +207,10 @@ void read_python_frames(PythonFrames which) {
   forget_rules(0, kKeyEnd);
 }
 
-const format::PythonCoverage& python_coverage() { return sys::g_table_header->python; }
+const format::PythonCoverage& python_coverage() { return base::g_table_header->python; }
 
 void note_python_gap(PythonGap gap, const PythonRuntime& python) {
-  format::PythonCoverage& coverage = sys::g_table_header->python;
+  format::PythonCoverage& coverage = base::g_table_header->python;
   PythonGap none = PythonGap::kNone;
   if (!compare_exchange(coverage.gap, none, PythonGap::kBeingNoted)) return;
   store(coverage.version, python.version);

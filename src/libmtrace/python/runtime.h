@@ -83,7 +83,8 @@ inline const PythonRuntime* python_runtime() {
 // thread's state has it; 0: no state, or it is not known yet which one is the thread's.
 inline uintptr_t place_in_thread_state(const PythonRuntime& python) {
   const uint32_t key = load(python.state_key);
-  const auto state = key == 0 ? 0 : reinterpret_cast<uintptr_t>(g_libc.thread_value(key - 1));
+  const auto state =
+      key == 0 ? 0 : reinterpret_cast<uintptr_t>(modules::g_libc.thread_value(key - 1));
   return state == 0 ? 0 : state + python.layout->state_frame;
 }
 

@@ -22,7 +22,8 @@ enum class PythonAccess : bool { kDirect, kCareful };
 // be read. Direct access is for addresses that are known to be good, and refuses only those outside
 // user space. Async-signal-safe.
 inline const char* see_python(PythonAccess access, uintptr_t from, char* room, size_t bytes) {
-  if (access == PythonAccess::kCareful) return sys::read_memory(from, room, bytes) ? room : nullptr;
+  if (access == PythonAccess::kCareful)
+    return base::read_memory(from, room, bytes) ? room : nullptr;
   return from - 1 < kKeyEnd - 4096 ? reinterpret_cast<const char*>(from) : nullptr;
 }
 

@@ -20,7 +20,7 @@
 #include "record/thread_state.h"
 #include "unwind/walk_memory.h"
 
-namespace mtrace::hook {
+namespace mtrace::record {
 
 // The counted function (ledger/thread_slots.h) of each form; of forms that are not a function's
 // own: malloc.
@@ -115,4 +115,4 @@ inline bool was_refused(const void* block, size_t alignment) {
   return block == nullptr && !valid && errno != ENOMEM;
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::record

@@ -17,7 +17,7 @@
 #include "record/recorder.h"
 #include "unwind/last_walk.h"
 
-namespace mtrace::hook {
+namespace mtrace::record {
 
 constinit unwind::WalkMemory g_known_walks[ledger::ThreadSlots::kMost + 1] = {};
 
@@ -35,7 +35,7 @@ using unwind::End;
   if (modules_changed()) [[unlikely]]
     retire_unloaded();
   const uint64_t hash = other == 0 ? walk.hash : format::mix64(walk.hash + other);
-  return g_ledger.stacks.intern({.epoch = unwind::unload_epoch(),
+  return g_ledger.stacks.intern({.epoch = modules::unload_epoch(),
                                  .hash = hash,
                                  .frames = frames,
                                  .depth = static_cast<uint16_t>(walk.count),
@@ -89,7 +89,7 @@ constinit Room g_rooms[16] = {};
 [[gnu::noinline]] uint32_t walk_up_to_last(Room& room, const unwind::Registers& caller,
                                            uint32_t slot, uint64_t form) {
   if (room.last == nullptr) {
-    room.last = static_cast<unwind::LastWalk*>(sys::map_memory(sizeof(unwind::LastWalk)));
+    room.last = static_cast<unwind::LastWalk*>(base::map_memory(sizeof(unwind::LastWalk)));
     if (room.last == nullptr) return walk_alone(room.frames, caller, slot, form);
   }
   unwind::LastWalk& last = *room.last;
@@ -182,7 +182,7 @@ void retire(uintptr_t begin, uintptr_t end, uint32_t epoch, void*) {
   ledger::g_ledger.stacks.retire(begin, end, epoch);
 }
 
-bool is_same(const unwind::Module* a, const unwind::Module* b) {
+bool is_same(const modules::Module* a, const modules::Module* b) {
   if (a == nullptr || b == nullptr) return a == b;
   return a == b ||
          (a->base == b->base && a->identity == b->identity && a->generation == b->generation);
@@ -195,25 +195,25 @@ bool modules_came_back(const ledger::StackRecord& stack) {
   bool back = true;
   ledger::g_ledger.stacks.each_frame(stack, [&](unsigned, uintptr_t frame) {
     if (!back) return;
-    const unwind::Module* now = unwind::find_module(frame, unwind::kAlive, nullptr);
+    const modules::Module* now = modules::find_module(frame, modules::kAlive, nullptr);
     back = (now == nullptr || now->first < retired) &&  // otherwise loaded later than that
-           is_same(unwind::find_module(frame, retired, nullptr), now);
+           is_same(modules::find_module(frame, retired, nullptr), now);
   });
   return back;
 }
 
 void find_loader() {
-  if (!unwind::is_glibc()) return;  // musl's dlclose unloads nothing
-  unwind::Object loader;
-  if (!unwind::locate_object(unwind::loader_state().r_ldbase, &loader)) return;
+  if (!modules::is_glibc()) return;  // musl's dlclose unloads nothing
+  modules::Object loader;
+  if (!modules::locate_object(modules::loader_state().r_ldbase, &loader)) return;
   g_loader_begin = loader.start;
   g_loader_size = loader.end - loader.start;
 }
 
 void look_for_unloaded() {
-  if (counting() && unwind::any_unloaded()) retire_unloaded();
+  if (counting() && modules::any_unloaded()) retire_unloaded();
 }
 
-void retire_unloaded() { store(g_seen_epoch, unwind::forget_unloaded(retire, nullptr)); }
+void retire_unloaded() { store(g_seen_epoch, modules::forget_unloaded(retire, nullptr)); }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::record

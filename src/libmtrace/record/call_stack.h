@@ -14,7 +14,7 @@
 #include "unwind/walk_memory.h"
 #include "unwind/walker.h"
 
-namespace mtrace::hook {
+namespace mtrace::record {
 
 // The known walks of each thread, by slot, with the stack that each walk led to.
 [[gnu::visibility(
@@ -65,7 +65,7 @@ void forget_walks();
 // Cheap. True: a module was unloaded since retire_unloaded() last ran. libc closes its own plug-ins
 // from inside; only a walk that meets another module in their place notices that.
 extern uint32_t g_seen_epoch;
-inline bool modules_changed() { return unwind::unload_epoch() != load(g_seen_epoch); }
+inline bool modules_changed() { return modules::unload_epoch() != load(g_seen_epoch); }
 // The loader allocates 1.1 KiB with calloc for an object's description before it maps the object
 // (glibc 2.36). The vectors of thread-local blocks, one for each new thread, are smaller.
 inline constexpr size_t kLeastDescription = 1024;
@@ -85,4 +85,4 @@ void retire_unloaded();
 // Whether every frame of a retired stack lies in the same file at the same place again.
 bool modules_came_back(const ledger::StackRecord& stack);
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::record

@@ -16,7 +16,7 @@
 #include "record/usable_size.h"
 #include "report/host.h"
 
-namespace mtrace::hook {
+namespace mtrace::record {
 
 thread_local constinit ThreadState t_thread = {};
 MTRACE_HOT constinit Path g_path = {};
@@ -67,12 +67,12 @@ void take_slot(uint32_t slot) {
 }
 
 [[gnu::noinline]] MTRACE_REALIGN uint32_t find_slot() {
-  sys::note_thread();
+  base::note_thread();
   // A vfork child shares its parent thread's state but not its id, and is soon gone.
-  if (t_thread.no_slot || sys::process_id() != report::g_host.pid) return 0;
-  take_slot(g_ledger.threads.acquire(report::g_host.pid, sys::thread_id()));
+  if (t_thread.no_slot || base::process_id() != report::g_host.pid) return 0;
+  take_slot(g_ledger.threads.acquire(report::g_host.pid, base::thread_id()));
   if (t_thread.slot != g_ledger.threads.first()) g_ledger.peak.join(g_ledger.threads);
-  if (events::logs()) events::thread_begins(t_thread.slot, sys::thread_id());
+  if (events::logs()) events::thread_begins(t_thread.slot, base::thread_id());
   return t_thread.slot;
 }
 
@@ -334,7 +334,7 @@ uint32_t this_slot() {
   return find_slot();
 }
 
-void* record(void* block, size_t size, Call call, unwind::Caller caller, const void* moved) {
+void* record_block(void* block, size_t size, Call call, unwind::Caller caller, const void* moved) {
   ThreadState& self = this_thread();
   // An allocator that rounded a huge request past zero returned less than was asked for; what was
   // asked for is then no measure of anything.
@@ -348,7 +348,7 @@ void* record(void* block, size_t size, Call call, unwind::Caller caller, const v
 MTRACE_REALIGN void* exact_malloc(size_t size) {
   ThreadState& self = this_thread();
   self.counted = nullptr;
-  void* const block = g_next.malloc(size);
+  void* const block = next::g_next.malloc(size);
   // Equal: a nested hook has recorded the block, or the call has failed (both nullptr).
   if (self.counted != block && is_usual(self) && size < HeapShadow::kSmall) [[likely]] {
     Operation operation(*self.place);
@@ -359,16 +359,17 @@ MTRACE_REALIGN void* exact_malloc(size_t size) {
       return block;
     }
   }
-  return record(block, size, Call::kMalloc, MTRACE_CALLER_OF_HOOK());
+  return record_block(block, size, Call::kMalloc, MTRACE_CALLER_OF_HOOK());
 }
 
 MTRACE_REALIGN void* checked_malloc(size_t size) {
   before_call();
-  return record(filled(g_next.malloc(size), 0, size), size, Call::kMalloc, MTRACE_CALLER_OF_HOOK());
+  return record_block(filled(next::g_next.malloc(size), 0, size), size, Call::kMalloc,
+                      MTRACE_CALLER_OF_HOOK());
 }
 
 void* sampled_malloc(size_t size) {
-  if (skip(size)) return g_next.malloc(size);
+  if (skip(size)) return next::g_next.malloc(size);
   return checked_malloc(size);
 }
 
@@ -527,9 +528,9 @@ namespace {
 // Realigns by itself: a compiler makes checked_free() a jump.
 [[gnu::noinline]] MTRACE_REALIGN void free_any(void* block, unwind::Caller caller) {
   const Call call = take_delete(t_thread);
-  if (block == nullptr || g_bootstrap.owns(block)) return;
+  if (block == nullptr || next::g_bootstrap.owns(block)) return;
   forget(block, call, caller);
-  g_next.free(block);
+  next::g_next.free(block);
 }
 
 }  // namespace
@@ -538,13 +539,13 @@ MTRACE_REALIGN void exact_free(void* block) {
   if (block == nullptr) return;
   if (!forget_small(block)) [[unlikely]]
     return free_any(block, MTRACE_CALLER_OF_HOOK());
-  g_next.free(block);
+  next::g_next.free(block);
 }
 
 MTRACE_REALIGN void checked_free(void* block) { free_any(block, MTRACE_CALLER_OF_HOOK()); }
 
 void sampled_free(void* block) {
-  if (!may_be_recorded(block)) return g_next.free(block);
+  if (!may_be_recorded(block)) return next::g_next.free(block);
   checked_free(block);
 }
 
@@ -608,4 +609,4 @@ MTRACE_REALIGN bool recording_slowly() {
   return now == kRecording || now == kLogging;
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::record

@@ -13,7 +13,7 @@
 #include "record/thread_state.h"
 #include "unwind/walker.h"
 
-namespace mtrace::hook {
+namespace mtrace::record {
 
 using ledger::Call;
 
@@ -46,8 +46,8 @@ inline void before_call() {
 // hook has recorded it, or no sample falls into it. Returns the block. `moved`: the block at which
 // a realloc was logged to begin (Reallocation::moved()). By values, like all below: a hook that
 // passes an object needs a frame, even where it only jumps.
-void* record(void* block, size_t size, Call call, unwind::Caller caller,
-             const void* moved = nullptr);
+void* record_block(void* block, size_t size, Call call, unwind::Caller caller,
+                   const void* moved = nullptr);
 
 // Takes `block` out of the ledger. Call it before the real free: once the real allocator has the
 // block, another thread may be given the same address. False: it was not there, which is counted.
@@ -66,8 +66,8 @@ class Reallocation {
  public:
   Reallocation(void* block, unwind::Caller caller);
   void failed();     // the old block is as it was
-  void succeeded();  // the old block is gone; record() follows for the new one
-  // The old block, if the begin was logged; for record().
+  void succeeded();  // the old block is gone; record_block() follows for the new one
+  // The old block, if the begin was logged; for record_block().
   const void* moved() const { return logged_ ? reinterpret_cast<void*>(address_) : nullptr; }
   size_t old_size() const { return block_.size; }  // requested bytes; 0: not known
 
@@ -116,4 +116,4 @@ inline bool counting() { return load(*g_counting) == kRecording || counting_slow
 bool recording_slowly();
 inline bool recording() { return load(*g_counting) == kRecording || recording_slowly(); }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::record

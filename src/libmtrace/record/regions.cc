@@ -8,7 +8,7 @@
 #include "record/call_stack.h"
 #include "record/recorder.h"
 
-namespace mtrace::hook {
+namespace mtrace::record {
 
 uint8_t g_mapping_watchers = 0;
 
@@ -34,9 +34,9 @@ void book_end(const Region& region, int change) {
 
 // Whether a region is still mapped after the call that was to end it has failed.
 bool is_mapped(const Region& region) {
-  if (sys::mapped(region.start, bytes_of(region))) return true;
+  if (base::mapped(region.start, bytes_of(region))) return true;
   // mremap may have cut the end off before it failed.
-  if (sys::mapped(region.start, 1)) g_regions.count_lost();
+  if (base::mapped(region.start, 1)) g_regions.count_lost();
   return false;
 }
 
@@ -67,7 +67,7 @@ void log_remapping(uintptr_t old, size_t old_bytes, uintptr_t start, size_t byte
 }
 
 void log_unmapping(uintptr_t start, size_t bytes, uint8_t call, const unwind::Registers& caller) {
-  if (start != sys::page_start(start) || bytes == 0) return;
+  if (start != base::page_start(start) || bytes == 0) return;
   const uint32_t slot = this_slot();
   ledger::Operation operation(g_ledger.threads.slot(slot));
   const uint32_t stack = g_free_stacks ? walk_to_stack(caller, slot, form_of(call)) : 0;
@@ -89,7 +89,7 @@ void record_region(uintptr_t start, size_t bytes, uint8_t call, uint32_t form,
 
 void RegionsEnd::begin(uintptr_t start, size_t bytes) {
   constexpr uintptr_t kUserEnd = uintptr_t{1} << 56;  // of the widest paging
-  if (start != sys::page_start(start) || start >= kUserEnd) return;
+  if (start != base::page_start(start) || start >= kUserEnd) return;
   if (bytes == 0 || bytes > kUserEnd - start) return;
   ledger::Operation operation(g_ledger.threads.slot(this_slot()));
   ending_ = g_regions.begin_end(start, start + bytes);
@@ -104,4 +104,4 @@ void RegionsEnd::finish(bool good, uint8_t call, const unwind::Registers& caller
   if (index != 0) ledger::count_recorded(g_ledger.stacks.record(index), ending_.bytes);
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::record

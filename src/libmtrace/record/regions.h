@@ -11,7 +11,7 @@
 #include "ledger/region_table.h"
 #include "unwind/walker.h"
 
-namespace mtrace::hook {
+namespace mtrace::record {
 
 // Consumers of mappings: the reports (MTRACE_MMAP), the event log.
 enum MappingWatcher : uint8_t { kReportsWatch = 1, kEventsWatch = 2 };
@@ -49,4 +49,4 @@ class RegionsEnd {
   ledger::RegionTable::Ending ending_ = {};
 };
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::record

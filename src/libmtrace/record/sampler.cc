@@ -9,7 +9,7 @@
 #include "next/next_functions.h"
 #include "report/host.h"
 
-namespace mtrace::hook {
+namespace mtrace::record {
 
 constinit uint8_t g_recorded[1u << 16] = {};
 
@@ -21,7 +21,7 @@ constinit ledger::Random g_random;
 // The hook of free does not test for bootstrap blocks. They are marked as recorded, so that it
 // looks closer. All have been handed out by the time sampling starts.
 void mark_bootstrap() {
-  g_bootstrap.each_granule([](const void* block) { store(recorded_like(block), kMany); });
+  next::g_bootstrap.each_granule([](const void* block) { store(recorded_like(block), kMany); });
 }
 
 void seed_random() {
@@ -81,4 +81,4 @@ void no_longer_recorded(const void* block) {
   }
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::record

@@ -12,7 +12,7 @@
 #include "ledger/sampling.h"
 #include "record/thread_state.h"
 
-namespace mtrace::hook {
+namespace mtrace::record {
 
 inline bool samples() { return ledger::g_sample_mean != 0; }
 
@@ -46,4 +46,4 @@ inline bool may_be_recorded(const void* block) { return load(recorded_like(block
 void now_recorded(const void* block);
 void no_longer_recorded(const void* block);
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::record

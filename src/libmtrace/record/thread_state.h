@@ -9,7 +9,7 @@
 #include "ledger/thread_slots.h"
 #include "unwind/walk_memory.h"
 
-namespace mtrace::hook {
+namespace mtrace::record {
 
 // Where the block `counted` is.
 struct LastBlock {
@@ -51,4 +51,4 @@ inline intptr_t thread_state_offset() {
          reinterpret_cast<intptr_t>(__builtin_thread_pointer());
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::record

@@ -12,7 +12,7 @@
 #include "next/next_functions.h"
 #include "record/recorder.h"
 
-namespace mtrace::hook {
+namespace mtrace::record {
 namespace internal {
 
 MTRACE_HOT constinit bool g_size_is_below = false;
@@ -40,13 +40,13 @@ namespace internal {
 
 size_t ask_for_usable_size(void* block) {
   // malloc_usable_size() may allocate (tcmalloc, the first time): no query for that block in turn.
-  if (g_next.usable_size == nullptr || t_thread.asking) return 0;
+  if (next::g_next.usable_size == nullptr || t_thread.asking) return 0;
   t_thread.asking = true;
   compiler_barrier();
-  const size_t usable = g_next.usable_size(block);
+  const size_t usable = next::g_next.usable_size(block);
   compiler_barrier();
   t_thread.asking = false;
-  if (allocator_is_libc()) compare(block, usable);
+  if (next::allocator_is_libc()) compare(block, usable);
   return usable;
 }
 
@@ -75,4 +75,4 @@ void always_ask_for_usable_size() {
   store(internal::g_size_is_below, false);
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::record

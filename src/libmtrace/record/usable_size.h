@@ -7,7 +7,7 @@
 
 #include "base/atomic.h"
 
-namespace mtrace::hook {
+namespace mtrace::record {
 
 namespace internal {
 [[gnu::visibility("hidden")]] extern bool g_size_is_below;
@@ -68,4 +68,4 @@ inline size_t content_size(void* block, size_t requested) {
   return 0;
 }
 
-}  // namespace mtrace::hook
+}  // namespace mtrace::record

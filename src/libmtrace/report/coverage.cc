@@ -23,11 +23,11 @@ namespace {
 EntryPoints g_entries = {};
 
 const char* object_of(const void* address, bool* is_program) {
-  const link_map* const found = unwind::object_of(address);
+  const link_map* const found = modules::object_of(address);
   *is_program = false;
   if (found == nullptr) return "?";
-  *is_program = unwind::is_program(*found);
-  return *is_program ? sys::g_table_header->program : found->l_name;
+  *is_program = modules::is_program(*found);
+  return *is_program ? base::g_table_header->program : found->l_name;
 }
 
 Writer& begin_note(Writer& out, const char* text) { return out.meta(format::kKeyNote).text(text); }
@@ -52,8 +52,8 @@ void note_import(uintptr_t*, const char* name, void* context) {
 // imports a function that maps memory, but none that allocates.
 bool allocates_by_itself() {
   Imports imports = {};
-  const link_map* program = unwind::first_object();
-  if (program != nullptr) unwind::each_reference(*program, note_import, &imports);
+  const link_map* program = modules::first_object();
+  if (program != nullptr) modules::each_reference(*program, note_import, &imports);
   return imports.memory && !imports.allocator;
 }
 
@@ -71,7 +71,7 @@ struct Named {
 uint64_t g_seen[kMostSeen];  // a hash of each object's path; the first 0 ends the list
 Named g_named[kMostNamed];   // for the first objects
 
-void remember(const unwind::Binding& binding, const char* target) {
+void remember(const modules::Binding& binding, const char* target) {
   const uint64_t number = format::fnv1a(binding.name, strlen(binding.name)) | 1;
   for (unsigned i = 0; i < kMostSeen; ++i) {
     uint64_t seen = 0;
@@ -91,25 +91,25 @@ void remember(const unwind::Binding& binding, const char* target) {
 }
 
 // Records a binding that bypasses this library. True: it needs no further check.
-bool note_bypass(const unwind::Binding& binding, void*) {
+bool note_bypass(const modules::Binding& binding, void*) {
   const auto* target = reinterpret_cast<const void*>(binding.target);
   if (target == g_entries.own[binding.symbol] || target == g_entries.first[binding.symbol])
     return true;
   if (binding.target == 0) return false;
-  const link_map* const place = unwind::object_of(target);
+  const link_map* const place = modules::object_of(target);
   // Another thread may be closing the object.
   link_map found;
   char path[sizeof Named::target];
   if (place == nullptr ||
-      !sys::read_memory(reinterpret_cast<uintptr_t>(place), &found, sizeof found)) {
+      !base::read_memory(reinterpret_cast<uintptr_t>(place), &found, sizeof found)) {
     return false;
   }
   // Not bound yet: it leads to the object's own PLT. An entry in the program's PLT may stand for
   // the function itself where the program takes its address.
   if (found.l_addr == binding.object) return false;
-  if (unwind::is_program(*place)) return true;
+  if (modules::is_program(*place)) return true;
   // An object that calls its own allocator, as libc does, is no bypass.
-  if (!sys::read_string(reinterpret_cast<uintptr_t>(found.l_name), path, sizeof path)) {
+  if (!base::read_string(reinterpret_cast<uintptr_t>(found.l_name), path, sizeof path)) {
     memcpy(path, "?", 2);
   }
   if (strcmp(path, binding.name) == 0) return true;
@@ -119,9 +119,9 @@ bool note_bypass(const unwind::Binding& binding, void*) {
 
 // Whether the object was loaded before the program ran, and so stays.
 bool is_of_the_start(const void* object) {
-  for (const link_map* one = unwind::first_object(); one != nullptr; one = one->l_next) {
+  for (const link_map* one = modules::first_object(); one != nullptr; one = one->l_next) {
     if (one == object) return true;
-    if (unwind::is_loader(*one)) return false;
+    if (modules::is_loader(*one)) return false;
   }
   return true;
 }
@@ -145,7 +145,8 @@ void write_python_gap(Writer& out) {
   const format::PythonCoverage& coverage = unwind::python_coverage();
   const PythonGap gap = load_acquire(coverage.gap);
   if (gap <= PythonGap::kBeingNoted || unwind::python_frames_are_off()) return;
-  const unwind::Module* const module = unwind::find_module(coverage.loop, unwind::kAlive, nullptr);
+  const modules::Module* const module =
+      modules::find_module(coverage.loop, modules::kAlive, nullptr);
   begin_note(out, gap == PythonGap::kOnTrial ? format::kPythonOnTrial : format::kNotCoveredPython);
   if (module != nullptr) out.text(" of ").escaped(module->path);
   const uint32_t version = coverage.version;
@@ -175,9 +176,9 @@ const char* hiding_object(bool* is_program) {
 }
 
 void look_before_unloading(const void* handle) {
-  if (sys::may_be_filtered() || is_of_the_start(handle)) return;
-  unwind::each_binding_from(handle, kMostUnloaded, g_entries.names, kWatchedFunctions, note_bypass,
-                            nullptr);
+  if (base::may_be_filtered() || is_of_the_start(handle)) return;
+  modules::each_binding_from(handle, kMostUnloaded, g_entries.names, kWatchedFunctions, note_bypass,
+                             nullptr);
 }
 
 void write_coverage(Writer& out, const ledger::ThreadTotals& totals) {
@@ -208,7 +209,7 @@ void write_coverage(Writer& out, const ledger::ThreadTotals& totals) {
   }
   write_python_gap(out);
   if (g_entries.names[0] != nullptr) {
-    unwind::each_binding(g_entries.names, kWatchedFunctions, note_bypass, nullptr);
+    modules::each_binding(g_entries.names, kWatchedFunctions, note_bypass, nullptr);
   }
   write_bypasses(out);
 }

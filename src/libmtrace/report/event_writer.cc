@@ -46,7 +46,7 @@ void write_events(Launch& launch) {
   EventRingHeader& header = *static_cast<EventWriter&>(launch).header;
   if (load(header.done) == 0) store_release(header.done, 2u);
   fetch_add(header.taken, 1u);
-  sys::wake_all_as_helper(header.taken);
+  base::wake_all_as_helper(header.taken);
   store_release(launch.state, 0u);
 }
 
@@ -54,11 +54,11 @@ void write_events(Launch& launch) {
 // ring share one.
 bool make_memory(int fd) {
   const uint64_t most =
-      std::min<uint64_t>(sys::address_space_limit() / kShare, sys::file_size_limit());
+      std::min<uint64_t>(base::address_space_limit() / kShare, base::file_size_limit());
   for (uint32_t rings = ledger::ThreadSlots::kMost + 1; rings >= 1; rings /= 8) {
     const uint64_t size = events::ring_file_size(rings);
     if (size > most) continue;
-    if (sys::failed(sys::set_file_size(fd, size))) continue;
+    if (base::failed(base::set_file_size(fd, size))) continue;
     if (events::map_rings(fd, rings)) return true;
   }
   return false;
@@ -78,14 +78,14 @@ void set_place(EventRingHeader& header) {
   }
   if (wish[0] != '/') out.text(g_host.directory).put('/');
   out.text(wish);
-  if (out.finish() != 0 || !sys::is_directory(header.place)) return;
+  if (out.finish() != 0 || !base::is_directory(header.place)) return;
   const size_t length = out.size();
   if (length + 1 < sizeof header.place) memcpy(header.place + length, "/", 2);
 }
 
 void describe(EventRingHeader& header) {
   header.parent_time = g_host.parent != 0 ? g_fork_time : 0;
-  header.counter = sys::stamps_are_counted();
+  header.counter = base::stamps_are_counted();
   header.drop = g_settings.drop;
   header.owns_ledger = g_settings.owns_ledger;
   header.cull = g_settings.cull_ms;
@@ -97,22 +97,22 @@ void describe(EventRingHeader& header) {
   events::count_anew(header, inherits);
   if (inherits) Writer(header.parent_log, sizeof header.parent_log).text(g_parent_log).finish();
   if (inherits) header.parent_fork = g_parent_fork;
-  header.zero_stamp = sys::stamp();
-  header.zero_real = sys::real_time();
+  header.zero_stamp = base::stamp();
+  header.zero_real = base::real_time();
   store_release(header.magic, format::kEventRingMagic);
 }
 
 // The supervisor gets the descriptors; this process keeps none.
 bool start_supervisor(int rings, int ledger) {
   if (g_writer == nullptr) {
-    g_writer = static_cast<EventWriter*>(sys::map_memory(sizeof(EventWriter)));
+    g_writer = static_cast<EventWriter*>(base::map_memory(sizeof(EventWriter)));
   }
   if (g_writer == nullptr) return false;
   EventWriter& writer = *g_writer;
   writer.header = g_header;
   static constexpr const char* kArguments[] = {"memlog", "events", "--write-log", nullptr};
   // The program waits for it, so no lower priority.
-  prepare(writer, sys::Helper::kEventWriter, write_events, kArguments, kNoLimit, 0);
+  prepare(writer, base::Helper::kEventWriter, write_events, kArguments, kNoLimit, 0);
   writer.program.input = rings;
   writer.program.output = ledger;
   return start(writer) && wait_for_zero(writer.shares, kLongestStart);
@@ -120,40 +120,40 @@ bool start_supervisor(int rings, int ledger) {
 
 const char* start_writer_alone(long kept) {
   if (!may_start_tool()) return "the memlog program that writes it was not found or may not run";
-  const long ledger = kept >= 0                    ? kept
-                      : sys::table_file_has_name() ? sys::open_for_helper(sys::table_file_path())
-                                                   : -1;
-  if (sys::failed(ledger)) return "there is no ledger, which it needs";
-  const long rings = sys::create_memory_file();
+  const long ledger = kept >= 0                     ? kept
+                      : base::table_file_has_name() ? base::open_for_helper(base::table_file_path())
+                                                    : -1;
+  if (base::failed(ledger)) return "there is no ledger, which it needs";
+  const long rings = base::create_memory_file();
   const char* why = "no memory that can be shared";
-  if (!sys::failed(rings) && make_memory(static_cast<int>(rings))) {
+  if (!base::failed(rings) && make_memory(static_cast<int>(rings))) {
     describe(*g_header);
     why = start_supervisor(static_cast<int>(rings), static_cast<int>(ledger))
               ? nullptr
               : "no process can be started";
   }
-  if (!sys::failed(rings)) sys::close_file(static_cast<int>(rings));
-  if (kept < 0) sys::close_file(static_cast<int>(ledger));
+  if (!base::failed(rings)) base::close_file(static_cast<int>(rings));
+  if (kept < 0) base::close_file(static_cast<int>(ledger));
   return why;
 }
 
 const char* start_writer() {
   const char* why = nullptr;
   const long kept = std::exchange(g_kept_ledger, -1);
-  sys::with_own_files([&] { why = start_writer_alone(kept); }, static_cast<int>(kept));
-  if (kept >= 0) sys::close_file(static_cast<int>(kept));
+  base::with_own_files([&] { why = start_writer_alone(kept); }, static_cast<int>(kept));
+  if (kept >= 0) base::close_file(static_cast<int>(kept));
   return why;
 }
 
 // Waits until the log is open, at most kLongestStart. False: the writer has ended without it.
 bool is_open() {
-  const uint64_t end = sys::monotonic_time() + kLongestStart;
+  const uint64_t end = base::monotonic_time() + kLongestStart;
   for (;;) {
     const uint32_t seen = load_acquire(g_header->taken);
     if (load_acquire(g_header->log[0]) != '\0' || load(g_header->done) != 0) break;
-    const uint64_t now = sys::monotonic_time();
+    const uint64_t now = base::monotonic_time();
     if (now >= end) break;
-    sys::wait_on(g_header->taken, seen, end - now);
+    base::wait_on(g_header->taken, seen, end - now);
   }
   return load(g_header->done) == 0;
 }
@@ -171,9 +171,9 @@ const char* start_event_writer(const EventSettings& settings) {
   return why;
 }
 
-void keep_ledger_open() { g_kept_ledger = sys::open_for_helper(sys::table_file_path()); }
+void keep_ledger_open() { g_kept_ledger = base::open_for_helper(base::table_file_path()); }
 
-void note_fork() { g_fork_time = sys::real_time(); }
+void note_fork() { g_fork_time = base::real_time(); }
 
 void await_event_log(const char** why, int* error) {
   if (g_header == nullptr || is_open() || why == nullptr) return;
@@ -186,19 +186,19 @@ void leave_event_writer(uint32_t fork) {
   if (g_header == nullptr || g_left_parents) return;
   g_left_parents = true;
   g_parent_fork = fork;
-  if (fork == 0) g_fork_time = sys::real_time();
+  if (fork == 0) g_fork_time = base::real_time();
   if (g_header->log[0] != '\0') memcpy(g_parent_log, g_header->log, sizeof g_parent_log);
   g_parent_log[sizeof g_parent_log - 1] = '\0';
-  sys::forget(sys::Helper::kEventWriter);
+  base::forget(base::Helper::kEventWriter);
   events::leave_rings();
 }
 
 void finish_event_writer(EventsState how, uint64_t seconds) {
-  if (!sys::has_helper(sys::Helper::kEventWriter) || g_header == nullptr) return;
+  if (!base::has_helper(base::Helper::kEventWriter) || g_header == nullptr) return;
   g_parent_log[0] = '\0';  // another log of this process begins later
   store_release(g_header->state, how);
   fetch_add(g_header->bell, 1u);
-  sys::wake_all(g_header->bell);
+  base::wake_all(g_header->bell);
   finish(*g_writer, seconds * 1'000'000'000u, 0);
 }
 

@@ -16,7 +16,7 @@ Writer& put_path(Writer& out, const char* path, size_t size, uint64_t generation
   return generation > 1 ? out.put('#').number(generation) : out;
 }
 
-Writer& module_name(Writer& out, const unwind::Module& module) {
+Writer& module_name(Writer& out, const modules::Module& module) {
   return put_path(out, module.path, strlen(module.path), module.generation);
 }
 
@@ -24,7 +24,7 @@ Writer& put_name(Writer& out, const char* text, size_t size) {
   return out.escaped(text, size, format::kReservedNone);
 }
 
-void put_frame(Writer& out, uintptr_t address, const unwind::Module* module, bool guessed) {
+void put_frame(Writer& out, uintptr_t address, const modules::Module* module, bool guessed) {
   out.text("\t(");
   if (module != nullptr) {
     module_name(out, *module).text("+0x").hex(address - module->base);
@@ -74,9 +74,9 @@ void put_python_frame(Writer& out, uintptr_t frame, ModuleSet& modules) {
 
 // Whether an earlier entry reads the same: a file that was unloaded, and loaded again at its
 // address after another one had been there, has two.
-bool is_repeated(const unwind::Module& module, uint32_t index, const ModuleSet& modules) {
+bool is_repeated(const modules::Module& module, uint32_t index, const ModuleSet& modules) {
   for (uint32_t earlier = 0; earlier < index; ++earlier) {
-    const unwind::Module& other = *unwind::module_at(earlier);
+    const modules::Module& other = *modules::module_at(earlier);
     if (modules.has(earlier) && other.base == module.base &&
         other.generation == module.generation && strcmp(other.path, module.path) == 0) {
       return true;
@@ -89,8 +89,8 @@ bool is_repeated(const unwind::Module& module, uint32_t index, const ModuleSet& 
 // object's line serves both.
 bool is_object(const unwind::PythonFile& file, const ModuleSet& modules) {
   if (file.generation > 1) return false;
-  for (uint32_t index = 0; unwind::module_at(index) != nullptr; ++index) {
-    const char* const path = unwind::module_at(index)->path;
+  for (uint32_t index = 0; modules::module_at(index) != nullptr; ++index) {
+    const char* const path = modules::module_at(index)->path;
     if (modules.has(index) && strncmp(path, file.text(), file.bytes) == 0 &&
         path[file.bytes] == '\0') {
       return true;
@@ -101,7 +101,7 @@ bool is_object(const unwind::PythonFile& file, const ModuleSet& modules) {
 
 }  // namespace
 
-void FrameLines::write(Writer& out, uintptr_t address, unwind::StackEpoch& epoch,
+void FrameLines::write(Writer& out, uintptr_t address, modules::StackEpoch& epoch,
                        ModuleSet& modules) {
   if (!memory_) return static_cast<void>(write_frame(out, address, epoch, modules));
   const uint64_t hash = address * 0x9e3779b97f4a7c15u;
@@ -126,12 +126,12 @@ bool FrameLines::holds(const Line& line, uintptr_t address, uint32_t retired) {
   if (line.address != address) return false;
   if (line.module == nullptr) return true;
   return line.retired == retired &&
-         (retired != unwind::kAlive || load_acquire(line.module->died) == unwind::kAlive);
+         (retired != modules::kAlive || load_acquire(line.module->died) == modules::kAlive);
 }
 
 // Writes the frame, and keeps its line unless that is too long or of no module.
-void FrameLines::make(Writer& out, uintptr_t address, unwind::StackEpoch& epoch, ModuleSet& modules,
-                      uint64_t hash, Place* place) {
+void FrameLines::make(Writer& out, uintptr_t address, modules::StackEpoch& epoch,
+                      ModuleSet& modules, uint64_t hash, Place* place) {
   Memory& memory = memory_[0];
   if (kRoom - memory.used < sizeof(Line) + kMostText) {  // full: the cache starts again
     memset(memory.places, 0, sizeof memory.places);
@@ -139,7 +139,7 @@ void FrameLines::make(Writer& out, uintptr_t address, unwind::StackEpoch& epoch,
   }
   auto& line = *reinterpret_cast<Line*>(memory.room + memory.used);
   Writer text(line.text, kMostText);
-  const unwind::Module* const module = write_frame(text, address, epoch, modules);
+  const modules::Module* const module = write_frame(text, address, epoch, modules);
   const bool is_kept = module != nullptr || format::PythonFrame::is_one(address);
   if (text.finish() != 0 || !is_kept) {
     write_frame(out, address, epoch, modules);
@@ -154,21 +154,21 @@ void FrameLines::make(Writer& out, uintptr_t address, unwind::StackEpoch& epoch,
   memory.used += (sizeof(Line) + line.size + alignof(Line) - 1) & ~(alignof(Line) - 1);
 }
 
-const unwind::Module* write_frame(Writer& out, uintptr_t address, unwind::StackEpoch& epoch,
-                                  ModuleSet& modules, bool guessed) {
+const modules::Module* write_frame(Writer& out, uintptr_t address, modules::StackEpoch& epoch,
+                                   ModuleSet& modules, bool guessed) {
   if (format::PythonFrame::is_one(address)) {
     put_python_frame(out, address, modules);
     return nullptr;
   }
   uint32_t index = 0;
-  const unwind::Module* module = unwind::find_module(address, epoch, &index);
+  const modules::Module* module = modules::find_module(address, epoch, &index);
   if (module != nullptr) modules.add(index);
   put_frame(out, address, module, guessed);
   return module;
 }
 
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules) {
-  unwind::StackEpoch epoch(stack.retired);
+  modules::StackEpoch epoch(stack.retired);
   ledger::g_ledger.stacks.each_frame(stack, [&](unsigned i, uintptr_t frame) {
     write_frame(out, frame, epoch, modules, stack.is_guessed(i));
   });
@@ -179,7 +179,7 @@ namespace {
 
 // Writes `count` frames, of which the first is number `number` of the stack.
 void write_piece(Writer& out, const char* frames, unsigned count, unsigned number,
-                 unwind::StackEpoch& epoch, unsigned guessed, ModuleSet& modules,
+                 modules::StackEpoch& epoch, unsigned guessed, ModuleSet& modules,
                  FrameLines& lines) {
   for (unsigned i = 0; i < count; ++i) {
     const uintptr_t frame = ledger::frame_in(frames, i);
@@ -202,12 +202,12 @@ void write_frames(Writer& out, uint32_t index, ModuleSet& modules, FrameLines& l
                   Tails& tails) {
   const ledger::StackTable& stacks = tails.stacks();
   const ledger::StackRecord& stack = stacks.record(index);
-  unwind::StackEpoch epoch(stack.retired);
+  modules::StackEpoch epoch(stack.retired);
   const unsigned guessed = stack.guessed;
   unsigned number = stack.own_frames;
   write_piece(out, stack.frames, number, 0, epoch, guessed, modules, lines);
   // What the addresses of a retired stack meant is its own matter, and so is where a stack was cut.
-  const bool shares = !stack.cut && epoch.seen() == unwind::kAlive;
+  const bool shares = !stack.cut && epoch.seen() == modules::kAlive;
   bool is_shared = false;  // others come this way
   for (uint32_t tail = stack.tail; tail != 0; number += ledger::kTailFrames) {
     is_shared = is_shared || (shares && tails.is_shared(tail));
@@ -224,7 +224,7 @@ void write_frames(Writer& out, uint32_t index, ModuleSet& modules, FrameLines& l
 void write_tails(Writer& out, ModuleSet& modules, FrameLines& lines, Tails& tails) {
   const ledger::StackTable& stacks = tails.stacks();
   tails.each([&](uint32_t tail, uint32_t index) {
-    unwind::StackEpoch epoch(stacks.record(index).retired);
+    modules::StackEpoch epoch(stacks.record(index).retired);
     out.meta(format::kKeyTail).hex(tails.id(tail), 16).put('\n');
     do {
       const ledger::StackTail& piece = stacks.tail_at(tail);
@@ -237,7 +237,7 @@ void write_tails(Writer& out, ModuleSet& modules, FrameLines& lines, Tails& tail
 
 void write_modules(Writer& out, const ModuleSet& modules) {
   for (uint32_t index = 0;; ++index) {
-    const unwind::Module* module = unwind::module_at(index);
+    const modules::Module* module = modules::module_at(index);
     if (module == nullptr) break;
     if (!modules.has(index) || is_repeated(*module, index, modules)) continue;
     module_name(out.meta(format::kKeyModule), *module);
@@ -265,7 +265,7 @@ int write_backtrace(const unwind::Registers& caller, int fd) {
   char buffer[1024];  // in a signal handler there may be no room for more
   Writer out(buffer, sizeof buffer, fd);
   ModuleSet modules;
-  unwind::StackEpoch now;
+  modules::StackEpoch now;
   for (unsigned i = 0; i < walk.count; ++i) {
     const bool guessed = walk.guessed != 0 && walk.guessed == i;
     write_frame(out, frames[i], now, modules, guessed);

@@ -20,14 +20,14 @@ class ModuleSet {
   void add_python(uint32_t file) { python_[file / 64] |= uint64_t{1} << file % 64; }
   bool has_python(uint32_t file) const { return (python_[file / 64] >> file % 64 & 1) != 0; }
   void add(uint32_t index) {
-    if (index < unwind::kMaxModules) bits_[index / 64] |= uint64_t{1} << index % 64;
+    if (index < modules::kMaxModules) bits_[index / 64] |= uint64_t{1} << index % 64;
   }
   bool has(uint32_t index) const {
-    return index < unwind::kMaxModules && (bits_[index / 64] >> index % 64 & 1) != 0;
+    return index < modules::kMaxModules && (bits_[index / 64] >> index % 64 & 1) != 0;
   }
 
  private:
-  uint64_t bits_[unwind::kMaxModules / 64] = {};
+  uint64_t bits_[modules::kMaxModules / 64] = {};
   static_assert(unwind::kMostPythonFiles % 64 == 63);
   uint64_t python_[(unwind::kMostPythonFiles + 1) / 64] = {};
 };
@@ -37,7 +37,7 @@ class ModuleSet {
 class FrameLines {
  public:
   // As write_frame().
-  void write(Writer& out, uintptr_t address, unwind::StackEpoch& epoch, ModuleSet& modules);
+  void write(Writer& out, uintptr_t address, modules::StackEpoch& epoch, ModuleSet& modules);
 
  private:
   static constexpr unsigned kBits = 14;  // of the number of places
@@ -46,7 +46,7 @@ class FrameLines {
   static constexpr uint32_t kRoom = 1u << 21;  // bytes for lines
   struct Line {
     uintptr_t address;
-    const unwind::Module* module;  // nullptr: a function of Python
+    const modules::Module* module;  // nullptr: a function of Python
     uint32_t retired;
     uint32_t size;
     char text[];
@@ -77,7 +77,7 @@ class FrameLines {
 
   // Whether the line is that of this frame.
   static bool holds(const Line& line, uintptr_t address, uint32_t retired);
-  void make(Writer& out, uintptr_t address, unwind::StackEpoch& epoch, ModuleSet& modules,
+  void make(Writer& out, uintptr_t address, modules::StackEpoch& epoch, ModuleSet& modules,
             uint64_t hash, Place* place);
 
   Scratch<Memory> memory_{1};
@@ -85,8 +85,8 @@ class FrameLines {
 
 // Writes "\t(module+0x1234)", or the line of a Python function. `epoch`: of the stack that has the
 // address. `guessed`: adds format::kGuessedMark. Returns the loaded object, or nullptr.
-const unwind::Module* write_frame(Writer& out, uintptr_t address, unwind::StackEpoch& epoch,
-                                  ModuleSet& modules, bool guessed = false);
+const modules::Module* write_frame(Writer& out, uintptr_t address, modules::StackEpoch& epoch,
+                                   ModuleSet& modules, bool guessed = false);
 // Writes all frames of a stack, and "\t..." when there were more.
 void write_frames(Writer& out, const ledger::StackRecord& stack, ModuleSet& modules);
 // The same for the stack at `index`; what it shares with others may stand as "\t^ tail=ID".

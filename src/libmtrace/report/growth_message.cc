@@ -55,35 +55,35 @@ void decode(Launch& launch) {
 // standard output to `named`. True: the tool succeeded and has written something. Waits at most
 // five seconds, then kills the tool.
 bool decode_file(int raw, int named) {
-  if (!may_start_tool() || sys::rewind_file(raw) != 0) return false;
-  auto* decoder = static_cast<Decoder*>(sys::map_memory(sizeof(Decoder)));
+  if (!may_start_tool() || base::rewind_file(raw) != 0) return false;
+  auto* decoder = static_cast<Decoder*>(base::map_memory(sizeof(Decoder)));
   if (decoder == nullptr) return false;
   static constexpr const char* kArguments[] = {"memlog", "decode", "--no-modules", nullptr};
   // The program waits for it, so no lower priority.
-  prepare(*decoder, sys::Helper::kDecoder, decode, kArguments, kCpuSeconds, 0);
+  prepare(*decoder, base::Helper::kDecoder, decode, kArguments, kCpuSeconds, 0);
   decoder->program.input = raw;
   decoder->program.output = named;
   const bool started = start(*decoder);
   if (started && !finish(*decoder, kLongest, 0)) return false;  // its memory is in use
-  const bool good = started && decoder->result == 0 && sys::file_size(named) > 0;
-  sys::unmap_memory(decoder, sizeof(Decoder));
+  const bool good = started && decoder->result == 0 && base::file_size(named) > 0;
+  base::unmap_memory(decoder, sizeof(Decoder));
   return good;
 }
 
 long write_decoded(const Growth& growth, char* buffer, int fd) {
-  const long raw = sys::create_memory_file();
-  Writer out(buffer, kBuffer, sys::failed(raw) ? fd : static_cast<int>(raw));
+  const long raw = base::create_memory_file();
+  Writer out(buffer, kBuffer, base::failed(raw) ? fd : static_cast<int>(raw));
   write_raw(out, growth);
   long error = out.finish();
-  if (sys::failed(raw)) return error;
+  if (base::failed(raw)) return error;
   if (error == 0) {
-    const long named = sys::create_memory_file();
-    const bool decoded = !sys::failed(named) && growth.listed != 0 &&
+    const long named = base::create_memory_file();
+    const bool decoded = !base::failed(named) && growth.listed != 0 &&
                          decode_file(static_cast<int>(raw), static_cast<int>(named));
-    error = sys::copy_file(static_cast<int>(decoded ? named : raw), fd, buffer, kBuffer);
-    if (!sys::failed(named)) sys::close_file(static_cast<int>(named));
+    error = base::copy_file(static_cast<int>(decoded ? named : raw), fd, buffer, kBuffer);
+    if (!base::failed(named)) base::close_file(static_cast<int>(named));
   }
-  sys::close_file(static_cast<int>(raw));
+  base::close_file(static_cast<int>(raw));
   return error;
 }
 
@@ -93,7 +93,7 @@ bool write_growth(const Growth& growth, int fd) {
   const Scratch<char> buffer(kBuffer);
   if (!buffer) return false;
   long error = 0;
-  sys::with_own_files([&] { error = write_decoded(growth, buffer.get(), fd); }, fd);
+  base::with_own_files([&] { error = write_decoded(growth, buffer.get(), fd); }, fd);
   return error == 0;
 }
 

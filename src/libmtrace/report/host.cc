@@ -22,7 +22,7 @@ constexpr char kCutCommand[] = " ...";
 
 char* copy_command(char* const* argv) {
   auto* memory = g_host.command;
-  if (memory == nullptr) memory = static_cast<char*>(sys::map_memory(kCommandLimit));
+  if (memory == nullptr) memory = static_cast<char*>(base::map_memory(kCommandLimit));
   if (memory == nullptr) return nullptr;
   Writer out(memory, kCommandLimit - sizeof kCutCommand);
   for (int i = 0; argv[i] != nullptr; ++i) {
@@ -53,9 +53,9 @@ uint64_t number_at(const char* text) {
 
 void learn_host(char* const* argv, bool keep_command) {
   Host& host = g_host;
-  format::LedgerHeader& header = *sys::g_table_header;
+  format::LedgerHeader& header = *base::g_table_header;
   const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-  if (sys::program_path(header.program, sizeof header.program) == 0) {
+  if (base::program_path(header.program, sizeof header.program) == 0) {
     const char* known = executed != nullptr ? executed : "?";
     strncpy(header.program, known, sizeof header.program - 1);
   }
@@ -65,22 +65,22 @@ void learn_host(char* const* argv, bool keep_command) {
   if (strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/", 6) == 0) path = header.program;
   Writer(header.name, sizeof header.name).text(last_component(path)).finish();
   host.command = keep_command && argv != nullptr ? copy_command(argv) : nullptr;
-  if (sys::working_directory(host.directory, sizeof host.directory) == 0) host.directory[0] = '\0';
-  sys::host_name(header.node, sizeof header.node);
+  if (base::working_directory(host.directory, sizeof host.directory) == 0) host.directory[0] = '\0';
+  base::host_name(header.node, sizeof header.node);
   size_t length =
-      sys::read_file("/proc/sys/kernel/random/boot_id", header.boot_id, sizeof header.boot_id);
+      base::read_file("/proc/sys/kernel/random/boot_id", header.boot_id, sizeof header.boot_id);
   while (length > 0 && header.boot_id[length - 1] <= ' ') header.boot_id[--length] = '\0';
-  host.pid = sys::process_id();
-  host.started = sys::real_time();
-  host.started_monotonic = sys::monotonic_time();
+  host.pid = base::process_id();
+  host.started = base::real_time();
+  host.started_monotonic = base::monotonic_time();
 }
 
 void host_after_fork(uint32_t pid, uint32_t parent) {
   Host& host = g_host;
   host.parent = parent;
   host.pid = pid;
-  host.started = sys::real_time();
-  host.started_monotonic = sys::monotonic_time();
+  host.started = base::real_time();
+  host.started_monotonic = base::monotonic_time();
 }
 
 }  // namespace mtrace::report

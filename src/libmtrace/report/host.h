@@ -1,6 +1,6 @@
 // Facts about this process for its reports, besides those in the header of its ledger (program,
-// name, node, boot_id: sys::g_table_header). Gathered once, at start, because later the program may
-// have changed its root, its directory, its arguments or its environment.
+// name, node, boot_id: base::g_table_header). Gathered once, at start, because later the program
+// may have changed its root, its directory, its arguments or its environment.
 #pragma once
 
 #include <cstddef>

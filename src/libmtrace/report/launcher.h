@@ -19,25 +19,25 @@ bool has_tool();
 // root).
 bool may_start_tool();
 
-// A supervisor and its tool, in zeroed memory of its own (sys::map_memory). One of each kind of
+// A supervisor and its tool, in zeroed memory of its own (base::map_memory). One of each kind of
 // helper at a time.
 struct Launch {
-  // The supervisor's work, as a helper (see sys::call_as_helper()): run_tool() as often as needed,
+  // The supervisor's work, as a helper (see base::call_as_helper()): run_tool() as often as needed,
   // then `state` becomes 0.
   using Work = void (*)(Launch& launch);
 
-  sys::Helper helper;
+  base::Helper helper;
   Work work;
   uint32_t state;   // 0: there is no supervisor, or it is about to exit
   uint32_t shares;  // 0: the supervisor has descriptors of its own
   uint32_t tool_pid;
-  sys::Program program;
+  base::Program program;
   alignas(16) char supervisor_stack[32 * 1024];
   alignas(16) char tool_stack[32 * 1024];
 };
 
 // Sets all of `launch` but `state`, before start(). The tool's input and output are /dev/null.
-void prepare(Launch& launch, sys::Helper helper, Launch::Work work, const char* const* argv,
+void prepare(Launch& launch, base::Helper helper, Launch::Work work, const char* const* argv,
              uint64_t cpu_seconds, int niceness);
 // Starts the supervisor, with all signals blocked; of the descriptors it keeps the program's input
 // and output. A `state` of 0 becomes 1. False: no process can be made, and `state` is 0.

@@ -66,7 +66,7 @@ void write_lost(Writer& out, const ledger::Ledger& ledger) {
   out.text(" stacks=").number(ledger.stacks.lost_stacks());
   out.text(" blocks=").number(ledger.blocks.lost_blocks());
   out.text(" inflight=").number(ledger.lost_inflight);
-  const format::LedgerHeader& header = *sys::g_table_header;
+  const format::LedgerHeader& header = *base::g_table_header;
   const auto lost = [&](const char* what, uint64_t count) {
     if (count != 0) out.text(what).number(count);
   };
@@ -92,7 +92,7 @@ void write_calls(Writer& out, const ledger::ThreadTotals& totals) {
 
 // Whether the ledger has all live blocks.
 bool has_all_blocks(const ledger::Ledger& ledger) {
-  return load(sys::g_table_header->recording) != 0 && ledger::g_sample_mean == 0 &&
+  return load(base::g_table_header->recording) != 0 && ledger::g_sample_mean == 0 &&
          ledger.blocks.lost_blocks() == 0 && !entry_points().late && !g_host.began_anew;
 }
 
@@ -101,7 +101,7 @@ void write_memory_use(Writer& out, uint64_t live, const Occasion& occasion,
   const MemoryUse use = memory_use();
   if (use.resident == 0) return;
   // Under valgrind most of the process is valgrind's.
-  if (!sys::on_valgrind()) {
+  if (!base::on_valgrind()) {
     write_resident(out, use.resident, live, occasion.regions, has_all_blocks(ledger), ledger);
   }
   bytes_line(out, format::kKeyRss, use.resident);
@@ -117,8 +117,8 @@ void write_perf_map(Writer& out, uint32_t pid) {
   Writer name(path, sizeof path);
   name.text("/tmp/perf-").number(pid).text(".map");
   if (name.finish() != 0) return;
-  const long bytes = sys::plain_file_size(path);
-  if (!sys::failed(bytes)) bytes_line(out, format::kKeyPerfMap, static_cast<uint64_t>(bytes));
+  const long bytes = base::plain_file_size(path);
+  if (!base::failed(bytes)) bytes_line(out, format::kKeyPerfMap, static_cast<uint64_t>(bytes));
 }
 
 // Finds a mapped file whose path ends in `name` in /proc/PID/maps. True: `path` is set.
@@ -126,7 +126,7 @@ bool find_mapped(int maps, const char* name, char* path, size_t capacity) {
   char text[8192];
   const size_t length = strlen(name);
   bool found = false;
-  sys::each_line(maps, text, [&](const char* line, size_t size) {
+  base::each_line(maps, text, [&](const char* line, size_t size) {
     const char* const file = strchr(line, '/');
     const char* const end = line + size;
     const size_t bytes = file == nullptr ? 0 : static_cast<size_t>(end - file);
@@ -145,13 +145,13 @@ void write_jit_dump(Writer& out, uint32_t pid) {
   Writer writer(name, sizeof name);
   writer.text("/jit-").number(pid).text(".dump");
   if (writer.finish() != 0) return;
-  const long maps = sys::open_to_read("/proc/thread-self/maps");
-  if (sys::failed(maps)) return;
+  const long maps = base::open_to_read("/proc/thread-self/maps");
+  if (base::failed(maps)) return;
   char path[4096];
   const bool found = find_mapped(static_cast<int>(maps), name, path, sizeof path);
-  sys::close_file(static_cast<int>(maps));
-  const long bytes = found ? sys::plain_file_size(path) : -1;
-  if (sys::failed(bytes)) return;
+  base::close_file(static_cast<int>(maps));
+  const long bytes = found ? base::plain_file_size(path) : -1;
+  if (base::failed(bytes)) return;
   out.meta(format::kKeyJitDump).number(static_cast<uint64_t>(bytes)).text(" bytes ");
   out.escaped(path).put('\n');
 }
@@ -161,7 +161,7 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
                 const ledger::Ledger& ledger) {
   const Host& host = g_host;
   out.text(format::kMagicLine).put('\n');
-  text_line(out, format::kKeyProgram, sys::g_table_header->program);
+  text_line(out, format::kKeyProgram, base::g_table_header->program);
   if (host.command != nullptr) {
     out.meta(format::kKeyCommand).text(host.command).put('\n');  // escaped when it was copied
   }
@@ -186,7 +186,7 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   amount_line(out, format::kKeyAllocated, total.allocated_bytes, total.allocated_blocks);
   amount_line(out, format::kKeyFreed, total.freed_bytes, total.freed_blocks);
   write_lost(out, ledger);
-  if (load(sys::g_table_header->recording) == 0) text_line(out, format::kKeyRecording, "stopped");
+  if (load(base::g_table_header->recording) == 0) text_line(out, format::kKeyRecording, "stopped");
   if (occasion.note != nullptr) text_line(out, format::kKeyNote, occasion.note);
   write_ledger_notes(out);
   write_full_since(out);
@@ -198,7 +198,7 @@ void write_head(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
 void write_end(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
                const ledger::Ledger& ledger, const ModuleSet& modules) {
   const Host& host = g_host;
-  const format::LedgerHeader& header = *sys::g_table_header;
+  const format::LedgerHeader& header = *base::g_table_header;
   for (unsigned kind = 1; kind < Snapshot::kKinds; ++kind) {
     const char* name = ledger::kind_name(kind);
     if (name == nullptr) break;
@@ -219,7 +219,7 @@ void write_end(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
     number_line(out, format::kKeyUnknownFrees, totals.unknown_frees);
   }
   out.meta(format::kKeyReports).text("written=").number(occasion.seq);
-  out.text(" failed=").number(load(sys::g_table_header->failures)).put('\n');
+  out.text(" failed=").number(load(base::g_table_header->failures)).put('\n');
   write_memory_use(out, ledger::live_bytes(snapshot.total()), occasion, ledger);
   uint64_t calls = 0;
   for (const uint64_t count : totals.calls) calls += count;
@@ -227,7 +227,7 @@ void write_end(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   write_perf_map(out, host.pid);
   write_jit_dump(out, host.pid);
   const uint64_t resolution = std::max(
-      sys::coarse_resolution(), ledger::nanoseconds_of(ledger::packed_step(snapshot.ticks())));
+      base::coarse_resolution(), ledger::nanoseconds_of(ledger::packed_step(snapshot.ticks())));
   thousandths_line(out, format::kKeyResolution, resolution / 1000, " ms\n");
   const uint64_t uptime = occasion.taken_monotonic - host.started_monotonic;
   thousandths_line(out, format::kKeyUptime, uptime / 1'000'000u, " seconds\n");
@@ -235,7 +235,7 @@ void write_end(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   text_line(out, format::kKeyResolved, has_names ? "no" : "yes");
   out.meta(format::kKeyLibrary)
       .text("mtrace " MTRACE_VERSION " ")
-      .text(sys::g_table_header->library);
+      .text(base::g_table_header->library);
   out.put('\n').text(format::kEndLine).put('\n');
 }
 

@@ -29,7 +29,7 @@ uint64_t g_most_resident = 0;  // bytes, in any answer of memory_use()
 // The number in a file, or `otherwise`, also for "max".
 uint64_t number_in(const char* path, uint64_t otherwise) {
   char text[32];
-  if (sys::read_file(path, text, sizeof text) == 0 || text[0] < '0' || text[0] > '9') {
+  if (base::read_file(path, text, sizeof text) == 0 || text[0] < '0' || text[0] > '9') {
     return otherwise;
   }
   return number_at(text);
@@ -58,7 +58,7 @@ MemoryUse memory_use() {
   // Not getrusage: its maximum outlives exec.
   char text[4096];
   // thread-self: of a process whose first thread has ended, self knows no memory.
-  if (sys::read_file("/proc/thread-self/status", text, sizeof text) == 0) return {};
+  if (base::read_file("/proc/thread-self/status", text, sizeof text) == 0) return {};
   MemoryUse use = {kilobytes(text, "\nVmRSS:"), kilobytes(text, "\nVmHWM:"),
                    kilobytes(text, "\nVmSize:")};
   // The kernel's counts are approximate: VmHWM may be below an earlier VmRSS.
@@ -79,7 +79,7 @@ uint64_t memory_limit(const char* root) {
   };
   char text[kLongestPath];
   uint64_t least = UINT64_MAX;
-  if (sys::read_file(in_root("/proc/self/cgroup"), text, sizeof text) != 0) {
+  if (base::read_file(in_root("/proc/self/cgroup"), text, sizeof text) != 0) {
     // Lines "NUMBER:CONTROLLERS:GROUP"; without controllers for version 2.
     for (const char* line = text; *line != '\0';) {
       const size_t length = strcspn(line, "\n");
@@ -102,7 +102,7 @@ uint64_t memory_limit(const char* root) {
       line += length + (line[length] == '\n');
     }
   }
-  const bool known = sys::read_file(in_root("/proc/meminfo"), text, sizeof text) != 0;
+  const bool known = base::read_file(in_root("/proc/meminfo"), text, sizeof text) != 0;
   const uint64_t computer = known ? kilobytes(text, "MemTotal:") : 0;
   return computer != 0 && computer < least ? computer : least == UINT64_MAX ? 0 : least;
 }
@@ -111,13 +111,13 @@ namespace {
 
 using format::OwnCost;
 
-OwnCost& cost() { return sys::g_table_header->cost; }
+OwnCost& cost() { return base::g_table_header->cost; }
 
 }  // namespace
 
 OwnCost measure_cost(const ledger::Ledger& ledger) {
   store(cost().shadow, ledger.blocks.shadow_bytes());
-  store(cost().memory, load(sys::g_table_growth.bytes) + sizeof ledger);
+  store(cost().memory, load(base::g_table_growth.bytes) + sizeof ledger);
   return cost();
 }
 

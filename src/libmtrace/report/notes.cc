@@ -41,7 +41,7 @@ bool add_note(const char* text, bool cut) {
       continue;
     }
     slot.order = order;
-    slot.time = sys::real_time();
+    slot.time = base::real_time();
     const size_t length = strnlen(text, kMostNote + 1);
     cut |= length > kMostNote;
     constexpr size_t kDots = 3;
@@ -53,7 +53,7 @@ bool add_note(const char* text, bool cut) {
     store_release<uint32_t>(slot.state, kNoteWhole);
     return true;
   }
-  fetch_add<uint64_t>(sys::g_table_header->lost_notes, 1);
+  fetch_add<uint64_t>(base::g_table_header->lost_notes, 1);
   return false;
 }
 
@@ -91,7 +91,7 @@ void write_notes(Writer& out, const PendingNotes& notes) {
 
 void reset_notes() {
   for (Slot& slot : g_slots) slot.state = kNoteFree;
-  store(sys::g_table_header->lost_notes, uint64_t{0});
+  store(base::g_table_header->lost_notes, uint64_t{0});
 }
 
 void count_misuse(Misuse cause) { fetch_add<uint64_t>(g_misuses[static_cast<uint32_t>(cause)], 1); }

@@ -81,7 +81,7 @@ void set_template(const char* wish) {
 // Makes it the first directory. False: there is no such directory.
 bool try_directory(const char* path, size_t length) {
   set_first_directory(path, length);
-  return sys::is_directory(output_directory());
+  return base::is_directory(output_directory());
 }
 
 // Whether MTRACE_OUTPUT means a directory.
@@ -103,7 +103,7 @@ void expand(Writer& out, const char* text, const OutputFile& file) {
     }
     switch (*++p) {
       case 'e':
-        out.bytes(sys::g_table_header->name, strnlen(sys::g_table_header->name, kNameLimit));
+        out.bytes(base::g_table_header->name, strnlen(base::g_table_header->name, kNameLimit));
         break;
       case 'p':
         out.number(g_host.pid);
@@ -116,7 +116,7 @@ void expand(Writer& out, const char* text, const OutputFile& file) {
         out.number(file.taken / 1'000'000'000u);
         break;
       case 'h':
-        out.text(sys::g_table_header->node);
+        out.text(base::g_table_header->node);
         break;
       case '%':
         out.put('%');
@@ -144,7 +144,7 @@ long open_unnamed(const OutputFile& file) {
   char directory[kPathCapacity];
   Writer out(directory, sizeof directory);
   expand_directory(out, file);
-  return out.put('/').finish() == 0 ? sys::create_unnamed_file(directory) : -ENAMETOOLONG;
+  return out.put('/').finish() == 0 ? base::create_unnamed_file(directory) : -ENAMETOOLONG;
 }
 
 // Another process may have the same pid (containers) and the same directory, so the name has the
@@ -153,9 +153,9 @@ long open_temporary(OutputFile* file) {
   long result = -EEXIST;
   for (int attempt = 0; result == -EEXIST && attempt < 8; ++attempt) {
     char ending[32];
-    Writer(ending, sizeof ending).put('.').hex(sys::monotonic_time()).text(".tmp").finish();
+    Writer(ending, sizeof ending).put('.').hex(base::monotonic_time()).text(".tmp").finish();
     result = expand_path(file->temporary, *file, ".", ending);
-    if (result == 0) result = sys::create_file(file->temporary);
+    if (result == 0) result = base::create_file(file->temporary);
   }
   return result;
 }
@@ -164,27 +164,27 @@ long open_in_place(OutputFile* file) {
   long result;
   do {
     result = expand_path(file->path, *file, "", "");
-    if (result == 0) result = sys::create_file(file->path);
+    if (result == 0) result = base::create_file(file->path);
   } while (result == -EEXIST && g_run++ < kMostRuns);
   return result;
 }
 
 long open_in(OutputFile* file) {
-  file->in_place = !sys::may_rename_files();
+  file->in_place = !base::may_rename_files();
   file->temporary[0] = '\0';
   if (file->in_place) return open_in_place(file);
   const long result = g_unnamed ? open_unnamed(*file) : -EOPNOTSUPP;
   return result < 0 ? open_temporary(file) : result;
 }
 
-bool is_own(const OutputFile& file) { return sys::opened_identity(file.fd) == file.own; }
+bool is_own(const OutputFile& file) { return base::opened_identity(file.fd) == file.own; }
 
 void close_own(const OutputFile& file) {
-  if (is_own(file)) sys::close_file(file.fd);
+  if (is_own(file)) base::close_file(file.fd);
 }
 
 long publish_unnamed(const OutputFile& file) {
-  const long result = is_own(file) ? sys::name_file(file.fd, file.path) : -ESTALE;
+  const long result = is_own(file) ? base::name_file(file.fd, file.path) : -ESTALE;
   if (result == 0 || result == -EEXIST || result == -ESTALE) return result;
   g_unnamed = false;
   return -EAGAIN;
@@ -195,7 +195,7 @@ long publish_unnamed(const OutputFile& file) {
 bool was_compressed(const OutputFile& file) {
   char path[kPathCapacity];
   return Writer(path, sizeof path).text(file.path).text(format::kCompressedSuffix).finish() == 0 &&
-         sys::file_identity(path) != sys::FileIdentity{};
+         base::file_identity(path) != base::FileIdentity{};
 }
 
 }  // namespace
@@ -229,7 +229,7 @@ long check_output(uint64_t now, char (&instead)[kPathCapacity]) {
     if (!g_places[file.place].present) continue;
     Writer out(instead, sizeof instead);
     expand_directory(out, file);
-    const long error = out.finish() == 0 ? sys::directory_error(instead) : -ENAMETOOLONG;
+    const long error = out.finish() == 0 ? base::directory_error(instead) : -ENAMETOOLONG;
     if (file.place == 0) first_error = error;
     if (error != 0) continue;
     if (instead[0] == '\0') memcpy(instead, "/", 2);
@@ -248,7 +248,7 @@ long open_output(OutputFile* file, unsigned place, uint32_t seq, uint64_t taken)
     const long result = open_in(file);
     if (result >= 0) {
       file->fd = static_cast<int>(result);
-      file->own = sys::opened_identity(file->fd);
+      file->own = base::opened_identity(file->fd);
       return 0;
     }
     if (first_error == 0) first_error = result;
@@ -268,19 +268,19 @@ long publish_output(OutputFile* file) {
     result = expand_path(file->path, *file, "", "");
     if (result == 0 && was_compressed(*file)) result = -EEXIST;
     if (result == 0) {
-      result = named ? sys::publish(file->temporary, file->path) : publish_unnamed(*file);
+      result = named ? base::publish(file->temporary, file->path) : publish_unnamed(*file);
     }
     if (result != -EEXIST || g_run >= kMostRuns) break;
     ++g_run;
   }
   if (!named) close_own(*file);
-  if (named && result != 0) sys::remove_file(file->temporary);
+  if (named && result != 0) base::remove_file(file->temporary);
   return result;
 }
 
 void discard_output(OutputFile* file) {
   close_own(*file);
-  if (file->temporary[0] != '\0') sys::remove_file(file->temporary);
+  if (file->temporary[0] != '\0') base::remove_file(file->temporary);
 }
 
 void reset_output() { g_run = 1; }

@@ -23,10 +23,10 @@ long check_output(uint64_t now, char (&instead)[kPathCapacity]);
 
 // A report being written: to a file without a name, so that nothing is left behind when the process
 // is killed; where no such files exist, under a temporary name that begins with a dot; where the
-// calls that name a file may end the process (sys::may_rename_files()), under its final name.
+// calls that name a file may end the process (base::may_rename_files()), under its final name.
 struct OutputFile {
   int fd;
-  sys::FileIdentity own;  // identity of the file: the program may have closed `fd`
+  base::FileIdentity own;  // identity of the file: the program may have closed `fd`
   uint32_t seq;
   unsigned place;                 // number of its directory
   uint64_t taken;                 // real time, for %t

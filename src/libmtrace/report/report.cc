@@ -94,7 +94,7 @@ long write_file(Workspace& space, Occasion& occasion, Snapshot& snapshot) {
     }
     // For a file over the size limit the kernel has sent SIGXFSZ, which is blocked. The host must
     // not get it.
-    if (error == -EFBIG) sys::discard_signal(SIGXFSZ);
+    if (error == -EFBIG) base::discard_signal(SIGXFSZ);
   }
   return error;
 }
@@ -106,7 +106,7 @@ void write_report(void* argument) {
   if (!snapshot.take(ledger::g_ledger, g_listed)) {
     return ledger_failed(ENOMEM, "no memory for a report in");
   }
-  const uint32_t seq = load(sys::g_table_header->seq) + 1;
+  const uint32_t seq = load(base::g_table_header->seq) + 1;
   if (is_asked(space.trigger)) take_label(space.label, kLabel);
   if (events::logs()) events::reported(seq, space.label);
   Occasion occasion = {};
@@ -114,8 +114,8 @@ void write_report(void* argument) {
   occasion.label = space.label[0] != '\0' ? space.label : nullptr;
   occasion.seq = seq;
   occasion.notes = pending_notes();  // none is then later than the report
-  occasion.taken = sys::real_time();
-  occasion.taken_monotonic = sys::monotonic_time();
+  occasion.taken = base::real_time();
+  occasion.taken_monotonic = base::monotonic_time();
   occasion.regions = g_regions;
   occasion.note = g_note;
   ledger_reporting(seq);
@@ -129,7 +129,7 @@ void write_report(void* argument) {
   drop_notes(occasion.notes);
   // The requesting memlog may have the debugging information open; a resolver starts from nothing.
   const bool left = is_asked(space.trigger) && take_names_offer() && only_names();
-  if (left) store(sys::g_table_header->names_left, seq);
+  if (left) store(base::g_table_header->names_left, seq);
   ledger_reported(seq, space.file.path);
   space.result = static_cast<int>(seq);
   if (any && !left && space.names != Names::kLeft) {
@@ -145,17 +145,17 @@ int report_once(Trigger trigger, const char* label, Names names) {
   space->label[0] = '\0';
   space->trigger = trigger;
   space->names = names;
-  const uint64_t begin = sys::monotonic_time();
+  const uint64_t begin = base::monotonic_time();
   if (label != nullptr) strncpy(space->label, label, kLabel - 1);
-  sys::try_inherited_filters();
-  sys::with_own_files(write_report, space, -1, space->stack + kStack);
-  add_stopped(sys::monotonic_time() - begin);
+  base::try_inherited_filters();
+  base::with_own_files(write_report, space, -1, space->stack + kStack);
+  add_stopped(base::monotonic_time() - begin);
   return space->result;
 }
 
 // False: another thread writes, and will write one more or does not end.
 bool become_reporter(Trigger trigger) {
-  const uint64_t end = sys::monotonic_time() + kLongestWait;
+  const uint64_t end = base::monotonic_time() + kLongestWait;
   for (;;) {
     uint32_t state = kIdle;
     if (compare_exchange<uint32_t>(g_state, state, kBusy)) return true;
@@ -165,9 +165,9 @@ bool become_reporter(Trigger trigger) {
       if (compare_exchange<uint32_t>(g_state, state, kBusyAndWanted)) return false;
       continue;
     }
-    const uint64_t now = sys::monotonic_time();
+    const uint64_t now = base::monotonic_time();
     if (now >= end) return false;
-    sys::wait_on(g_state, state, end - now);
+    base::wait_on(g_state, state, end - now);
   }
 }
 
@@ -177,14 +177,14 @@ void end_turn() {
     store<uint32_t>(g_state, kBusy);
     report_once(load(g_wanted), nullptr, Names::kOwn);
   }
-  sys::wake_all(g_state);
+  base::wake_all(g_state);
 }
 
 }  // namespace
 
 bool prepare_reports() {
   if (g_space != nullptr) return true;
-  g_space = static_cast<Workspace*>(sys::map_memory(sizeof(Workspace)));
+  g_space = static_cast<Workspace*>(base::map_memory(sizeof(Workspace)));
   return g_space != nullptr;
 }
 
@@ -195,22 +195,22 @@ void set_contents(Listed listed, bool regions) {
 void set_note(const char* note) { g_note = note; }
 
 int report(Trigger trigger, const char* label, Names names) {
-  const uint64_t mask = sys::block_signals();
+  const uint64_t mask = base::block_signals();
   int result = waits(trigger) ? -1 : 0;
   if (become_reporter(trigger)) {
     result = report_once(trigger, label, names);
     end_turn();
   }
-  sys::restore_signals(mask);
+  base::restore_signals(mask);
   return result;
 }
 
 bool hold_reports() { return become_reporter(Trigger::kApi); }
 
 void release_reports() {
-  const uint64_t mask = sys::block_signals();
+  const uint64_t mask = base::block_signals();
   end_turn();
-  sys::restore_signals(mask);
+  base::restore_signals(mask);
 }
 
 void wait_for_reports() {

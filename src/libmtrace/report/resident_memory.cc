@@ -69,7 +69,7 @@ bool is_v8_chunk(const Mapping& mapping) {
   constexpr uintptr_t kChunk = 256 * 1024;
   uintptr_t words[5];
   if (mapping.start % kChunk != 0 || mapping.end - mapping.start < kChunk ||
-      !sys::read_resident(mapping.start, words, sizeof words)) {
+      !base::read_resident(mapping.start, words, sizeof words)) {
     return false;
   }
   const uintptr_t size = words[0];
@@ -90,7 +90,7 @@ bool is_thread_stack(const Mapping& mapping, Lists& scratch) {
   const uintptr_t begin = std::max(mapping.start, mapping.end - sizeof words);
   // On aarch64 thread-local variables lie behind the descriptor.
   for (uintptr_t at = begin; at < mapping.end; at += kPiece) {
-    sys::read_resident(at, words + (at - begin) / sizeof words[0], kPiece);
+    base::read_resident(at, words + (at - begin) / sizeof words[0], kPiece);
   }
   for (size_t i = 0; i + 2 < std::size(words); ++i) {
     const bool begins = words[i] != 0 && words[i] < mapping.start;
@@ -113,12 +113,12 @@ uint64_t chunk_of(uint64_t size) {
 bool is_arena_heap(uintptr_t start, bool* is_first) {
   uintptr_t head[3];
   uintptr_t arena = 0;
-  if (!sys::read_resident(start, head, sizeof head)) return false;
+  if (!base::read_resident(start, head, sizeof head)) return false;
   const uintptr_t first = head[0] & ~(kArenaHeap - 1);
   *is_first = first == start;
   return head[0] - first >= sizeof head && head[0] - first < 4096 && head[2] != 0 &&
          head[2] <= kArenaHeap && head[2] % 4096 == 0 && (head[1] == 0) == *is_first &&
-         sys::read_resident(first, &arena, sizeof arena) && arena == head[0];
+         base::read_resident(first, &arena, sizeof arena) && arena == head[0];
 }
 
 // Of malloc's heaps, large blocks with mappings of their own left out. Bytes.
@@ -142,13 +142,13 @@ class Regions {
 
   bool read() {
     // thread-self: of a process whose first thread has ended, self knows no memory.
-    const long file = sys::open_to_read("/proc/thread-self/smaps");
-    if (sys::failed(file)) return false;
-    sys::each_line(static_cast<int>(file), scratch_.text, [&](const char* line, size_t) {
+    const long file = base::open_to_read("/proc/thread-self/smaps");
+    if (base::failed(file)) return false;
+    base::each_line(static_cast<int>(file), scratch_.text, [&](const char* line, size_t) {
       take_line(line);
       return true;
     });
-    sys::close_file(static_cast<int>(file));
+    base::close_file(static_cast<int>(file));
     close_mapping();
     return count_ != 0;
   }
@@ -181,7 +181,7 @@ class Regions {
   }
 
   // Bytes that the program has by sbrk and that may be taken for malloc's.
-  uint64_t unplaced() const { return unplaced_ + load(sys::g_break_unplaced); }
+  uint64_t unplaced() const { return unplaced_ + load(base::g_break_unplaced); }
   // Sums over the heaps of malloc. After add_up().
   Heaps heaps() const {
     Heaps sum = {};
@@ -198,7 +198,7 @@ class Regions {
   void learn_pages(unsigned char* pages) {
     each_heap([&](Mapping& heap) {
       const size_t bytes = heap.end - heap.start;
-      if (!sys::find_resident(heap.start, bytes, pages)) return;
+      if (!base::find_resident(heap.start, bytes, pages)) return;
       heap.pages = pages;
       pages += bytes / machine::page_bytes();
     });
@@ -210,7 +210,7 @@ class Regions {
     const uintptr_t start = std::max(address - sizeof(size_t), heap->start);  // of its chunk
     const uintptr_t end = std::min<uintptr_t>(address + std::max<uint64_t>(bytes, 1), heap->end);
     uint32_t count = 0;
-    for (uintptr_t at = sys::page_start(start); at < end; at += machine::page_bytes()) {
+    for (uintptr_t at = base::page_start(start); at < end; at += machine::page_bytes()) {
       unsigned char& page = heap->pages[(at - heap->start) / machine::page_bytes()];
       count += page == kResident;
       if (page == kResident) page = kKept;
@@ -276,7 +276,7 @@ class Regions {
     if (now_.blocks) {
       split_heap();
     } else if (path_[0] != '\0') {
-      now_.name = kind(sys::is_table_file(now_.start) ? format::kRegionOwn : path_);
+      now_.name = kind(base::is_table_file(now_.start) ? format::kRegionOwn : path_);
     } else if (now_.access[1] == 'w' && now_.access[3] == 'p' && !now_.supplied) {
       split_arenas();
     }
@@ -291,16 +291,16 @@ class Regions {
     Mapping& before = scratch_.mappings[count_++] = now_;
     before.end = now_.start = at;
     before.resident =
-        std::min(now_.resident, sys::resident_bytes(before.start, before.end - before.start));
+        std::min(now_.resident, base::resident_bytes(before.start, before.end - before.start));
     now_.resident -= before.resident;
     return &before;
   }
 
   // Takes the ranges that the program has by sbrk out of malloc's mapping, which is now_.
   void split_heap() {
-    sys::each_break_range([&](uintptr_t start, uintptr_t end) {
-      start = sys::whole_pages(start);
-      end = std::min(sys::page_start(end), now_.end);
+    base::each_break_range([&](uintptr_t start, uintptr_t end) {
+      start = base::whole_pages(start);
+      end = std::min(base::page_start(end), now_.end);
       if (start < now_.start || start >= end) return;
       list_before(start);
       Mapping* const range = list_before(end);
@@ -346,7 +346,7 @@ class Regions {
     if (mapping.blocks) return kMalloc;
     if (mapping.taken) return kind(format::kRegionTaken);
     const uint64_t size = mapping.end - mapping.start;
-    if (sys::own_bytes_in(mapping.start, mapping.end) * 2 > size) return kind(format::kRegionOwn);
+    if (base::own_bytes_in(mapping.start, mapping.end) * 2 > size) return kind(format::kRegionOwn);
     char name[sizeof Kind::name] = {};
     Writer text(name, sizeof name);
     text.text(format::kRegionAnonymous).text(mapping.access);
@@ -460,7 +460,7 @@ void write_heaps(Writer& out, Regions& regions, uint64_t resident, const ledger:
   const uint32_t limit = ledger.stacks.limit();
   Scratch<uint32_t> kept;         // pages that the blocks of a stack need, by its ordinal
   Scratch<unsigned char> states;  // of all pages of the heaps
-  const bool known = entry_points().glibc && sum.size <= kMost && !sys::may_be_filtered() &&
+  const bool known = entry_points().glibc && sum.size <= kMost && !base::may_be_filtered() &&
                      kept.reserve(size_t{limit} + 1) &&
                      states.reserve(sum.size / machine::page_bytes());
   if (known) {

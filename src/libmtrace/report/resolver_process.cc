@@ -88,9 +88,9 @@ void resolve(Launch& launch) {
 
 bool map_resolver() {
   if (g_resolver != nullptr) return true;
-  g_resolver = static_cast<Resolver*>(sys::map_memory(sizeof(Resolver)));
+  g_resolver = static_cast<Resolver*>(base::map_memory(sizeof(Resolver)));
   if (g_resolver == nullptr) return false;
-  prepare(*g_resolver, sys::Helper::kResolver, resolve, g_resolver->argv, kCpuSeconds, kPolite);
+  prepare(*g_resolver, base::Helper::kResolver, resolve, g_resolver->argv, kCpuSeconds, kPolite);
   return true;
 }
 
@@ -118,7 +118,7 @@ void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree) {
   while (!compare_exchange<uint32_t>(resolver.state, seen, seen == kIdle ? kRunning : kMore)) {
   }
   if (seen != kIdle) return;
-  sys::collect(resolver.helper, true);  // the last supervisor is about to exit
+  base::collect(resolver.helper, true);  // the last supervisor is about to exit
   if (!start(resolver)) {
     resolver.taken = resolver.queued;
     ledger_named(seq);
@@ -128,13 +128,13 @@ void resolve_later(const char* path, uint32_t seq, bool host_waits, bool tree) {
 void stop_resolving() { store_release(g_stopped, 1u); }
 
 void finish_resolver(uint64_t seconds) {
-  if (!sys::has_helper(sys::Helper::kResolver)) return;
+  if (!base::has_helper(base::Helper::kResolver)) return;
   // A resolver that is killed between naming a file and renaming it would leave the file.
   finish(*g_resolver, seconds * 1'000'000'000u, kForbearance);
 }
 
 void reset_resolver() {
-  sys::forget(sys::Helper::kResolver);
+  base::forget(base::Helper::kResolver);
   g_stopped = 0;
   if (g_resolver != nullptr) {
     g_resolver->state = kIdle;

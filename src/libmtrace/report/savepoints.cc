@@ -43,7 +43,7 @@ class Access {
   explicit operator bool() const { return static_cast<bool>(turn_); }
 
  private:
-  const sys::Turn turn_;
+  const base::Turn turn_;
 };
 
 // Replaces what a savepoint holds. The child of a fork that comes between finds a savepoint that is
@@ -58,7 +58,7 @@ void replace(Savepoint& savepoint, Totals* held, uint32_t capacity) {
   savepoint.capacity = capacity;
   store_barrier();
   savepoint.used = was_used;
-  if (old != nullptr) sys::unmap_memory(old, old_bytes);
+  if (old != nullptr) base::unmap_memory(old, old_bytes);
 }
 
 bool drop(Savepoint& savepoint) {
@@ -72,7 +72,7 @@ bool drop(Savepoint& savepoint) {
 // Stores what is live now in a savepoint. False: no memory, and the savepoint is unchanged.
 bool take(Savepoint& savepoint) {
   const uint32_t capacity = g_ledger.stacks.limit() + 1;
-  auto* held = static_cast<Totals*>(sys::map_memory(size_t{capacity} * sizeof(Totals)));
+  auto* held = static_cast<Totals*>(base::map_memory(size_t{capacity} * sizeof(Totals)));
   if (held == nullptr) return false;
   g_ledger.stacks.for_each([&](uint32_t, const StackRecord& stack) {
     // A stack that appears meanwhile counts as new.

@@ -21,12 +21,12 @@ class Scratch {
   // Begins again with `count` zero elements. False: no memory.
   bool reserve(size_t count) {
     drop();
-    data_ = static_cast<T*>(sys::map_memory(count * sizeof(T)));
+    data_ = static_cast<T*>(base::map_memory(count * sizeof(T)));
     count_ = count;
     return data_ != nullptr;
   }
   void drop() {
-    if (data_ != nullptr) sys::unmap_memory(data_, count_ * sizeof(T));
+    if (data_ != nullptr) base::unmap_memory(data_, count_ * sizeof(T));
     data_ = nullptr;
   }
   explicit operator bool() const { return data_ != nullptr; }

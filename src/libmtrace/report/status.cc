@@ -48,7 +48,7 @@ long name_file(char* path, uint32_t attempt) {
   out.text(g_place);
   if (g_is_directory) {
     out.put('/')
-        .bytes(sys::g_table_header->name, strnlen(sys::g_table_header->name, kNameLimit))
+        .bytes(base::g_table_header->name, strnlen(base::g_table_header->name, kNameLimit))
         .put('-')
         .number(g_host.pid);
     if (attempt > 1) out.put('.').number(attempt);
@@ -66,7 +66,7 @@ int make_file() {
   for (uint32_t attempt = 1; result == -EEXIST && attempt <= kMostNames; ++attempt) {
     char path[kPathCapacity];
     result = name_file(path, attempt);
-    if (result == 0) result = sys::create_table_file(path, &g_ledger, sizeof g_ledger);
+    if (result == 0) result = base::create_table_file(path, &g_ledger, sizeof g_ledger);
   }
   return static_cast<int>(-result);
 }
@@ -74,7 +74,7 @@ int make_file() {
 void put_command(format::LedgerHeader& header) {
   const size_t length = g_host.command != nullptr ? strlen(g_host.command) : 0;
   if (length == 0) return;
-  sys::TableTurn turn;
+  base::TableTurn turn;
   void* copy = length < 4096 ? turn.grow_little(length) : turn.grow(length);
   if (copy == nullptr) return;
   memcpy(copy, g_host.command, length);
@@ -86,12 +86,12 @@ void put_command(format::LedgerHeader& header) {
 
 void status_start(int signal) {
   StatusBlock& block = mtrace_status_block;
-  format::LedgerHeader& header = *sys::g_table_header;
+  format::LedgerHeader& header = *base::g_table_header;
   header.version = format::kLedgerVersion;
   set_text(header.directory, output_directory());
   store(header.pid, g_host.pid);
   block.size = sizeof block;
-  block.header = reinterpret_cast<uint64_t>(&sys::g_table_header);
+  block.header = reinterpret_cast<uint64_t>(&base::g_table_header);
   store(block.signal, int32_t{signal});
   store_release(block.magic, format::kStatusMagic);
 }
@@ -119,9 +119,9 @@ void status_leaves(bool wait) {
   fetch_add(mtrace_status_block.leaving, 1u);
   uint32_t who = wait ? load_acquire(signaller) : 0;
   if (who == 0) return;
-  const uint64_t end = sys::monotonic_time() + kLongestSignal;
-  while (who != 0 && sys::monotonic_time() < end) {
-    sys::wait_on(signaller, who, kLook);
+  const uint64_t end = base::monotonic_time() + kLongestSignal;
+  while (who != 0 && base::monotonic_time() < end) {
+    base::wait_on(signaller, who, kLook);
     who = load_acquire(signaller);
   }
   store(signaller, 0u);
@@ -144,7 +144,7 @@ void map_ledger(const char* option) {
   // Without "./": the path is shown to people.
   if (!here) out.text(option[0] == '.' && option[1] == '/' ? option + 2 : option);
   const bool named = out.finish() == 0 && (option[0] == '/' || g_host.directory[0] != '\0');
-  g_is_directory = named && (option[strlen(option) - 1] == '/' || sys::is_directory(g_place));
+  g_is_directory = named && (option[strlen(option) - 1] == '/' || base::is_directory(g_place));
   // Without slashes at the end: the paths of its files are shown to people.
   for (size_t end = strlen(g_place); end > 1 && g_place[end - 1] == '/'; --end) {
     g_place[end - 1] = '\0';
@@ -153,23 +153,23 @@ void map_ledger(const char* option) {
 }
 
 void map_ledger_after_fork() {
-  sys::drop_table_file();
+  base::drop_table_file();
   g_begun_at_fork = true;
   g_error = make_file();
 }
 
 void describe_ledger(bool recording) {
-  format::LedgerHeader& header = *sys::g_table_header;
+  format::LedgerHeader& header = *base::g_table_header;
   header.seq = header.named_seq = header.reporting = header.failures = 0;
   header.names_offered = header.names_left = header.label_length = header.extremes_renewed = 0;
   header.exit_hold = header.late_hold = format::ExitHold::kNone;
   header.cost.stopped = header.cost.full_since = 0;
   header.report_path[0] = '\0';
-  set_text(header.path, sys::table_file_path());
+  set_text(header.path, base::table_file_path());
   header.parent = g_host.parent;
   header.started = g_host.started;
   header.tick_zero = g_host.tick_zero;
-  header.clock_zero = sys::g_time_zero;
+  header.clock_zero = base::g_time_zero;
   header.sampled = ledger::g_sample_mean;
   header.recording = recording;
   header.was_off = !recording;
@@ -177,24 +177,24 @@ void describe_ledger(bool recording) {
   header.notes = reinterpret_cast<uint64_t>(g_ledger.notes);
   header.shadow = ledger::Layout::shadow(g_ledger);
   header.regions = ledger::Layout::regions();
-  header.own_ranges = sys::own_ranges();
+  header.own_ranges = base::own_ranges();
   header.lost_frees = reinterpret_cast<uint64_t>(&g_ledger.lost_frees);
   header.machine = machine::kElfMachine;
   put_command(header);
   store_release(header.pid, g_host.pid);
   store(header.state, format::LedgerState::kRunning);
-  if (sys::has_table_file()) store_release(header.magic, format::kLedgerMagic);
+  if (base::has_table_file()) store_release(header.magic, format::kLedgerMagic);
 }
 
 void ledger_recording(bool on) {
-  store(sys::g_table_header->recording, uint32_t{on});
-  if (!on) store(sys::g_table_header->was_off, uint64_t{1});
+  store(base::g_table_header->recording, uint32_t{on});
+  if (!on) store(base::g_table_header->was_off, uint64_t{1});
 }
 
-void ledger_reporting(uint32_t seq) { store_release(sys::g_table_header->reporting, seq); }
+void ledger_reporting(uint32_t seq) { store_release(base::g_table_header->reporting, seq); }
 
 void ledger_reported(uint32_t seq, const char* path) {
-  format::LedgerHeader& header = *sys::g_table_header;
+  format::LedgerHeader& header = *base::g_table_header;
   set_text(header.report_path, path);
   store_release(header.seq, seq);
   store_release(header.reporting, 0u);
@@ -204,30 +204,30 @@ void ledger_failed(int error_number, const char* what) {
   constexpr size_t kSize = sizeof mtrace_status_block.error;
   Writer(mtrace_status_block.error, kSize).text(what).put(' ').text(output_directory()).finish();
   store(mtrace_status_block.error_number, int32_t{error_number});
-  fetch_add(sys::g_table_header->failures, 1u);
-  store_release(sys::g_table_header->reporting, 0u);
+  fetch_add(base::g_table_header->failures, 1u);
+  store_release(base::g_table_header->reporting, 0u);
 }
 
 void ledger_withheld(bool mine) {
   constexpr size_t kSize = sizeof mtrace_status_block.error;
   Writer(mtrace_status_block.error, kSize)
-      .text(sys::is_dispatched() ? "a thread hands over its system calls (syscall user dispatch)"
-                                 : "the program has added a filter of system calls (seccomp)")
+      .text(base::is_dispatched() ? "a thread hands over its system calls (syscall user dispatch)"
+                                  : "the program has added a filter of system calls (seccomp)")
       .text(", so no report goes to ")
       .text(output_directory())
       .finish();
   store(mtrace_status_block.error_number, 0);
   fetch_add(mtrace_status_block.withheld, 1u);
-  if (mine) fetch_add(sys::g_table_header->failures, 1u);
+  if (mine) fetch_add(base::g_table_header->failures, 1u);
 }
 
 void ledger_named(uint32_t seq) {
-  uint32_t& named = sys::g_table_header->named_seq;
+  uint32_t& named = base::g_table_header->named_seq;
   if (seq > load(named)) store_release(named, seq);
 }
 
 size_t take_label(char* buffer, size_t capacity) {
-  format::LedgerHeader& header = *sys::g_table_header;
+  format::LedgerHeader& header = *base::g_table_header;
   size_t length = load_acquire(header.label_length);
   if (length == 0) return 0;
   if (length > sizeof header.label) length = sizeof header.label;
@@ -238,23 +238,23 @@ size_t take_label(char* buffer, size_t capacity) {
   return length;
 }
 
-bool take_names_offer() { return exchange(sys::g_table_header->names_offered, 0u) != 0; }
+bool take_names_offer() { return exchange(base::g_table_header->names_offered, 0u) != 0; }
 
-void ledger_renews_extremes() { fetch_add(sys::g_table_header->extremes_renewed, 1u); }
+void ledger_renews_extremes() { fetch_add(base::g_table_header->extremes_renewed, 1u); }
 
 void end_ledger(format::LedgerState how) {
-  store_release(sys::g_table_header->state, how);
-  if (how != format::LedgerState::kUnreported) sys::remove_table_file();
+  store_release(base::g_table_header->state, how);
+  if (how != format::LedgerState::kUnreported) base::remove_table_file();
 }
 
-void ledger_goes_on() { store_release(sys::g_table_header->state, format::LedgerState::kRunning); }
+void ledger_goes_on() { store_release(base::g_table_header->state, format::LedgerState::kRunning); }
 
-void leave_ledger() { store_release(sys::g_table_header->state, format::LedgerState::kDetached); }
+void leave_ledger() { store_release(base::g_table_header->state, format::LedgerState::kDetached); }
 
 void end_detached_ledger() {
-  const format::LedgerHeader& header = *sys::g_table_header;
+  const format::LedgerHeader& header = *base::g_table_header;
   // Not in a child that was forked meanwhile: it still has its parent's ledger.
-  if (load(header.state) == format::LedgerState::kDetached && header.pid == sys::process_id()) {
+  if (load(header.state) == format::LedgerState::kDetached && header.pid == base::process_id()) {
     end_ledger(format::LedgerState::kEnded);
   }
 }
@@ -269,7 +269,7 @@ void write_ledger_notes(Writer& out) {
     out.meta(format::kKeyNote).text("no ledger was made at ").escaped(g_place);
     out.text(" (").reason(g_error).text(")\n");
   }
-  const format::LedgerHeader& header = *sys::g_table_header;
+  const format::LedgerHeader& header = *base::g_table_header;
   if (load(header.missing) == 0) return;
   out.meta(format::kKeyNote)
       .text("the ledger file lacks ")

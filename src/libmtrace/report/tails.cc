@@ -12,14 +12,14 @@ using ledger::StackRecord;
 
 constexpr unsigned kMostTails = format::kMaxDepth / kTailFrames;
 
-void add_frame(format::StackId& id, uintptr_t frame, unwind::StackEpoch& epoch) {
+void add_frame(format::StackId& id, uintptr_t frame, modules::StackEpoch& epoch) {
   using format::PythonFrame;
   if (PythonFrame::is_one(frame)) {
     if (const unwind::PythonCode* code = unwind::python_code(PythonFrame::code(frame))) {
       return id.add(code->file->identity, format::python_offset(code->identity, frame));
     }
   }
-  const unwind::Module* module = unwind::find_module(frame, epoch, nullptr);
+  const modules::Module* module = modules::find_module(frame, epoch, nullptr);
   if (module != nullptr) {
     id.add(module->identity, frame - module->base);
   } else {
@@ -28,7 +28,7 @@ void add_frame(format::StackId& id, uintptr_t frame, unwind::StackEpoch& epoch) 
 }
 
 void add_frames(format::StackId& id, const char* frames, unsigned count,
-                unwind::StackEpoch& epoch) {
+                modules::StackEpoch& epoch) {
   for (unsigned i = count; i-- > 0;) add_frame(id, ledger::frame_in(frames, i), epoch);
 }
 
@@ -49,9 +49,9 @@ uint64_t stack_id(const StackRecord& stack) {
 uint64_t Tails::id_of(const StackRecord& stack) {
   const ledger::StackTable& stacks = *stacks_;
   uint32_t tails[kMostTails];
-  unwind::StackEpoch epoch(stack.retired);
+  modules::StackEpoch epoch(stack.retired);
   // The frames of a retired stack may mean other code than the same addresses now.
-  const bool is_known = epoch.seen() == unwind::kAlive;
+  const bool is_known = epoch.seen() == modules::kAlive;
   unsigned count = tails_of(stacks, stack.tail, tails);
   format::StackId id;
   unsigned left = count;
@@ -63,7 +63,7 @@ uint64_t Tails::id_of(const StackRecord& stack) {
   }
   while (left-- > 0) {
     add_frames(id, stacks.tail_at(tails[left]).frames, kTailFrames, epoch);
-    if (is_known && tails[left] < limit_ && epoch.seen() == unwind::kAlive) {
+    if (is_known && tails[left] < limit_ && epoch.seen() == modules::kAlive) {
       ids_[tails[left]] = id.value();
     }
   }

@@ -39,7 +39,7 @@ bool follows_call(uintptr_t address) {
   if (is_known(address)) return true;
   unsigned char code[kLongestCall];
   // Code that called is resident. What is not may be memory that only this thread could supply.
-  if (!sys::read_resident(address - sizeof code, code, sizeof code) || !ends_with_call(code)) {
+  if (!base::read_resident(address - sizeof code, code, sizeof code) || !ends_with_call(code)) {
     return false;
   }
   learn(address);
@@ -51,11 +51,11 @@ bool follows_call(uintptr_t address) {
 bool is_made_return(StackMemory* memory, const Registers& from, const Registers& caller) {
   const uintptr_t distance = caller.pc > from.pc ? caller.pc - from.pc : from.pc - caller.pc;
   uintptr_t word;
-  Object object;
+  modules::Object object;
   return distance < kMostDistance && is_frame_above(caller.fp, caller.sp) &&
          memory->read_above(caller.sp, caller.fp, &word) && !memory->holds(caller.pc) &&
-         !locate_object(from.pc - 1, &object) && !locate_object(caller.pc - 1, &object) &&
-         sys::read_resident(caller.pc, &word, 1);
+         !modules::locate_object(from.pc - 1, &object) && !locate_object(caller.pc - 1, &object) &&
+         base::read_resident(caller.pc, &word, 1);
 }
 
 // The rest is for frames of musl.
@@ -81,7 +81,7 @@ bool has_plausible_caller(StackMemory* memory, Rule rule, const Registers& at) {
   const auto* const slot = rule.return_slot(reinterpret_cast<const uintptr_t*>(cfa));
   uintptr_t next;
   if (!memory->read_above(at.sp, reinterpret_cast<uintptr_t>(slot), &next)) return false;
-  next = code_address(next);
+  next = cfi::code_address(next);
   return next == 0 || (next < kKeyEnd && follows_call(next));
 }
 
@@ -90,7 +90,7 @@ enum class Code { kNone, kBare, kDescribed };
 // What `word` returns to, if it is a return address.
 Code returns_to(const StackMemory& memory, uintptr_t word) {
   if (!may_be_return(memory, word)) return Code::kNone;
-  if (is_in_bare_libc(word - 1)) return Code::kBare;
+  if (modules::is_in_bare_libc(word - 1)) return Code::kBare;
   return rule_for(word).kind() != RuleKind::kLost ? Code::kDescribed : Code::kNone;
 }
 
@@ -100,7 +100,7 @@ bool is_outermost(StackMemory* memory, uintptr_t sp) {
   for (uintptr_t at = sp; at - sp <= kOutermost && calls <= 1; at += kWord) {
     uintptr_t word;
     if (!memory->read_above(sp, at, &word)) return memory->is_own_end(at);
-    calls += may_be_return(*memory, code_address(word)) ? 1 : 0;
+    calls += may_be_return(*memory, cfi::code_address(word)) ? 1 : 0;
   }
   return false;
 }
@@ -110,7 +110,7 @@ bool leave_by(const Epilogue& epilogue, StackMemory* memory, const Registers& fr
   const uintptr_t base = epilogue.by_fp ? from.fp : from.sp;
   const uintptr_t slot = base + static_cast<uintptr_t>(int64_t{epilogue.pc});
   if (slot % kWord != 0 || !memory->read_above(from.sp, slot, &caller->pc)) return false;
-  caller->pc = code_address(caller->pc);
+  caller->pc = cfi::code_address(caller->pc);
   caller->sp = base + static_cast<uintptr_t>(int64_t{epilogue.sp});
   caller->fp = from.fp;
   if (epilogue.fp != Epilogue::kUnchanged &&
@@ -127,7 +127,7 @@ bool leave_by(const Epilogue& epilogue, StackMemory* memory, const Registers& fr
 bool leave_at(uintptr_t address, int32_t size, StackMemory* memory, const Registers& from,
               Registers* caller) {
   Epilogue epilogue;
-  const uintptr_t end = g_bare_libc.start + g_bare_libc.size;
+  const uintptr_t end = modules::g_bare_libc.start + modules::g_bare_libc.size;
   return read_epilogue(reinterpret_cast<const unsigned char*>(address),
                        reinterpret_cast<const unsigned char*>(end), &epilogue) &&
          (size == 0 || epilogue.sp == size) && leave_by(epilogue, memory, from, caller);
@@ -146,11 +146,13 @@ bool leave_by_known_end(StackMemory* memory, const Registers& from, Registers* c
 }
 
 bool leave_by_code(StackMemory* memory, const Registers& from, Registers* caller) {
-  const int32_t size = frame_size(reinterpret_cast<const unsigned char*>(from.pc),
-                                  reinterpret_cast<const unsigned char*>(g_bare_libc.start));
+  const int32_t size =
+      frame_size(reinterpret_cast<const unsigned char*>(from.pc),
+                 reinterpret_cast<const unsigned char*>(modules::g_bare_libc.start));
   for (uintptr_t step = 0; step < 2 * kMostSteps; ++step) {
     const uintptr_t address = end_at(from.pc, step);
-    if (!is_in_bare_libc(address) || !leave_at(address, size, memory, from, caller)) continue;
+    if (!modules::is_in_bare_libc(address) || !leave_at(address, size, memory, from, caller))
+      continue;
     learn_rule(from.pc, Rule(RuleKind::kLost, (step + 1) * 8));
     return true;
   }
@@ -173,7 +175,7 @@ bool search_stack(StackMemory* memory, const Registers& from, Registers* caller)
   for (uintptr_t at = from.sp; at - from.sp < kMostStack; at += kWord) {
     uintptr_t word;
     if (!memory->read_above(from.sp, at, &word)) break;
-    word = code_address(word);
+    word = cfi::code_address(word);
     if (returns_to(*memory, word) != Code::kDescribed) continue;
     if (!kReturnIsBelowSp && rule_for(word).kind() == RuleKind::kSp) continue;
     *caller = {word, at + kWord, from.fp};
@@ -195,13 +197,13 @@ bool find_caller_of_bare(StackMemory* memory, const Registers& from, Registers* 
 }  // namespace
 
 bool guess_caller(StackMemory* memory, const Registers& from, Registers* caller) {
-  if (is_in_bare_libc(from.pc - 1)) return find_caller_of_bare(memory, from, caller);
+  if (modules::is_in_bare_libc(from.pc - 1)) return find_caller_of_bare(memory, from, caller);
   const uintptr_t fp = from.fp;
   if (!is_frame_above(fp, from.sp) || !memory->read_above(from.sp, fp, &caller->fp) ||
       !memory->read_above(from.sp, fp + sizeof fp, &caller->pc)) {
     return false;
   }
-  caller->pc = code_address(caller->pc);
+  caller->pc = cfi::code_address(caller->pc);
   caller->sp = fp + 2 * sizeof fp;
   if (caller->pc < kLongestCall || caller->pc >= kKeyEnd) return false;
   if (follows_call(caller->pc)) return true;

@@ -23,7 +23,7 @@ bool LastWalk::still_holds() {
     const Step& step = steps_[i];
     const Step& caller = steps_[i - 1];
     const auto* const above = reinterpret_cast<const uintptr_t*>(caller.sp);
-    if (code_address(*step.rule.return_slot(above)) == caller.key &&
+    if (cfi::code_address(*step.rule.return_slot(above)) == caller.key &&
         (!step.compares_fp || *step.rule.fp_slot(above) == caller.fp)) [[likely]] {
       continue;
     }

@@ -23,7 +23,7 @@ class LastWalk {
   // Begins a walk of a thread whose trusted stack ends at `high`. The last one may be of a thread
   // that has ended and had its stack there: its words are read and compared all the same.
   void begin(uintptr_t high) {
-    const uint32_t epoch = unload_epoch();
+    const uint32_t epoch = modules::unload_epoch();
     if (high_ != high || epoch_ != epoch) [[unlikely]]
       count_ = 0;
     high_ = high;

@@ -29,7 +29,7 @@ thread_local constinit bool walking = false;
 
 template <typename Function>
 bool find(void* library, const char* name, Function* function) {
-  *function = reinterpret_cast<Function>(libc().symbol(library, name));
+  *function = reinterpret_cast<Function>(modules::libc().symbol(library, name));
   return *function != nullptr;
 }
 
@@ -75,8 +75,8 @@ Walk walk_from(const Registers& from, unw_cursor_t* cursor, WalkState state) {
 }  // namespace
 
 bool open_libunwind() {
-  if (libc().open == nullptr || libc().symbol == nullptr) return false;
-  void* library = libc().open("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+  if (modules::libc().open == nullptr || modules::libc().symbol == nullptr) return false;
+  void* library = modules::libc().open("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return false;
   return find_context(library) &&
          find(library, MTRACE_TEXT(unw_init_local), &functions.init_local) &&
@@ -96,8 +96,8 @@ bool open_libunwind() {
   if (get_context(&context) == 0 && functions.init_local(&cursor, &context) == 0) {
     walk = walk_from(from, &cursor, state);
     // Enters the modules into the list, as walk() does when it compiles a rule.
-    Object scratch;
-    for (unsigned i = 0; i < walk.count; ++i) loaded_object(frames[i], &scratch);
+    modules::Object scratch;
+    for (unsigned i = 0; i < walk.count; ++i) modules::loaded_object(frames[i], &scratch);
   }
   errno = saved_errno;
   walking = false;

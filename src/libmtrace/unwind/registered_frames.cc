@@ -39,7 +39,7 @@ bool made_code_seen = false;
 // Threads that claim the last place together may leave `used` above kSections.
 uint32_t places_used() { return std::min(load_acquire(used), uint32_t{kSections}); }
 
-Fde* entries_of(const Section& section) { return reinterpret_cast<Fde*>(section.memory); }
+cfi::Fde* entries_of(const Section& section) { return reinterpret_cast<cfi::Fde*>(section.memory); }
 
 // Probes the memory from `begin` on, each page once.
 class ReadableFrom {
@@ -47,7 +47,7 @@ class ReadableFrom {
   explicit ReadableFrom(uintptr_t begin) : end_(begin) {}
   bool up_to(uintptr_t end) {
     while (end_ < end) {
-      if (!sys::readable(end_, 1)) return false;
+      if (!base::readable(end_, 1)) return false;
       end_ = (end_ & ~(kPage - 1)) + kPage;
     }
     return true;
@@ -76,11 +76,11 @@ size_t size_of(uintptr_t begin) {
 // Calls visit(fde) for each description in [begin, begin + size).
 template <typename Visit>
 void each_fde(uintptr_t begin, size_t size, Visit&& visit) {
-  Bounds bounds;
+  cfi::Bounds bounds;
   bounds.add(begin, begin + size);
   for (uintptr_t at = begin; at != 0;) {
-    Fde fde;
-    if (next_fde(bounds, &at, &fde) && fde.pc_begin < fde.pc_end) visit(fde);
+    cfi::Fde fde;
+    if (cfi::next_fde(bounds, &at, &fde) && fde.pc_begin < fde.pc_end) visit(fde);
   }
 }
 
@@ -108,7 +108,7 @@ Section* find_place(size_t bytes, uint32_t* version) {
     const uint32_t fresh = places_used() < kSections ? fetch_add(used, 1u) : kSections;
     if (fresh < kSections && claim(sections[fresh], version)) {
       Section& section = sections[fresh];
-      section.memory = static_cast<char*>(sys::map_memory(capacity));
+      section.memory = static_cast<char*>(base::map_memory(capacity));
       section.capacity = section.memory == nullptr ? 0 : capacity;
       if (section.capacity != 0) return &section;
       publish(section, *version);
@@ -118,16 +118,16 @@ Section* find_place(size_t bytes, uint32_t* version) {
   return nullptr;
 }
 
-Program moved(const Program& program, uintptr_t from, const char* to) {
+cfi::Program moved(const cfi::Program& program, uintptr_t from, const char* to) {
   const uintptr_t base = reinterpret_cast<uintptr_t>(to) - from;
   return {program.begin + base, program.end + base};
 }
 
 void write(Section& section, uintptr_t begin, size_t size, uint32_t most) {
-  Fde* const entries = entries_of(section);
-  char* const copy = section.memory + most * sizeof(Fde);
+  cfi::Fde* const entries = entries_of(section);
+  char* const copy = section.memory + most * sizeof(cfi::Fde);
   uint32_t count = 0;
-  each_fde(begin, size, [&](Fde fde) {
+  each_fde(begin, size, [&](cfi::Fde fde) {
     if (count == most) return;
     fde.initial = moved(fde.initial, begin, copy);
     fde.own = moved(fde.own, begin, copy);
@@ -136,7 +136,7 @@ void write(Section& section, uintptr_t begin, size_t size, uint32_t most) {
   });
   memcpy(copy, reinterpret_cast<const void*>(begin), size);
   std::sort(entries, entries + count,
-            [](const Fde& a, const Fde& b) { return a.pc_begin < b.pc_begin; });
+            [](const cfi::Fde& a, const cfi::Fde& b) { return a.pc_begin < b.pc_begin; });
   section.begin = begin;
   section.low = count == 0 ? 0 : entries[0].pc_begin;
   section.high = 0;
@@ -145,15 +145,15 @@ void write(Section& section, uintptr_t begin, size_t size, uint32_t most) {
 }
 
 // Copies the entry for `pc`. False: none, or the section has changed meanwhile.
-bool find_entry(const Section& section, uintptr_t pc, uint32_t version, Fde* fde) {
+bool find_entry(const Section& section, uintptr_t pc, uint32_t version, cfi::Fde* fde) {
   const uint32_t count = load(section.count);
   if (pc < section.low || pc >= section.high || count > section.capacity / sizeof *fde) {
     return false;
   }
-  const Fde* const entries = entries_of(section);
-  const Fde* const behind = std::upper_bound(
+  const cfi::Fde* const entries = entries_of(section);
+  const cfi::Fde* const behind = std::upper_bound(
       entries, entries + count, pc,
-      [](uintptr_t address, const Fde& entry) { return address < entry.pc_begin; });
+      [](uintptr_t address, const cfi::Fde& entry) { return address < entry.pc_begin; });
   if (behind == entries) return false;
   *fde = behind[-1];
   std::atomic_thread_fence(std::memory_order_acquire);
@@ -167,10 +167,10 @@ void register_frames(const void* where) {
   deregister_frames(where);
   const size_t size = begin == 0 ? 0 : size_of(begin);
   uint32_t count = 0;
-  if (size != 0) each_fde(begin, size, [&](const Fde&) { ++count; });
+  if (size != 0) each_fde(begin, size, [&](const cfi::Fde&) { ++count; });
   if (count == 0) return;
   uint32_t version;
-  Section* const section = find_place(count * sizeof(Fde) + size, &version);
+  Section* const section = find_place(count * sizeof(cfi::Fde) + size, &version);
   if (section == nullptr) return;
   write(*section, begin, size, count);
   publish(*section, version);
@@ -193,18 +193,18 @@ void deregister_frames(const void* where) {
 
 bool has_seen_made_code() { return load(made_code_seen); }
 
-bool find_registered_row(uintptr_t pc, Object* object, Row* row) {
+bool find_registered_row(uintptr_t pc, modules::Object* object, cfi::Row* row) {
   if (!has_seen_made_code()) store(made_code_seen, true);
   const uint32_t known = places_used();
   for (uint32_t i = 0; i < known; ++i) {
     const Section& section = sections[i];
     const uint32_t version = load_acquire(section.version);
-    Fde fde;
+    cfi::Fde fde;
     if ((version & 1) != 0 || !find_entry(section, pc, version, &fde)) continue;
     const auto memory = reinterpret_cast<uintptr_t>(section.memory);
-    object->bounds = Bounds{};
+    object->bounds = cfi::Bounds{};
     object->bounds.add(memory, memory + section.capacity);
-    const bool found = find_row(object->bounds, fde, pc, row);
+    const bool found = cfi::find_row(object->bounds, fde, pc, row);
     std::atomic_thread_fence(std::memory_order_acquire);
     return found && load(section.version) == version;
   }

@@ -23,7 +23,7 @@ void deregister_frames(const void* section);
 
 // Finds the row at `pc`, and sets the bounds of `object` to those of its expressions. False: no
 // section covers `pc`, or the section changed meanwhile.
-bool find_registered_row(uintptr_t pc, Object* object, Row* row);
+bool find_registered_row(uintptr_t pc, modules::Object* object, cfi::Row* row);
 // Whether it was ever called: a walk has come to code that no loaded object holds.
 bool has_seen_made_code();
 

@@ -33,10 +33,11 @@ void forget_at(uintptr_t place, uintptr_t start, uintptr_t end) {
 }
 
 // Not cached: an object may be loaded there later, or the section deregistered.
-Rule rule_without_object(uintptr_t pc, Object* scratch) {
-  Row row;
+Rule rule_without_object(uintptr_t pc, modules::Object* scratch) {
+  cfi::Row row;
   if (find_registered_row(pc, scratch, &row)) return pack_rule(*scratch, row);
-  return Rule(is_signal_return(pc + 1, sys::read_memory) ? RuleKind::kSignal : RuleKind::kLost);
+  return Rule(cfi::is_signal_return(pc + 1, base::read_memory) ? RuleKind::kSignal
+                                                               : RuleKind::kLost);
 }
 
 }  // namespace
@@ -45,21 +46,21 @@ Rule rule_without_object(uintptr_t pc, Object* scratch) {
 [[gnu::noinline]] Rule compile_rule(uintptr_t key) {
   const Rule lost(RuleKind::kLost);
   if (key == 0 || key > kKeyEnd - 1 || !Rule::is_key(key)) return lost;
-  const uint32_t epoch = unload_epoch();
-  Object scratch;
-  const Object* object = loaded_object(key - 1, &scratch);
+  const uint32_t epoch = modules::unload_epoch();
+  modules::Object scratch;
+  const modules::Object* object = loaded_object(key - 1, &scratch);
   if (object == nullptr) return rule_without_object(key - 1, &scratch);
-  Fde fde;
-  Row row;
+  cfi::Fde fde;
+  cfi::Row row;
   Rule rule = lost;
-  if (!find_fde(object->bounds, object->eh_frame_hdr, key - 1, &fde)) {
-    if (is_signal_return(key, sys::read_memory)) {
+  if (!cfi::find_fde(object->bounds, object->eh_frame_hdr, key - 1, &fde)) {
+    if (cfi::is_signal_return(key, base::read_memory)) {
       rule = Rule(RuleKind::kSignal);
-    } else if (is_loader(*object) && !is_in_bare_libc(key - 1)) {
+    } else if (modules::is_loader(*object) && !modules::is_in_bare_libc(key - 1)) {
       rule = Rule(RuleKind::kBottom);
     }
-  } else if (find_row(object->bounds, fde, key - 1, &row)) {
-    const bool by_code = row.signal_frame && is_signal_return(key, sys::read_memory);
+  } else if (cfi::find_row(object->bounds, fde, key - 1, &row)) {
+    const bool by_code = row.signal_frame && cfi::is_signal_return(key, base::read_memory);
     rule = by_code ? Rule(RuleKind::kSignal) : pack_rule(*object, row);
     if (is_own(key - 1) || is_python_loop(*object, key - 1)) rule = rule.marked();
   }
@@ -71,7 +72,7 @@ Rule rule_without_object(uintptr_t pc, Object* scratch) {
   // store might become visible only after both have looked.
   g_touched.set(Rule::place_of(key) / kPart);
   exchange(place, word);
-  if (unload_epoch() != epoch) compare_exchange(place, word, uint64_t{0});
+  if (modules::unload_epoch() != epoch) compare_exchange(place, word, uint64_t{0});
   return rule;
 }
 
@@ -82,7 +83,7 @@ void learn_rule(uintptr_t key, Rule rule) {
 
 void forget_rules(uintptr_t start, uintptr_t end) {
   // A thread that reads a rule from an object that still seems alive has an older epoch.
-  add_fetch_ordered(internal::unload_epoch, 1u);
+  add_fetch_ordered(modules::internal::unload_epoch, 1u);
   const uintptr_t first = start >> Rule::kPlaceShift;
   const uintptr_t last = end >> Rule::kPlaceShift;
   const uintptr_t parts = std::min((last - first) / kPart + 2, kParts);

@@ -24,7 +24,7 @@ inline Rule cached_rule(uintptr_t key) {
 
 // Packs a row of call-frame information; kSpecial when it has no packed form. Reads only inside the
 // object's bounds. Defined for each processor (unwind/*/compile.cc).
-Rule pack_rule(const Object& object, const Row& row);
+Rule pack_rule(const modules::Object& object, const cfi::Row& row);
 
 // Compiles the rule for `key`, and caches it if a loaded object holds the code. kLost: no usable
 // information. Async-signal-safe, thread-safe; about 1.5 KiB of stack.
@@ -43,6 +43,6 @@ void learn_rule(uintptr_t key, Rule rule);
 
 // Whether the address is in the evaluation loop of an interpreter whose frames are read: its frames
 // get marked rules. Defined in python/runtime.cc.
-bool is_python_loop(const Object& object, uintptr_t address);
+bool is_python_loop(const modules::Object& object, uintptr_t address);
 
 }  // namespace mtrace::unwind

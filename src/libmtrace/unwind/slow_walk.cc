@@ -40,9 +40,9 @@ bool step_by_rule(Rule rule, WalkState* state, StackMemory* memory, uintptr_t* n
     case RuleKind::kSignal: {
       const uintptr_t sp = state->sp;
       uintptr_t pc;
-      if (!memory->read(offset_by(sp, kSignalFp), &state->fp) ||
-          !memory->read(offset_by(sp, kSignalSp), &state->sp) ||
-          !memory->read(offset_by(sp, kSignalPc), &pc)) {
+      if (!memory->read(offset_by(sp, cfi::kSignalFp), &state->fp) ||
+          !memory->read(offset_by(sp, cfi::kSignalSp), &state->sp) ||
+          !memory->read(offset_by(sp, cfi::kSignalPc), &pc)) {
         return false;
       }
       // A jump to address 0 is not the end of the stack, but its frame is unknown.
@@ -57,7 +57,7 @@ bool step_by_rule(Rule rule, WalkState* state, StackMemory* memory, uintptr_t* n
   if (cfa % sizeof(uintptr_t) != 0 || !memory->read(address_of(rule.return_slot(above)), next_key))
     return false;
   if (rule.saves_fp() && !memory->read(address_of(rule.fp_slot(above)), &caller_fp)) return false;
-  *next_key = code_address(*next_key);
+  *next_key = cfi::code_address(*next_key);
   state->sp = cfa;
   state->fp = caller_fp;
   return true;
@@ -74,57 +74,60 @@ bool step_by_guess(WalkState* state, StackMemory* memory, uintptr_t* next_key) {
 }
 
 // Guesses the caller for the interpreter: all registers but pc, sp and fp become unknown.
-Step step_by_guess(FrameRegisters* machine, StackMemory* memory) {
+cfi::Step step_by_guess(cfi::FrameRegisters* machine, StackMemory* memory) {
   const uintptr_t* const at = machine->registers;
   Registers caller;
-  if (!machine->has(kFp) || !guess_caller(memory, {at[kPc], at[kSp], at[kFp]}, &caller)) {
-    return Step::kLost;
+  if (!machine->has(cfi::kFp) ||
+      !guess_caller(memory, {at[cfi::kPc], at[cfi::kSp], at[cfi::kFp]}, &caller)) {
+    return cfi::Step::kLost;
   }
   machine->known = 0;
-  machine->set(kPc, caller.pc);
-  machine->set(kSp, caller.sp);
-  machine->set(kFp, caller.fp);
-  return Step::kGuess;
+  machine->set(cfi::kPc, caller.pc);
+  machine->set(cfi::kSp, caller.sp);
+  machine->set(cfi::kFp, caller.fp);
+  return cfi::Step::kGuess;
 }
 
 // One step of the interpreter. `*exact`: the pc is where a signal interrupted, not a return
 // address; updated for the caller.
-Step step_by_interpreter(FrameRegisters* machine, bool* exact, StackMemory* memory) {
-  const uintptr_t pc = machine->registers[kPc] - (*exact ? 0 : 1);
-  Object scratch;
-  const Object* object = loaded_object(pc, &scratch);
-  Fde fde;
-  Row row;
-  Step step;
+cfi::Step step_by_interpreter(cfi::FrameRegisters* machine, bool* exact, StackMemory* memory) {
+  const uintptr_t pc = machine->registers[cfi::kPc] - (*exact ? 0 : 1);
+  modules::Object scratch;
+  const modules::Object* object = loaded_object(pc, &scratch);
+  cfi::Fde fde;
+  cfi::Row row;
+  cfi::Step step;
   const bool described = object == nullptr
                              ? find_registered_row(pc, &scratch, &row)
-                             : find_fde(object->bounds, object->eh_frame_hdr, pc, &fde) &&
-                                   find_row(object->bounds, fde, pc, &row);
+                             : cfi::find_fde(object->bounds, object->eh_frame_hdr, pc, &fde) &&
+                                   cfi::find_row(object->bounds, fde, pc, &row);
   if (described) {
-    const Bounds& bounds = object == nullptr ? scratch.bounds : object->bounds;
-    step = row.signal_frame && is_signal_return(pc + 1, sys::read_memory)
+    const cfi::Bounds& bounds = object == nullptr ? scratch.bounds : object->bounds;
+    step = row.signal_frame && cfi::is_signal_return(pc + 1, base::read_memory)
                ? step_by_kernel_frame(machine, memory)
                : step_by_row(bounds, row, machine, memory);
     *exact = row.signal_frame;
-  } else if (is_signal_return(pc + 1, sys::read_memory)) {
+  } else if (cfi::is_signal_return(pc + 1, base::read_memory)) {
     step = step_by_kernel_frame(machine, memory);
     *exact = true;
-  } else if (object != nullptr && is_loader(*object) && !is_in_bare_libc(pc)) {
-    return Step::kBottom;
+  } else if (object != nullptr && modules::is_loader(*object) && !modules::is_in_bare_libc(pc)) {
+    return cfi::Step::kBottom;
   } else {
     step = step_by_guess(machine, memory);
     *exact = false;
   }
-  if (step == Step::kCaller || step == Step::kGuess) memory->moved_to(machine->registers[kSp]);
+  if (step == cfi::Step::kCaller || step == cfi::Step::kGuess)
+    memory->moved_to(machine->registers[cfi::kSp]);
   return step;
 }
 
 // Unwinds this library's own frames. False: `from` is not among the callers.
-bool unwind_to(const Registers& from, FrameRegisters* machine, StackMemory* memory) {
+bool unwind_to(const Registers& from, cfi::FrameRegisters* machine, StackMemory* memory) {
   bool exact = true;
   for (unsigned i = 0; i < kMaxOwnFrames; ++i) {
-    if (step_by_interpreter(machine, &exact, memory) != Step::kCaller) return false;
-    if (machine->registers[kPc] == from.pc && machine->registers[kSp] == from.sp) return true;
+    if (step_by_interpreter(machine, &exact, memory) != cfi::Step::kCaller) return false;
+    if (machine->registers[cfi::kPc] == from.pc && machine->registers[cfi::kSp] == from.sp)
+      return true;
   }
   return false;
 }
@@ -158,32 +161,32 @@ bool unwind_to(const Registers& from, FrameRegisters* machine, StackMemory* memo
 }
 
 [[gnu::noinline]] Walk full_walk(const Registers& from, uintptr_t* frames, unsigned depth) {
-  FrameRegisters machine = {};
+  cfi::FrameRegisters machine = {};
   capture(&machine);
-  StackMemory memory(trusted_stack(), machine.registers[kSp]);
+  StackMemory memory(trusted_stack(), machine.registers[cfi::kSp]);
   if (!unwind_to(from, &machine, &memory)) machine.known = 0;
   // After unwinding these are equal; otherwise no other registers are known.
-  machine.set(kPc, from.pc);
-  machine.set(kSp, from.sp);
-  machine.set(kFp, from.fp);
+  machine.set(cfi::kPc, from.pc);
+  machine.set(cfi::kSp, from.sp);
+  machine.set(cfi::kFp, from.fp);
   WalkState state = {0, from.sp, from.fp, 0, frames, 0, depth, 0};
   state.enter(from.pc);
   bool interrupted = false;
   for (bool exact = false;;) {
-    state.sp = machine.registers[kSp];
-    const Step step = step_by_interpreter(&machine, &exact, &memory);
+    state.sp = machine.registers[cfi::kSp];
+    const cfi::Step step = step_by_interpreter(&machine, &exact, &memory);
     const bool own = state.leave_own();
-    if (step == Step::kCaller && !own && rule_for(state.key).is_marked()) {
-      add_python_frames(state, machine.registers[kSp], interrupted, nullptr);
+    if (step == cfi::Step::kCaller && !own && rule_for(state.key).is_marked()) {
+      add_python_frames(state, machine.registers[cfi::kSp], interrupted, nullptr);
     }
     interrupted |= exact;
-    if (step == Step::kBottom) return state.result(End::kBottom);
-    if (step == Step::kLost) return state.result(End::kLost);
-    const uintptr_t pc = machine.registers[kPc];
+    if (step == cfi::Step::kBottom) return state.result(End::kBottom);
+    if (step == cfi::Step::kLost) return state.result(End::kLost);
+    const uintptr_t pc = machine.registers[cfi::kPc];
     if (pc == 0 && !exact) return state.result(End::kBottom);
     if (pc == 0 || pc >= kKeyEnd - 1) return state.result(End::kLost);
     if (state.count == depth) return state.result(End::kDepth);
-    step == Step::kGuess ? state.enter_guessed(pc) : state.enter(pc + (exact ? 1 : 0));
+    step == cfi::Step::kGuess ? state.enter_guessed(pc) : state.enter(pc + (exact ? 1 : 0));
   }
 }
 

@@ -28,11 +28,12 @@ constexpr uintptr_t kMaxOther = 64 * 1024;
 uintptr_t upper_end(uintptr_t sp) {
   const uintptr_t control_block = machine::thread_control_block();
   uintptr_t main = main_control_block.load(std::memory_order_relaxed);
-  if (main == 0 && sys::thread_id() == sys::process_id()) {
+  if (main == 0 && base::thread_id() == base::process_id()) {
     main = control_block;
     main_control_block.store(main, std::memory_order_relaxed);
   }
-  const uintptr_t end = control_block == main ? main_stack_end() : thread_stack_end();
+  const uintptr_t end =
+      control_block == main ? modules::main_stack_end() : modules::thread_stack_end();
   return sp <= end ? end : 0;
 }
 
@@ -48,12 +49,12 @@ StackRange trust_stack(uintptr_t sp) {
   // would keep the rest of the stack's last 64 KiB from being trusted.
   if (sp == high) return trusted;
   const uintptr_t from = trusted.low != trusted.high ? trusted.low : high;
-  const uintptr_t low = sys::page_start(sp);
+  const uintptr_t low = base::page_start(sp);
   if (low < from && from - low <= kMaxExtension) {
     // Downwards: the gap above a foreign stack is found at once.
-    uintptr_t page = sys::page_start(from - 1);
-    while (page > low && sys::readable(page, 1)) page -= machine::page_bytes();
-    if (page == low && sys::readable(page, 1)) {
+    uintptr_t page = base::page_start(from - 1);
+    while (page > low && base::readable(page, 1)) page -= machine::page_bytes();
+    if (page == low && base::readable(page, 1)) {
       stack.high = high;
       stack.low = low;
       std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -62,7 +63,7 @@ StackRange trust_stack(uintptr_t sp) {
     }
     // Recorded, so that it is found once a thread and not at each switch of fibers: a guard page
     // stays. (Below the main thread's stack are only pages that it has not grown to yet.)
-    if (high != main_stack_end()) stack.gap = page + machine::page_bytes();
+    if (high != modules::main_stack_end()) stack.gap = page + machine::page_bytes();
   }
   stack.foreign = sp >> 16;
   return trusted;
@@ -83,8 +84,8 @@ bool StackMemory::extend_other(uintptr_t address, unsigned size) {
     return false;
   }
   while (other_.high < end) {
-    const uintptr_t page = sys::page_start(other_.high);
-    if (!sys::readable(page, 1)) return false;
+    const uintptr_t page = base::page_start(other_.high);
+    if (!base::readable(page, 1)) return false;
     other_.high = page + machine::page_bytes();
   }
   return true;
@@ -104,7 +105,7 @@ bool StackMemory::read_sized(uintptr_t address, unsigned size, uintptr_t* value)
   if ((covers(trusted_, address) && trusted_.high - address >= size) ||
       extend_other(address, size)) {
     memcpy(&word, reinterpret_cast<const void*>(address), size);
-  } else if (!sys::read_memory(address, &word, size)) {
+  } else if (!base::read_memory(address, &word, size)) {
     return false;
   }
   *value = word;

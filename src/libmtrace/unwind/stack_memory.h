@@ -53,12 +53,13 @@ inline StackRange trusted_stack() {
 StackRange trust_stack(uintptr_t sp);
 
 // Reads words of each kind for one walk, which begins at `sp`.
-class StackMemory : public FrameMemory {
+class StackMemory : public cfi::FrameMemory {
  public:
   StackMemory(const StackRange& trusted, uintptr_t sp)
-      : FrameMemory([](FrameMemory* self, uintptr_t address, unsigned size, uintptr_t* value) {
-          return static_cast<StackMemory*>(self)->read_sized(address, size, value);
-        }),
+      : cfi::FrameMemory(
+            [](cfi::FrameMemory* self, uintptr_t address, unsigned size, uintptr_t* value) {
+              return static_cast<StackMemory*>(self)->read_sized(address, size, value);
+            }),
         trusted_(trusted) {
     moved_to(sp);
   }

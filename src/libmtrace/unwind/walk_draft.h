@@ -51,7 +51,7 @@ class StackWord {
   }
   // 0: the word still holds the same return address; the same distance from `sp`.
   [[gnu::always_inline]] uintptr_t difference(const uintptr_t* sp) const {
-    return value() ^ code_address(sp[distance()]);
+    return value() ^ cfi::code_address(sp[distance()]);
   }
   uintptr_t difference_from(const uintptr_t* sp) const {
     return (value() + reinterpret_cast<uintptr_t>(sp)) ^ sp[distance()];
@@ -82,7 +82,7 @@ class WalkDraft {
         python_(python),
         most_(most),
         most_python_(most_python),
-        epoch_(unload_epoch()) {}
+        epoch_(modules::unload_epoch()) {}
 
   // A step that rested on the return address `caller` in `returns`, and on rbp if `by_rbp`. If
   // `saved`, `word` in `slot` is rbp from here on.

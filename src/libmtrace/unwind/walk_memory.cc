@@ -24,7 +24,7 @@ constexpr unsigned kMostPerWalk = 12;  // selectors
 bool make_area(intptr_t& word, unsigned depth) {
   if (load(word) != 0) return true;
   // The program's filter may end it for a call that its author did not think of.
-  if (sys::may_be_filtered()) return false;
+  if (base::may_be_filtered()) return false;
   const unsigned frames = std::min(depth, WalkDraft::kMostFrames);
   // One return address and the first rbp are not stored as words of a record.
   const size_t words =
@@ -33,7 +33,7 @@ bool make_area(intptr_t& word, unsigned depth) {
   const size_t stride =
       (offsetof(Record, words) + words * sizeof(StackWord) + kLine - 1) & ~(kLine - 1);
   const uint32_t most = frames <= 16 ? Area::kMostRecords : Area::kMostRecords / 2;
-  auto* const area = static_cast<Area*>(sys::map_memory(sizeof(Area) + most * stride));
+  auto* const area = static_cast<Area*>(base::map_memory(sizeof(Area) + most * stride));
   if (area == nullptr) return false;
   area->stride = static_cast<uint32_t>(stride);
   area->most = most;
@@ -204,7 +204,7 @@ WalkMemory::Known WalkArea::in_second_place(WalkArea& area, uint64_t hash, uintp
     }
     if (__builtin_sub_overflow(room, distance, &room)) break;
     word += distance;
-    hash = add_to_hash(hash, code_address(*word));
+    hash = add_to_hash(hash, cfi::code_address(*word));
   }
   return hash;
 }

@@ -125,7 +125,7 @@ struct WalkRecord {
   template <typename From>
   [[gnu::always_inline]] bool same(uint64_t then, uintptr_t from_pc, From at, Known& known) const {
     // Libraries that came or went since make the record invalid.
-    const uint64_t other = (pc ^ from_pc) | (static_cast<uint32_t>(then) ^ unload_epoch());
+    const uint64_t other = (pc ^ from_pc) | (static_cast<uint32_t>(then) ^ modules::unload_epoch());
     if (other != 0) [[unlikely]]
       return false;
     return same_words(then, at, known);
@@ -152,7 +152,7 @@ struct WalkRecord {
     if ((its_shape & kUsesRbp) != 0) [[unlikely]]
       difference |= rbp_difference(word, at);
     const uintptr_t beyond =
-        code_address(from[static_cast<intptr_t>(its_shape >> kBeyondShift) - 1]);
+        cfi::code_address(from[static_cast<intptr_t>(its_shape >> kBeyondShift) - 1]);
     known = {stack, counters};
     compiler_barrier();
     return difference == 0 && beyond - 1 < kKeyEnd - 1 && load(state) == then;
@@ -229,7 +229,7 @@ struct alignas(64) WalkArea {
       if (__builtin_sub_overflow(room, distance, &room)) [[unlikely]]
         return hash;
       word += distance;
-      hash = add_to_hash(hash, code_address(*word));
+      hash = add_to_hash(hash, cfi::code_address(*word));
       entry = load(selector_of(hash));
     } while (entry != 0);
     return hash;

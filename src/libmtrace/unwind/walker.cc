@@ -15,7 +15,7 @@ namespace {
 
 bool by_libunwind = false;
 // Not where system calls are dispatched: libunwind makes its own.
-bool is_by_libunwind() { return by_libunwind && !sys::makes_no_calls(); }
+bool is_by_libunwind() { return by_libunwind && !base::makes_no_calls(); }
 
 // What a walk does besides: nothing (Alone), it collects the words that it depends on in a draft
 // (Noted), or it goes only to the thread's last one, and becomes that (Joining).
@@ -99,7 +99,7 @@ template <typename Notes>
       if (words < rule.reach()) [[unlikely]]
         break;
       const uintptr_t* const returns = rule.return_slot(above);
-      const uintptr_t caller = code_address(*returns);
+      const uintptr_t caller = cfi::code_address(*returns);
       const uintptr_t* const slot = rule.fp_slot(above);
       const uintptr_t word = *slot;
       const bool saved = rule.saves_fp();

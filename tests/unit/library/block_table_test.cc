@@ -360,7 +360,7 @@ TEST_P(BlockTables, MemoryIsGivenBackMeanwhile) {
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      const uint32_t number = slots->acquire(sys::process_id(), sys::thread_id());
+      const uint32_t number = slots->acquire(base::process_id(), base::thread_id());
       const uintptr_t base = 0x7f0000000000 + (uintptr_t{t} << 32);
       // In a page of its own, in one of a neighbour, and in the hash table.
       const auto address = [&](uintptr_t round, uintptr_t i) {

@@ -20,15 +20,15 @@ struct Evaluated {
 class Expression : public testing::Test {
  protected:
   Expression() {
-    machine_.set(kSp, reinterpret_cast<uintptr_t>(words_));
-    machine_.set(kFp, 1000);
-    machine_.set(kReturn, 0x40001b);
+    machine_.set(cfi::kSp, reinterpret_cast<uintptr_t>(words_));
+    machine_.set(cfi::kFp, 1000);
+    machine_.set(cfi::kReturn, 0x40001b);
   }
   Evaluated run(const Ops& ops, const uintptr_t* initial = nullptr) {
     std::string bytes(1, static_cast<char>(ops.size()));
     for (const unsigned op : ops) bytes.push_back(static_cast<char>(op));
     const auto place = reinterpret_cast<uintptr_t>(bytes.data());
-    Bounds bounds;
+    cfi::Bounds bounds;
     bounds.add(place, place + bytes.size());
     StackMemory memory(
         {reinterpret_cast<uintptr_t>(words_), reinterpret_cast<uintptr_t>(words_) + sizeof words_},
@@ -44,7 +44,7 @@ class Expression : public testing::Test {
   }
 
   uintptr_t words_[4] = {0x1122334455667788, 2, 3, ~uintptr_t{0}};
-  FrameRegisters machine_ = {};
+  cfi::FrameRegisters machine_ = {};
 };
 
 TEST_F(Expression, Constants) {
@@ -102,10 +102,10 @@ TEST_F(Expression, Branches) {
 }
 
 TEST_F(Expression, RegistersAndMemory) {
-  constexpr unsigned kOfFp = 0x70 + kFp;  // DW_OP_breg0 + register
-  constexpr unsigned kOfSp = 0x70 + kSp;
+  constexpr unsigned kOfFp = 0x70 + cfi::kFp;  // DW_OP_breg0 + register
+  constexpr unsigned kOfSp = 0x70 + cfi::kSp;
   expect({kOfFp, 0x18}, 1024);                   // fp + 24
-  expect({0x92, kFp, 0x7f}, 999);                // bregx fp - 1
+  expect({0x92, cfi::kFp, 0x7f}, 999);           // bregx fp - 1
   expect({kOfSp, 0, 0x06}, 0x1122334455667788);  // *(sp)
   expect({kOfSp, 0, 0x94, 1}, 0x88);
   expect({kOfSp, 0, 0x94, 2}, 0x7788);
@@ -119,11 +119,12 @@ TEST_F(Expression, RegistersAndMemory) {
 // What binutils writes for an entry of the PLT on x86_64: the frame grows by a word at byte 11
 // of 16.
 TEST_F(Expression, ProcedureLinkageTable) {
-  const Ops plt = {0x70 + kSp, 8, 0x70 + kReturn, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22};
+  const Ops plt = {
+      0x70 + cfi::kSp, 8, 0x70 + cfi::kReturn, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22};
   const auto rsp = reinterpret_cast<uintptr_t>(words_);
-  machine_.set(kReturn, 0x40001a);
+  machine_.set(cfi::kReturn, 0x40001a);
   expect(plt, rsp + 8);
-  machine_.set(kReturn, 0x40001b);
+  machine_.set(cfi::kReturn, 0x40001b);
   expect(plt, rsp + 16);
 }
 

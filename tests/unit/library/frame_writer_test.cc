@@ -42,13 +42,13 @@ class FrameLinesTest : public ::testing::Test {
     return text;
   }
   static void meet(uintptr_t address) {
-    unwind::Object object;
-    ASSERT_NE(unwind::loaded_object(address, &object), nullptr);
+    modules::Object object;
+    ASSERT_NE(modules::loaded_object(address, &object), nullptr);
   }
 
   FrameLines lines_;
   ModuleSet modules_;
-  unwind::StackEpoch now_;
+  modules::StackEpoch now_;
 };
 
 // A thousand stacks below three ways to the root, and some that share nothing: read back, each has
@@ -133,9 +133,9 @@ TEST_F(FrameLinesTest, OfAStackThatIsRetiredMeanwhile) {
   const auto here = reinterpret_cast<uintptr_t>(&write_frame);
   meet(here);
   const std::string text = line(here);
-  uint32_t word = unwind::kAlive;
-  unwind::StackEpoch epoch(word);
-  word = unwind::unload_epoch() + 1;
+  uint32_t word = modules::kAlive;
+  modules::StackEpoch epoch(word);
+  word = modules::unload_epoch() + 1;
   EXPECT_EQ(text_of([&](Writer& out) { lines_.write(out, here, epoch, modules_); }), text);
   EXPECT_EQ(epoch.seen(), word);
 }
@@ -165,7 +165,7 @@ TEST_F(FrameLinesTest, NamesNoLibraryThatIsGone) {
   meet(address);
   EXPECT_NE(line(address).find("libplug_small.so"), std::string::npos);
   ASSERT_EQ(dlclose(library), 0);
-  unwind::forget_unloaded(nullptr, nullptr);
+  modules::forget_unloaded(nullptr, nullptr);
   EXPECT_EQ(line(address).find("libplug_small.so"), std::string::npos);
 }
 

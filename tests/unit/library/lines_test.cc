@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 namespace {
 
 std::vector<std::string> lines_of(const std::string& content) {
@@ -31,4 +31,4 @@ TEST(LinesTest, ALineThatIsTooLongIsLeftOutWhole) {
 }
 
 }  // namespace
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

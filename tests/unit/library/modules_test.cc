@@ -26,7 +26,7 @@
 
 extern "C" int chain_gcc_nofp(void (*leaf)(void*), void* argument);
 
-namespace mtrace::unwind {
+namespace mtrace::modules {
 namespace {
 
 namespace fs = std::filesystem;
@@ -76,7 +76,7 @@ class Modules : public testing::Test {
     ASSERT_NE(plug, nullptr);
     code_ = reinterpret_cast<uintptr_t>(plug);
     taken_ = {};
-    plug(take_leaf, &taken_);
+    plug(unwind::take_leaf, &taken_);
   }
   void close() {
     ASSERT_EQ(dlclose(handle_), 0);
@@ -88,7 +88,7 @@ class Modules : public testing::Test {
   std::string path_;
   void* handle_ = nullptr;
   uintptr_t code_ = 0;
-  TakenWalk taken_;
+  unwind::TakenWalk taken_;
 };
 
 struct Unloaded {
@@ -295,7 +295,9 @@ TEST_F(Modules, ComesBackUnmet) {
 TEST_F(Modules, TellsUpToWhichEpochItIsDone) {
   load("libplug_small.so");
   close();
-  const auto other = [](uintptr_t, uintptr_t, uint32_t, void*) { forget_rules(0, kKeyEnd); };
+  const auto other = [](uintptr_t, uintptr_t, uint32_t, void*) {
+    unwind::forget_rules(0, unwind::kKeyEnd);
+  };
   EXPECT_NE(forget_unloaded(other, nullptr), unload_epoch());
   EXPECT_EQ(forget_unloaded(other, nullptr), unload_epoch());
 }
@@ -339,8 +341,8 @@ TEST_F(Modules, WalksGoOnWhileLibrariesComeAndGo) {
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&] {
       while (!done) {
-        TakenWalk taken;
-        chain_gcc_nofp(take_leaf, &taken);
+        unwind::TakenWalk taken;
+        chain_gcc_nofp(unwind::take_leaf, &taken);
         if (!taken.difference.empty()) ++different;
         ++walks;
       }
@@ -362,4 +364,4 @@ TEST_F(Modules, WalksGoOnWhileLibrariesComeAndGo) {
 }
 
 }  // namespace
-}  // namespace mtrace::unwind
+}  // namespace mtrace::modules

@@ -48,10 +48,10 @@ TEST(Notes, OneMoreThanThereCanBeIsDroppedAndCounted) {
   reset_notes();
   for (unsigned i = 0; i < kMostNotes; ++i) EXPECT_TRUE(add_note("x", false));
   EXPECT_FALSE(add_note("y", false));
-  EXPECT_EQ(sys::g_table_header->lost_notes, 1u);
+  EXPECT_EQ(base::g_table_header->lost_notes, 1u);
   EXPECT_EQ(pending_notes().count, kMostNotes);
   reset_notes();
-  EXPECT_EQ(sys::g_table_header->lost_notes, 0u);
+  EXPECT_EQ(base::g_table_header->lost_notes, 0u);
   EXPECT_EQ(pending_notes().count, 0u);
 }
 
@@ -102,7 +102,7 @@ TEST(Notes, ThreadsAndAReporter) {
   for (std::thread& thread : threads) thread.join();
   look();
   EXPECT_EQ(seen.size(), taken);
-  EXPECT_EQ(taken + sys::g_table_header->lost_notes, uint64_t{kThreads} * kEach);
+  EXPECT_EQ(taken + base::g_table_header->lost_notes, uint64_t{kThreads} * kEach);
 }
 
 TEST(KindNames, Grammar) {

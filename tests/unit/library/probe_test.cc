@@ -16,7 +16,7 @@
 #include "base/process.h"
 #include "pages.h"
 
-namespace mtrace::sys {
+namespace mtrace::base {
 namespace {
 
 // Where a filter refuses futex, the wait lets other threads run: sched_yield is called.
@@ -148,4 +148,4 @@ TEST_F(Probe, ReadsWithoutTheSystemCallForIt) {
 }
 
 }  // namespace
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

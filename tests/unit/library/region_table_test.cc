@@ -128,7 +128,7 @@ Mapping random_step(RegionTable& table, std::mt19937_64& random, uintptr_t base,
 
 TEST(RegionTable, SameAnswersAsAMapOfPages) {
   auto table = std::make_unique<RegionTable>();
-  sys::g_table_header->lost_regions = 0;
+  base::g_table_header->lost_regions = 0;
   Model model;
   Sums sums;
   std::mt19937_64 random(5);
@@ -146,13 +146,13 @@ TEST(RegionTable, SameAnswersAsAMapOfPages) {
     ASSERT_EQ(table->size(), expected.size());
     ASSERT_EQ(clean(sums), sums_of(expected)) << i;
   }
-  EXPECT_EQ(sys::g_table_header->lost_regions, 0u);
+  EXPECT_EQ(base::g_table_header->lost_regions, 0u);
 }
 
 // As above, with thousands of regions, so that chunks are split and joined.
 TEST(RegionTable, SameAnswersAsAMapWhenLarge) {
   auto table = std::make_unique<RegionTable>();
-  sys::g_table_header->lost_regions = 0;
+  base::g_table_header->lost_regions = 0;
   std::map<uintptr_t, Plain> model;
   std::mt19937_64 random(8);
   uint64_t origin = 0;
@@ -177,7 +177,7 @@ TEST(RegionTable, SameAnswersAsAMapWhenLarge) {
     for (const auto& [at, region] : model) expected.push_back(region);
     ASSERT_EQ(regions_of(*table), expected) << i;
   }
-  EXPECT_EQ(sys::g_table_header->lost_regions, 0u);
+  EXPECT_EQ(base::g_table_header->lost_regions, 0u);
 }
 
 // What calls under way have cut counts as one region until it ends.
@@ -217,7 +217,7 @@ TEST(RegionTable, PiecesOfOneRegion) {
 // is not ended.
 TEST(RegionTable, EndsOnlyWhatBelongs) {
   auto table = std::make_unique<RegionTable>();
-  sys::g_table_header->lost_regions = 0;
+  base::g_table_header->lost_regions = 0;
   Sums sums;
   t_sums = &sums;
   ASSERT_TRUE(table->put(1 * kPage, 2 * kPage, 7, book));
@@ -229,7 +229,7 @@ TEST(RegionTable, EndsOnlyWhatBelongs) {
   EXPECT_TRUE(table->end(both, book));
   EXPECT_EQ(sums, (Sums{{7, {-2 * int64_t(kPage), -2}}}));
   EXPECT_EQ(regions_of(*table), (std::vector<Plain>{{1 * kPage, 2 * kPage, 3, 9}}));
-  EXPECT_EQ(sys::g_table_header->lost_regions, 0u);
+  EXPECT_EQ(base::g_table_header->lost_regions, 0u);
 }
 
 TEST(RegionTable, ThousandsAtOnce) {
@@ -245,31 +245,31 @@ TEST(RegionTable, ThousandsAtOnce) {
 
 TEST(RegionTable, FullTableSaysWhatItLoses) {
   auto table = std::make_unique<RegionTable>();
-  sys::g_table_header->lost_regions = 0;
+  base::g_table_header->lost_regions = 0;
   uintptr_t count = 0;
   while (table->put(8 * count * kPage, (8 * count + 5) * kPage, 3, book_nothing)) ++count;
   EXPECT_EQ(count, RegionTable::kMost - 2);
-  EXPECT_EQ(sys::g_table_header->lost_regions, 1u);
+  EXPECT_EQ(base::g_table_header->lost_regions, 1u);
   // There is room for one hole, and a second would cut a region.
   const auto hole = table->begin_end(2 * kPage, 3 * kPage);
   EXPECT_EQ(hole.bytes, kPage);
   EXPECT_EQ(table->size(), RegionTable::kMost);
   const auto second = table->begin_end(10 * kPage, 11 * kPage);
   EXPECT_EQ(second.mark, 0u);
-  EXPECT_EQ(sys::g_table_header->lost_regions, 2u);
+  EXPECT_EQ(base::g_table_header->lost_regions, 2u);
   EXPECT_TRUE(table->end(hole, book_nothing));
   // Where there is room again, all is as ever.
   EXPECT_TRUE(table->end(table->begin_end(0, 20 * kPage), book_nothing));
   EXPECT_TRUE(table->put(6 * kPage, 7 * kPage, 3, book_nothing));
   EXPECT_TRUE(table->end(table->begin_end(0, UINTPTR_MAX), book_nothing));
   EXPECT_EQ(table->size(), 0u);
-  EXPECT_EQ(sys::g_table_header->lost_regions, 2u);
+  EXPECT_EQ(base::g_table_header->lost_regions, 2u);
 }
 
 // Each thread in addresses of its own, with a model of its own.
 TEST(RegionTable, Threads) {
   auto table = std::make_unique<RegionTable>();
-  sys::g_table_header->lost_regions = 0;
+  base::g_table_header->lost_regions = 0;
   constexpr int kThreads = 4;
   Sums sums[kThreads];
   std::vector<std::thread> threads;
@@ -286,7 +286,7 @@ TEST(RegionTable, Threads) {
     const uintptr_t base = (t + uintptr_t{1}) << 40;
     EXPECT_EQ(clean(sums[t]), sums_of(regions_of(*table, base, base + (uintptr_t{1} << 40))));
   }
-  EXPECT_EQ(sys::g_table_header->lost_regions, 0u);
+  EXPECT_EQ(base::g_table_header->lost_regions, 0u);
 }
 
 RegionTable* g_table;
@@ -348,7 +348,7 @@ TEST(RegionTable, ChildrenOfForksOfBusyThreads) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      sys::orphan_turns();
+      base::orphan_turns();
       _exit(look_at(*table));
     }
     int status = 0;
@@ -362,12 +362,12 @@ TEST(RegionTable, ChildrenOfForksOfBusyThreads) {
 // What a call was about to end at a fork is the parent's to end; the child has lost it.
 TEST(RegionTable, EndsBeforeAFork) {
   auto table = std::make_unique<RegionTable>();
-  sys::g_table_header->lost_regions = 0;
+  base::g_table_header->lost_regions = 0;
   ASSERT_TRUE(table->put(kPage, 9 * kPage, 1, book_nothing));
   const RegionTable::Ending ending = table->begin_end(2 * kPage, 3 * kPage);
   EXPECT_EQ(table->after_fork(), 1u);
   EXPECT_FALSE(table->end(ending, book_nothing));
-  EXPECT_EQ(sys::g_table_header->lost_regions, 1u);
+  EXPECT_EQ(base::g_table_header->lost_regions, 1u);
   EXPECT_EQ(table->size(), 2u);
   EXPECT_EQ(table->after_fork(), 0u);
 }

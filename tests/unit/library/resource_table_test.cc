@@ -19,7 +19,7 @@ namespace {
 
 TEST(ResourceTable, SameAnswersAsAMap) {
   auto table = std::make_unique<ResourceTable>();
-  sys::g_table_header->lost_resources = 0;
+  base::g_table_header->lost_resources = 0;
   std::map<std::pair<unsigned, uint64_t>, Resource> reference;
   std::mt19937_64 random(3);
   size_t most = 0;
@@ -49,7 +49,7 @@ TEST(ResourceTable, SameAnswersAsAMap) {
     most = std::max(most, reference.size());
   }
   EXPECT_GT(most, 10'000u);
-  EXPECT_EQ(sys::g_table_header->lost_resources, 0u);
+  EXPECT_EQ(base::g_table_header->lost_resources, 0u);
   size_t found = 0;
   table->for_each([&](const Resource&) { ++found; });
   EXPECT_EQ(found, reference.size());
@@ -135,7 +135,7 @@ TEST(ResourceTable, ConcurrentMisuseCountsRight) {
 // Children of forks at any moment: the table is whole, but for the one change that was under way.
 TEST(ResourceTable, ChildrenOfForksOfBusyThreads) {
   auto table = std::make_unique<ResourceTable>();
-  sys::g_table_header->lost_resources = 0;
+  base::g_table_header->lost_resources = 0;
   std::atomic<bool> stop = false;
   std::thread busy([&] {
     std::mt19937_64 random(2);
@@ -149,14 +149,14 @@ TEST(ResourceTable, ChildrenOfForksOfBusyThreads) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      sys::orphan_turns();
+      base::orphan_turns();
       size_t live = 0;
       table->for_each([&](const Resource&) { ++live; });
       Resource old;
       for (uint64_t id = 0; id < 500; ++id) {
         if (table->take(1, id, &old) && (--live, old.size != id || old.stack != 1)) _exit(1);
       }
-      _exit(live != 0 ? 2 : sys::g_table_header->lost_resources > 1 ? 3 : 0);
+      _exit(live != 0 ? 2 : base::g_table_header->lost_resources > 1 ? 3 : 0);
     }
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);

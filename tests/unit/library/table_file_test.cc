@@ -34,7 +34,7 @@ class Turns {
 
 // A part with a value, to which the window leads.
 uint64_t* add_part(uint64_t value) {
-  sys::TableTurn turn;
+  base::TableTurn turn;
   auto* part = static_cast<uint64_t*>(turn.grow(2 * machine::kMostPage));
   if (part == nullptr) ::_exit(92);
   *part = value;
@@ -44,12 +44,12 @@ uint64_t* add_part(uint64_t value) {
 
 // 0: the child followed the address that it has, and changed nothing of its parent's.
 int parent_and_child(const std::string& path) {
-  if (sys::create_table_file(path.c_str(), g_window, kWindow) != 0) return 1;
+  if (base::create_table_file(path.c_str(), g_window, kWindow) != 0) return 1;
   Turns added, detached, replaced;
   const pid_t child = ::fork();
   if (child == 0) {
     added.take();
-    if (!sys::detach_table_file(true)) ::_exit(2);
+    if (!base::detach_table_file(true)) ::_exit(2);
     detached.give();
     replaced.take();
     auto* part = reinterpret_cast<uint64_t*>(g_window[0]);

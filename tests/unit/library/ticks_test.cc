@@ -45,7 +45,7 @@ TEST(Ticks, WhatIsTooLateStandsStill) {
 
 // Against libc's reading of the same clock, before and after.
 TEST(Clock, IsTheKernelsCoarseClock) {
-  sys::use_vdso_clock(unwind::vdso_function(sys::kVdsoClock));
+  base::use_vdso_clock(modules::vdso_function(base::kVdsoClock));
   const auto libc = [] {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -53,13 +53,13 @@ TEST(Clock, IsTheKernelsCoarseClock) {
   };
   for (int i = 0; i < 1000; ++i) {
     const uint64_t before = libc();
-    const uint64_t ours = sys::coarse_time();
+    const uint64_t ours = base::coarse_time();
     ASSERT_LE(before, ours);
     ASSERT_LE(ours, libc());
   }
   timespec step;
   clock_getres(CLOCK_MONOTONIC_COARSE, &step);
-  EXPECT_EQ(sys::coarse_resolution(), static_cast<uint64_t>(step.tv_nsec));
+  EXPECT_EQ(base::coarse_resolution(), static_cast<uint64_t>(step.tv_nsec));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-namespace mtrace::sys {
+namespace mtrace::base {
 namespace {
 
 uint64_t g_word = 0;
@@ -125,4 +125,4 @@ TEST(Turn, IsTakenOverFromTheKilled) {
 }
 
 }  // namespace
-}  // namespace mtrace::sys
+}  // namespace mtrace::base

@@ -17,7 +17,7 @@ struct Caller {
 };
 inline Caller caller_by(const void* record, const void* sp) {
   const auto* const words = static_cast<const uintptr_t*>(record);
-  return {{code_address(words[1]), reinterpret_cast<uintptr_t>(sp), words[0]}};
+  return {{cfi::code_address(words[1]), reinterpret_cast<uintptr_t>(sp), words[0]}};
 }
 #define MTRACE_CALLER() \
   (::mtrace::unwind::caller_by(__builtin_frame_address(0), __builtin_dwarf_cfa()))
@@ -25,7 +25,7 @@ inline Caller caller_by(const void* record, const void* sp) {
 #define MTRACE_CALLER_OF_HOOK() MTRACE_CALLER()
 
 // The registers that a function preserves, the stack pointer and the pc, here.
-[[gnu::always_inline]] inline void capture(FrameRegisters* machine) {
+[[gnu::always_inline]] inline void capture(cfi::FrameRegisters* machine) {
   uintptr_t* const to = machine->registers;
   uintptr_t scratch;
   asm volatile(
@@ -42,7 +42,7 @@ inline Caller caller_by(const void* record, const void* sp) {
       : "=&r"(scratch)
       : "r"(to)
       : "memory");
-  machine->known = uint64_t{0x7ff} << 19 | uint64_t{1} << kSp | uint64_t{1} << kPc;
+  machine->known = uint64_t{0x7ff} << 19 | uint64_t{1} << cfi::kSp | uint64_t{1} << cfi::kPc;
 }
 
 }  // namespace mtrace::unwind

@@ -29,7 +29,7 @@ struct Caller {
 #endif
 
 // The registers that a function preserves, the stack pointer and the pc, here.
-[[gnu::always_inline]] inline void capture(FrameRegisters* machine) {
+[[gnu::always_inline]] inline void capture(cfi::FrameRegisters* machine) {
   uintptr_t* const to = machine->registers;
   asm volatile(
       "movq %%rbx, 24(%0)\n\t"
@@ -44,7 +44,7 @@ struct Caller {
       :
       : "r"(to)
       : "rax", "memory");
-  machine->known = 1u << kRbx | 1u << kFp | 1u << kSp | 0xfu << 12 | 1u << kPc;
+  machine->known = 1u << cfi::kRbx | 1u << cfi::kFp | 1u << cfi::kSp | 0xfu << 12 | 1u << cfi::kPc;
 }
 
 }  // namespace mtrace::unwind

@@ -12,7 +12,7 @@
 namespace mtrace::process {
 
 // Puts all registers that a walk follows into `frame`.
-void take_registers(const user_regs_struct& registers, unwind::FrameRegisters* frame);
+void take_registers(const user_regs_struct& registers, cfi::FrameRegisters* frame);
 
 // Returns the number of the system call that the thread is in, or will begin or begin again at
 // once; negative: none.

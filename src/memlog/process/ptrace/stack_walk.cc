@@ -64,38 +64,38 @@ bool StackWalk::step(const Object* object) {
   const auto read = [this](uint64_t code, void* to, size_t size) {
     return memory_.read(code, to, size);
   };
-  unwind::Fde fde;
-  unwind::Row row;
+  cfi::Fde fde;
+  cfi::Row row;
   if (object != nullptr) {
     const Tables& table = tables_of(*object);
-    if (unwind::find_fde(table.bounds, object->eh_frame_header + table.distance,
-                         pc + table.distance, &fde) &&
-        unwind::find_row(table.bounds, fde, pc + table.distance, &row)) {
+    if (cfi::find_fde(table.bounds, object->eh_frame_header + table.distance, pc + table.distance,
+                      &fde) &&
+        cfi::find_row(table.bounds, fde, pc + table.distance, &row)) {
       exact_ = row.signal_frame;
-      if (!exact_ || !unwind::is_signal_return(pc + 1, read)) {
-        return unwind::step_by_row(table.bounds, row, &frame_, this) == unwind::Step::kCaller;
+      if (!exact_ || !cfi::is_signal_return(pc + 1, read)) {
+        return cfi::step_by_row(table.bounds, row, &frame_, this) == cfi::Step::kCaller;
       }
     }
   }
-  exact_ = unwind::is_signal_return(pc + 1, read);
-  return exact_ ? unwind::step_by_kernel_frame(&frame_, this) == unwind::Step::kCaller
+  exact_ = cfi::is_signal_return(pc + 1, read);
+  return exact_ ? cfi::step_by_kernel_frame(&frame_, this) == cfi::Step::kCaller
                 : step_by_frame_pointer();
 }
 
 // Code without call-frame information, as JIT compilers make, may keep frame pointers.
 bool StackWalk::step_by_frame_pointer() {
-  const uintptr_t sp = frame_.registers[unwind::kSp];
-  const uintptr_t fp = frame_.registers[unwind::kFp];
+  const uintptr_t sp = frame_.registers[cfi::kSp];
+  const uintptr_t fp = frame_.registers[cfi::kFp];
   uintptr_t caller_fp;
   uintptr_t caller;
-  if (!frame_.has(unwind::kFp) || fp < sp || fp % sizeof fp != 0 ||
+  if (!frame_.has(cfi::kFp) || fp < sp || fp % sizeof fp != 0 ||
       !FrameMemory::read(fp, &caller_fp) || !FrameMemory::read(fp + sizeof fp, &caller)) {
     return false;
   }
   frame_.known = 0;
-  frame_.set(unwind::kPc, unwind::code_address(caller));
-  frame_.set(unwind::kSp, fp + 2 * sizeof fp);
-  frame_.set(unwind::kFp, caller_fp);
+  frame_.set(cfi::kPc, cfi::code_address(caller));
+  frame_.set(cfi::kSp, fp + 2 * sizeof fp);
+  frame_.set(cfi::kFp, caller_fp);
   return caller != 0;
 }
 

@@ -15,7 +15,7 @@
 
 namespace mtrace::process {
 
-class StackWalk : unwind::FrameMemory {
+class StackWalk : cfi::FrameMemory {
  public:
   // Both must outlive this. Code and its tables may not change meanwhile.
   StackWalk(const TargetMemory& memory, const std::vector<Object>& objects)
@@ -24,7 +24,7 @@ class StackWalk : unwind::FrameMemory {
   // Begins with the frame that the registers belong to.
   void begin(const user_regs_struct& registers);
   // Returns the address of the frame's instruction: the one that comes next, or the call.
-  uint64_t address() const { return frame_.registers[unwind::kPc] - (exact_ ? 0 : 1); }
+  uint64_t address() const { return frame_.registers[cfi::kPc] - (exact_ ? 0 : 1); }
   // Returns the object with the frame's code; nullptr: none.
   const Object* object() const;
   // Goes on to the caller. `object` is object(). Returns false when there is no caller, or it is
@@ -39,7 +39,7 @@ class StackWalk : unwind::FrameMemory {
   struct Tables {
     std::string bytes;
     uint64_t distance = 0;
-    unwind::Bounds bounds;
+    cfi::Bounds bounds;
   };
 
   static bool read_stack(FrameMemory* self, uintptr_t address, unsigned size, uintptr_t* value);
@@ -50,7 +50,7 @@ class StackWalk : unwind::FrameMemory {
   const std::vector<Object>& objects_;
   PageCache stacks_;
   std::unordered_map<const Object*, Tables> tables_;
-  unwind::FrameRegisters frame_ = {};
+  cfi::FrameRegisters frame_ = {};
   bool exact_ = true;  // the frame was interrupted, and did not call
 };
 

@@ -227,7 +227,7 @@ const char kStartUp[] =
 function:^_+(start|libc_start_main\w*|libc_start_call_main|libc_csu_init|clone3?|dl_start\w*)$
 function:^_*(start_thread|clone3|dl_init|call_init)$
 function:^(main::)?lang_start(_internal)?(::|$)
-function:^(mtrace::hook::)?mtrace_held_main$
+function:^(mtrace::life::)?mtrace_held_main$
 )";
 
 const char kSystem[] =

@@ -46,16 +46,16 @@ TEST(Rules, HoldForTheirKeyAlone) {
   }
 }
 
-Row row_of(unsigned base, int64_t cfa, int return_at, int fp_at) {
-  Row row = {};
+cfi::Row row_of(unsigned base, int64_t cfa, int return_at, int fp_at) {
+  cfi::Row row = {};
   row.cfa_register = static_cast<uint8_t>(base);
   row.cfa_offset = cfa;
   const auto save = [&row](unsigned reg, int at) {
-    row.rules[reg].how = at == 0 ? SavedBy::kUnspecified : SavedBy::kOffset;
+    row.rules[reg].how = at == 0 ? cfi::SavedBy::kUnspecified : cfi::SavedBy::kOffset;
     row.rules[reg].value = at;
   };
-  save(kReturn, return_at);
-  save(kFp, fp_at);
+  save(cfi::kReturn, return_at);
+  save(cfi::kFp, fp_at);
   return row;
 }
 
@@ -63,13 +63,13 @@ TEST(Rules, SayWhereTheFrameHasWhat) {
   uintptr_t words[100];
   const uintptr_t* const above = words + 100;
   const auto sp = reinterpret_cast<uintptr_t>(words + 50);
-  for (const unsigned base : {kSp, kFp}) {
+  for (const unsigned base : {cfi::kSp, cfi::kFp}) {
     // gcc: the record at the bottom. clang: at the top. x30 alone.
     for (const auto& [return_at, fp_at] : {std::pair{-392, -400}, {-8, -16}, {-16, 0}}) {
       const Rule rule = pack_rule({}, row_of(base, 400, return_at, fp_at));
       ASSERT_TRUE(rule.is_plain());
-      EXPECT_EQ(rule.from_fp(), base == kFp);
-      EXPECT_EQ(rule.cfa(base == kFp ? sp : 0, base == kSp ? sp : 0),
+      EXPECT_EQ(rule.from_fp(), base == cfi::kFp);
+      EXPECT_EQ(rule.cfa(base == cfi::kFp ? sp : 0, base == cfi::kSp ? sp : 0),
                 reinterpret_cast<uintptr_t>(above));
       EXPECT_EQ(rule.return_slot(above), above + return_at / 8);
       EXPECT_EQ(rule.saves_fp(), fp_at != 0);
@@ -79,15 +79,15 @@ TEST(Rules, SayWhereTheFrameHasWhat) {
 }
 
 TEST(Rules, LeaveTheRestToTheInterpreter) {
-  const auto kind = [](const Row& row) { return pack_rule({}, row).kind(); };
-  EXPECT_EQ(kind(row_of(kSp, 16, 0, 0)), RuleKind::kSpecial);        // x30 still has it
-  EXPECT_EQ(kind(row_of(kSp, 16, -8, -32)), RuleKind::kSpecial);     // below sp, and apart
-  EXPECT_EQ(kind(row_of(kSp, 16, -24, 0)), RuleKind::kSpecial);      // below sp
-  EXPECT_EQ(kind(row_of(kSp, 48, -8, -32)), RuleKind::kSpecial);     // x29 is elsewhere
-  EXPECT_EQ(kind(row_of(kSp, 1 << 20, -8, 0)), RuleKind::kSpecial);  // too large
+  const auto kind = [](const cfi::Row& row) { return pack_rule({}, row).kind(); };
+  EXPECT_EQ(kind(row_of(cfi::kSp, 16, 0, 0)), RuleKind::kSpecial);        // x30 still has it
+  EXPECT_EQ(kind(row_of(cfi::kSp, 16, -8, -32)), RuleKind::kSpecial);     // below sp, and apart
+  EXPECT_EQ(kind(row_of(cfi::kSp, 16, -24, 0)), RuleKind::kSpecial);      // below sp
+  EXPECT_EQ(kind(row_of(cfi::kSp, 48, -8, -32)), RuleKind::kSpecial);     // x29 is elsewhere
+  EXPECT_EQ(kind(row_of(cfi::kSp, 1 << 20, -8, 0)), RuleKind::kSpecial);  // too large
   EXPECT_EQ(kind(row_of(19, 16, -8, -16)), RuleKind::kSpecial);
-  Row outermost = row_of(kSp, 16, 0, 0);
-  outermost.rules[kReturn].how = SavedBy::kUndefined;
+  cfi::Row outermost = row_of(cfi::kSp, 16, 0, 0);
+  outermost.rules[cfi::kReturn].how = cfi::SavedBy::kUndefined;
   EXPECT_EQ(kind(outermost), RuleKind::kBottom);
 }
 
@@ -110,8 +110,8 @@ TEST(Rules, KnowCalls) {
 }
 
 TEST(Rules, TakeSignaturesOff) {
-  EXPECT_EQ(code_address(0x007f'5502'8637'43c0u), 0x5502'8637'43c0u);
-  EXPECT_EQ(code_address(0x0000'ffff'8637'43c0u), 0xffff'8637'43c0u);
+  EXPECT_EQ(cfi::code_address(0x007f'5502'8637'43c0u), 0x5502'8637'43c0u);
+  EXPECT_EQ(cfi::code_address(0x0000'ffff'8637'43c0u), 0xffff'8637'43c0u);
 }
 
 // A leaf that has not saved x30 is interrupted; what the handler sees reaches to its caller.

@@ -17,35 +17,35 @@
 namespace mtrace::unwind {
 namespace {
 
-constexpr const char* kRegisterNames[kRegisters] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi",
-                                                    "rbp", "rsp", "r8",  "r9",  "r10", "r11",
-                                                    "r12", "r13", "r14", "r15", "ra"};
+constexpr const char* kRegisterNames[cfi::kRegisters] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi",
+                                                         "rbp", "rsp", "r8",  "r9",  "r10", "r11",
+                                                         "r12", "r13", "r14", "r15", "ra"};
 
 std::string with_sign(int64_t value) { return (value < 0 ? "" : "+") + std::to_string(value); }
 
 // A rule as readelf prints it.
-std::string text_of(const RegisterRule& rule) {
+std::string text_of(const cfi::RegisterRule& rule) {
   switch (rule.how) {
-    case SavedBy::kUnspecified:
-    case SavedBy::kUndefined:
+    case cfi::SavedBy::kUnspecified:
+    case cfi::SavedBy::kUndefined:
       return "u";
-    case SavedBy::kSameValue:
+    case cfi::SavedBy::kSameValue:
       return "s";
-    case SavedBy::kOffset:
+    case cfi::SavedBy::kOffset:
       return "c" + with_sign(rule.value);
-    case SavedBy::kValOffset:
+    case cfi::SavedBy::kValOffset:
       return "v" + with_sign(rule.value);
-    case SavedBy::kRegister:
+    case cfi::SavedBy::kRegister:
       return kRegisterNames[rule.value];
-    case SavedBy::kExpression:
+    case cfi::SavedBy::kExpression:
       return "exp";
-    case SavedBy::kValExpression:
+    case cfi::SavedBy::kValExpression:
       return "vexp";
   }
   return "?";
 }
 
-std::string cfa_of(const Row& row) {
+std::string cfa_of(const cfi::Row& row) {
   return row.cfa_by_expression ? "exp"
                                : kRegisterNames[row.cfa_register] + with_sign(row.cfa_offset);
 }
@@ -57,27 +57,27 @@ struct Compared {
 };
 
 // Rows of one FDE in readelf's text, compared with ours. Of several for one address the last holds.
-void compare_rows(const Object& object, const std::vector<std::string>& columns,
+void compare_rows(const modules::Object& object, const std::vector<std::string>& columns,
                   const std::map<uintptr_t, std::vector<std::string>>& rows, uintptr_t end,
                   Compared* compared) {
   for (const auto& [address, cells] : rows) {
     if (address >= end) continue;
     const uintptr_t pc = object.base + address;
     std::ostringstream difference;
-    Fde fde;
-    Row row;
-    if (!find_fde(object.bounds, object.eh_frame_hdr, pc, &fde) ||
-        !find_row(object.bounds, fde, pc, &row)) {
+    cfi::Fde fde;
+    cfi::Row row;
+    if (!cfi::find_fde(object.bounds, object.eh_frame_hdr, pc, &fde) ||
+        !cfi::find_row(object.bounds, fde, pc, &row)) {
       difference << " no row";
     } else {
       for (size_t i = 0; i < columns.size() && i < cells.size(); ++i) {
         std::string ours;
         if (columns[i] == "CFA") ours = cfa_of(row);
-        for (unsigned reg = 0; reg < kRegisters; ++reg) {
+        for (unsigned reg = 0; reg < cfi::kRegisters; ++reg) {
           if (columns[i] != kRegisterNames[reg]) continue;
           ours = text_of(row.rules[reg]);
           // Some registers readelf names by their DWARF number only.
-          if (row.rules[reg].how == SavedBy::kRegister &&
+          if (row.rules[reg].how == cfi::SavedBy::kRegister &&
               cells[i] == "r" + std::to_string(row.rules[reg].value)) {
             ours = cells[i];
           }
@@ -97,7 +97,7 @@ void compare_rows(const Object& object, const std::vector<std::string>& columns,
   }
 }
 
-Compared compare_with_readelf(const Object& object, const std::string& path) {
+Compared compare_with_readelf(const modules::Object& object, const std::string& path) {
   Compared compared;
   FILE* pipe = popen(
       ("LC_ALL=C readelf --debug-dump=frames-interp " + test::shell_quoted(path)).c_str(), "r");
@@ -152,9 +152,9 @@ TEST_P(CfiAgainstReadelf, EveryRowIsEqual) {
       },
       &wanted);
   ASSERT_NE(wanted.second.path, "");
-  Object object;
+  modules::Object object;
   ASSERT_TRUE(locate_object(wanted.second.address, &object));
-  inspect_object(&object);
+  modules::inspect_object(&object);
   const Compared compared = compare_with_readelf(object, wanted.second.path);
   EXPECT_GT(compared.rows, 1000u);
   EXPECT_EQ(compared.different, 0u) << "of " << compared.rows << ", first: " << compared.first;

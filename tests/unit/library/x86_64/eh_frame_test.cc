@@ -84,7 +84,7 @@ class Section {
   char* bytes() const { return reinterpret_cast<char*>(start()); }
   size_t size() const { return size_; }
 
-  Object object;
+  modules::Object object;
 
  private:
   uintptr_t start() const { return reinterpret_cast<uintptr_t>(memory_) + 2 * kPage - size_; }
@@ -127,14 +127,14 @@ class Section {
   size_t size_ = 0;
 };
 
-bool row_at(const Object& object, uintptr_t pc, Row* row) {
-  Fde fde;
-  return find_fde(object.bounds, object.eh_frame_hdr, pc, &fde) &&
-         find_row(object.bounds, fde, pc, row);
+bool row_at(const modules::Object& object, uintptr_t pc, cfi::Row* row) {
+  cfi::Fde fde;
+  return cfi::find_fde(object.bounds, object.eh_frame_hdr, pc, &fde) &&
+         cfi::find_row(object.bounds, fde, pc, row);
 }
 
-Rule rule_at(const Object& object, uintptr_t pc) {
-  Row row;
+Rule rule_at(const modules::Object& object, uintptr_t pc) {
+  cfi::Row row;
   return row_at(object, pc, &row) ? pack_rule(object, row) : Rule(RuleKind::kLost);
 }
 
@@ -157,7 +157,7 @@ const Bytes kByRbx{0x44, 0x0c, 3, 16};
 const std::vector<Bytes> kPrograms = {kFramePointer, kLarge, kRealigned, kOutermost, kByRbx};
 
 void expect_programs(const Section& section) {
-  const Object& object = section.object;
+  const modules::Object& object = section.object;
   const uint64_t same = Rule::kSameRbp;
   expect_rule(rule_at(object, section.code(0)), RuleKind::kSp, 8, same);
   expect_rule(rule_at(object, section.code(0) + 1), RuleKind::kSp, 16, 2);
@@ -208,7 +208,7 @@ TEST(EhFrame, SkipsPersonalityAndUnknownAugmentations) {
 
 TEST(EhFrame, TellsSignalFrames) {
   const Section section(augmented_cie("zRS", {kRelative}), kRelative, true, kPrograms);
-  Row row;
+  cfi::Row row;
   ASSERT_TRUE(row_at(section.object, section.code(0), &row));
   EXPECT_TRUE(row.signal_frame);
   // A frame of that kind that is not the kernel's is not for a packed rule.
@@ -256,12 +256,12 @@ unsigned use_everything(const Section& section) {
       {reinterpret_cast<uintptr_t>(stack), reinterpret_cast<uintptr_t>(stack) + sizeof stack},
       reinterpret_cast<uintptr_t>(stack));
   for (uintptr_t pc = section.code(0); pc < section.code(kPrograms.size()); pc += 4) {
-    Row row;
+    cfi::Row row;
     if (!row_at(section.object, pc, &row)) continue;
     ++rows;
     pack_rule(section.object, row);
-    FrameRegisters machine = {};
-    for (unsigned reg = 0; reg < kRegisters; ++reg) {
+    cfi::FrameRegisters machine = {};
+    for (unsigned reg = 0; reg < cfi::kRegisters; ++reg) {
       machine.set(reg, reinterpret_cast<uintptr_t>(stack) + 128);
     }
     step_by_row(section.object.bounds, row, &machine, &memory);
@@ -276,7 +276,7 @@ TEST(EhFrame, SurvivesTruncation) {
     ASSERT_GT(whole, 60u);
     const uintptr_t start = section.object.start;
     for (size_t size = 0; size < section.size(); ++size) {
-      section.object.bounds = Bounds();
+      section.object.bounds = cfi::Bounds();
       section.object.bounds.add(start, start + size);
       EXPECT_LE(use_everything(section), whole);
     }

@@ -133,8 +133,8 @@ class PlainSection {
 
 // The offset of the CFA that is registered for an address; 0: nothing is.
 int64_t offset_at(uintptr_t pc) {
-  Object object;
-  Row row;
+  modules::Object object;
+  cfi::Row row;
   return find_registered_row(pc, &object, &row) ? row.cfa_offset : 0;
 }
 

@@ -130,7 +130,7 @@ class Plug {
             dlopen((test::build_dir() + "/tests/unwind/" + name).c_str(), RTLD_NOW | RTLD_LOCAL)) {}
   ~Plug() {
     dlclose(handle_);
-    forget_unloaded(nullptr, nullptr);
+    modules::forget_unloaded(nullptr, nullptr);
   }
   using Function = void (*)(LeafFunction, void*);
   Function function() const { return reinterpret_cast<Function>(dlsym(handle_, "plug")); }

@@ -16,10 +16,10 @@ bool is_call_at(uint64_t address, const TargetMemory& memory) {
 
 }  // namespace
 
-void take_registers(const user_regs_struct& registers, unwind::FrameRegisters* frame) {
+void take_registers(const user_regs_struct& registers, cfi::FrameRegisters* frame) {
   for (unsigned i = 0; i < std::size(registers.regs); ++i) frame->set(i, registers.regs[i]);
-  frame->set(unwind::kSp, registers.sp);
-  frame->set(unwind::kPc, registers.pc);
+  frame->set(cfi::kSp, registers.sp);
+  frame->set(cfi::kPc, registers.pc);
 }
 
 // A call that begins again stands before its instruction; one that has ended with EINTR, behind it.

@@ -9,7 +9,7 @@ constexpr int64_t kOwnCalls[] = {SYS_epoll_wait, SYS_poll, SYS_select, SYS_pause
 
 }  // namespace
 
-void take_registers(const user_regs_struct& registers, unwind::FrameRegisters* frame) {
+void take_registers(const user_regs_struct& registers, cfi::FrameRegisters* frame) {
   unsigned number = 0;
   for (const unsigned long long value :
        {registers.rax, registers.rdx, registers.rcx, registers.rbx, registers.rsi, registers.rdi,
