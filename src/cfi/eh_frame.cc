@@ -1,6 +1,5 @@
-#include "cfi/eh_frame.h"
-
 #include "cfi/cursor.h"
+#include "cfi/row.h"
 
 namespace mtrace::cfi {
 namespace {

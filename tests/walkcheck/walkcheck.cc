@@ -167,7 +167,7 @@ walkcheck::Kind compare(Frames ours, const Frames& theirs) {
 }
 
 bool same(const Frames& a, const Frames& b) {
-  // Whether a guess is made may depend on what was guessed before (unwind/guess.h).
+  // Whether a guess is made may depend on what was guessed before (unwind/guess.cc).
   if (a.walk.guessed != 0 || b.walk.guessed != 0) {
     const uint32_t known = known_frames(a.walk);
     return known == known_frames(b.walk) && memcmp(a.at, b.at, known * sizeof a.at[0]) == 0;

@@ -3,8 +3,13 @@
 // ("Descriptors" there).
 #pragma once
 
+#include <sched.h>
+#include <signal.h>
+
 #include <cstddef>
 #include <cstdint>
+
+#include "base/atomic.h"
 
 namespace mtrace::base {
 
@@ -96,5 +101,12 @@ bool collect_found(uint32_t found);
 // is missing or shows another pid namespace.
 enum class Answer : uint8_t { kNo, kYes, kNotKnown };
 Answer has_clone_children();
+// Whether the program may have some. Those made by system call instructions of its own, or before
+// an exec or attach, show when no other child is left.
+inline constinit bool g_clones = false;
+// Call it before a clone(2) with these flags.
+inline void note_clone(unsigned long flags) {
+  if ((flags & CSIGNAL) != SIGCHLD && (flags & CLONE_THREAD) == 0) store(g_clones, true);
+}
 
 }  // namespace mtrace::base

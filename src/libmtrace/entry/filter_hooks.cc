@@ -13,8 +13,8 @@
 #include "base/machine.h"
 #include "base/probe.h"
 #include "base/process.h"
+#include "base/spawn.h"
 #include "base/syscall.h"
-#include "entry/wait_hooks.h"
 #include "life/fork.h"
 #include "life/lifecycle.h"
 #include "life/triggers.h"
@@ -165,7 +165,7 @@ extern "C" [[gnu::used, gnu::visibility("hidden")]] MTRACE_REALIGN long mtrace_l
   if (number == SYS_seccomp) return look_at_seccomp(a, b, call);
   // No start() for other calls: an allocator may call syscall(2) while it sets itself up.
   if ((number != kFork && number != SYS_clone) || !life::start()) return call();
-  if (number == SYS_clone) note_clone(static_cast<unsigned long>(a));
+  if (number == SYS_clone) base::note_clone(static_cast<unsigned long>(a));
   life::prepare_fork();
   const long child = call();
   if (child == 0) life::leave_parents_tables();

@@ -16,7 +16,6 @@
 #include "format/mapping_form.h"
 #include "next/next_functions.h"
 #include "record/recorder.h"
-#include "record/regions.h"
 
 // glibc's, under its other name; no code of a program with musl runs before g_next is known.
 extern "C" [[gnu::weak]] void* __sbrk(intptr_t increment) noexcept;

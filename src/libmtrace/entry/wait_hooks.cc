@@ -4,8 +4,6 @@
 //
 // A wait is a cancellation point: nothing here has a destructor. And it may last: every other wait
 // is a jump, because memlog borrows no thread that has a frame of this library.
-#include "entry/wait_hooks.h"
-
 #include <errno.h>
 #include <linux/sched.h>
 #include <signal.h>
@@ -28,10 +26,6 @@ pid_t fails(int error) {
   return -1;
 }
 
-// Whether the program may have clone children: children whose end sends no SIGCHLD. Those made by
-// system call instructions of its own, or before an exec or attach, show when no other is left.
-bool g_clones = false;
-
 // How to wait while there are helpers, so that the wait finds none of them.
 struct Search {
   int options;
@@ -43,7 +37,7 @@ struct Search {
 // the kernel detects that no child is left, whatever other threads do meanwhile.
 Search search(int options, uint32_t one) {
   if (one != 0) return {options, base::is_helper(one), false};
-  if (load(g_clones) && base::has_clone_children() != base::Answer::kNo)
+  if (load(base::g_clones) && base::has_clone_children() != base::Answer::kNo)
     return {options, false, false};
   if ((options & __WALL) != 0)
     return {options & ~static_cast<int>(__WALL | __WCLONE), false, false};
@@ -52,8 +46,8 @@ Search search(int options, uint32_t one) {
 
 // True: there are clone children, which was not known before.
 bool learns_of_clones() {
-  if (load(g_clones) || base::has_clone_children() != base::Answer::kYes) return false;
-  store(g_clones, true);
+  if (load(base::g_clones) || base::has_clone_children() != base::Answer::kYes) return false;
+  store(base::g_clones, true);
   return true;
 }
 
@@ -106,10 +100,6 @@ pid_t wait_for_own(int options, uint32_t one, const Call& call) {
 
 }  // namespace
 
-void note_clone(unsigned long flags) {
-  if ((flags & CSIGNAL) != SIGCHLD && (flags & CLONE_THREAD) == 0) store(g_clones, true);
-}
-
 }  // namespace mtrace::entry
 
 using namespace mtrace;
@@ -145,7 +135,7 @@ MTRACE_EXPORT_AS_IT_IS int mtrace_clone(int (*run)(void*), void* stack, int flag
                                         void* parent_tid, void* tls, void* child_tid) asm("clone");
 MTRACE_EXPORT_AS_IT_IS int mtrace_clone(int (*run)(void*), void* stack, int flags, void* argument,
                                         void* parent_tid, void* tls, void* child_tid) {
-  note_clone(flags);
+  base::note_clone(flags);
   if (next::g_next.clone == nullptr) life::start();
   if (next::g_next.clone == nullptr) return fails(ENOSYS);
   return next::g_next.clone(run, stack, flags, argument, parent_tid, tls, child_tid);

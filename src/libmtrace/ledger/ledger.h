@@ -5,9 +5,11 @@
 
 #include <cstdint>
 
+#include "base/atomic.h"
 #include "base/machine.h"
 #include "base/table_memory.h"
 #include "format/ledger.h"
+#include "ledger/block.h"
 #include "ledger/block_table.h"
 #include "ledger/ledger.h"
 #include "ledger/peak.h"
@@ -69,6 +71,112 @@ struct Layout {
   static format::LedgerRoots roots(const Ledger& ledger);
   static uint64_t shadow(const Ledger& ledger);  // for LedgerHeader::shadow, as the next three
   static uint64_t regions();
+};
+
+// ---- The counters of a stack, for all code but the allocation path: the one place that knows how
+// a record stores them. Thread-safe; async-signal-safe.
+
+// Live bytes and blocks of the stack. A block that another thread frees meanwhile may still count,
+// and one that another thread allocates meanwhile may not.
+inline Totals live_of(const StackRecord& stack) {
+  const Counters now = g_ledger.stacks.read(stack);
+  return {live_bytes(now), live_blocks(now)};
+}
+
+// What is live on the heap, over all stacks.
+struct Usage {
+  uint64_t requested;  // bytes
+  uint64_t usable;     // bytes; requested bytes for blocks of unknown usable size
+  uint64_t blocks;
+};
+inline Usage usage() {
+  Usage sum = {};
+  g_ledger.stacks.for_each([&](uint32_t, const StackRecord& stack) {
+    if (stack.kind != 0) return;
+    const Totals live = live_of(stack);
+    uint64_t slack = 0;
+    g_ledger.stacks.each_set(stack, [&](const CounterSet& set) { slack += load(set.slack); });
+    sum.requested += live.bytes;
+    sum.blocks += live.blocks;
+    // `slack` may be below zero while other threads count.
+    sum.usable += live.bytes + (static_cast<int64_t>(slack) > 0 ? slack : 0);
+  });
+  return sum;
+}
+
+// Counts one resource of `bytes` as recorded by this stack, or as released by any stack. A stack of
+// resources has no owner: all threads count in one set.
+inline void count_recorded(StackRecord& stack, uint64_t bytes) {
+  count_allocated(stack.own, false, {bytes, 1, 0});
+}
+inline void count_released(StackRecord& stack, uint64_t bytes) {
+  count_freed(stack.own, false, {bytes, 1, 0, 0, false, false});
+}
+
+// The form of a stack's mappings (format/mapping_form.h); 0: none. It is in `set_aside`, which only
+// the heap needs for the peak; the flag kLedgerMappingForm distinguishes it from bytes, which a
+// fork's child stores there.
+inline void set_mapping_form(StackRecord& stack, uint32_t form) {
+  store(stack.own.set_aside, format::kLedgerMappingForm | form);
+}
+inline uint32_t mapping_form(const StackRecord& stack) {
+  const uint64_t word = stack.kind != 0 ? load(stack.own.set_aside) : 0;
+  return (word & format::kLedgerMappingForm) != 0 ? static_cast<uint32_t>(word) : 0;
+}
+
+// Counts `bytes` of a stack's regions as unmapped. `blocks`: the change in the number of its
+// regions, -1, 0 or +1 (a hole makes two of one).
+inline void count_cut(StackRecord& stack, uint64_t bytes, int blocks) {
+  // A reader reads freed before allocated, and must never see more freed than allocated.
+  if (blocks > 0) fetch_add<uint64_t>(stack.own.allocated_blocks, 1);
+  if (bytes != 0) fetch_add(stack.own.freed_bytes, bytes);
+  if (blocks >= 0) return;
+  fetch_add<uint64_t>(stack.own.long_lived, 1);
+  fetch_add<uint64_t>(stack.own.freed_blocks, 1);
+}
+
+// ---- Sampling (MTRACE_SAMPLE): when the next sample falls, and what a recorded block stands for
+// where not every block is recorded. A block of `size` bytes is recorded with the probability p = 1
+// - exp(-(size + 1) / mean), and counts as size / p bytes and 1 / p blocks (Horvitz, Thompson: A
+// generalization of sampling without replacement from a finite universe, 1952).
+// doc/internals/tables.md has the argument.
+//
+// Integers only: floating-point operations set status flags that belong to the program.
+// Thread-safe; async-signal-safe.
+
+// Bytes between two samples on average; 0: every block is recorded.
+[[gnu::visibility("hidden")]] extern uint64_t g_sample_mean;
+
+struct Weight {
+  uint64_t bytes;
+  uint64_t blocks;
+};
+
+// p * 2^64; UINT64_MAX where p is closer to 1. The relative error is below 2^-32.
+uint64_t chance(uint64_t size, uint64_t mean);
+
+// What a block counts as; the same for its whole life. The mean is not 0.
+Weight weigh_sample(uint64_t mean, uintptr_t address, const Block& block);
+inline Weight weigh(uintptr_t address, const Block& block) {
+  const uint64_t mean = g_sample_mean;
+  return mean != 0 ? weigh_sample(mean, address, block) : Weight{block.size, 1};
+}
+
+// Random numbers for statistics, not for secrets: SplitMix64 (Steele, Lea, Flood: Fast splittable
+// pseudorandom number generators, OOPSLA 2014). Each number is drawn by one thread.
+class Random {
+ public:
+  constexpr Random() = default;
+  explicit constexpr Random(uint64_t seed) : state_(seed) {}
+  void seed(uint64_t seed) { store(state_, seed); }
+
+  // Uniform over all numbers of 64 bits.
+  uint64_t operator()();
+  // From the exponential distribution with this mean, rounded down. The mean is below 2^57.
+  uint64_t exponential(uint64_t mean);
+
+ private:
+  uint64_t state_ = 0;
 };
 
 }  // namespace mtrace::ledger

@@ -1,4 +1,3 @@
-#include "life/events.h"
 
 #include <unistd.h>
 
@@ -15,7 +14,6 @@
 #include "life/lifecycle.h"
 #include "life/options.h"
 #include "record/recorder.h"
-#include "record/regions.h"
 #include "report/event_writer.h"
 #include "report/host.h"
 #include "report/notes.h"

@@ -1,4 +1,3 @@
-#include "life/exit_hold.h"
 
 #include <algorithm>
 #include <cstring>

@@ -16,7 +16,6 @@
 #include "ledger/block.h"
 #include "ledger/region_table.h"
 #include "ledger/resource_table.h"
-#include "life/events.h"
 #include "life/lifecycle.h"
 #include "life/options.h"
 #include "life/reporting.h"

@@ -1,4 +1,3 @@
-#include "life/image.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -12,8 +12,6 @@
 #include "base/writer.h"
 #include "ledger/peak.h"
 #include "life/environment.h"
-#include "life/events.h"
-#include "life/exit_hold.h"
 #include "life/fork.h"
 #include "life/lifecycle.h"
 #include "life/options.h"

@@ -1,5 +1,3 @@
-#include "life/start_checks.h"
-
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -17,6 +15,7 @@
 #include "format/escape.h"
 #include "format/sanitizers.h"
 #include "life/environment.h"
+#include "life/lifecycle.h"
 #include "life/options.h"
 #include "modules/c_library.h"
 #include "modules/linkage.h"

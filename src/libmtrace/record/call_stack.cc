@@ -8,7 +8,6 @@
 #include "base/syscall.h"
 #include "format/memlog.h"
 #include "ledger/ledger.h"
-#include "ledger/stack_counters.h"
 #include "modules/c_library.h"
 #include "modules/modules.h"
 #include "modules/object.h"

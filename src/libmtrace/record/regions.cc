@@ -1,9 +1,8 @@
-#include "record/regions.h"
 
 #include "base/probe.h"
 #include "events/logging.h"
+#include "ledger/ledger.h"
 #include "ledger/resource_table.h"
-#include "ledger/stack_counters.h"
 #include "record/call_form.h"
 #include "record/call_stack.h"
 #include "record/recorder.h"

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "base/atomic.h"
-#include "ledger/sampling.h"
+#include "ledger/ledger.h"
 #include "record/thread_state.h"
 
 namespace mtrace::record {

@@ -1,5 +1,3 @@
-#include "report/growth_message.h"
-
 #include <cstring>
 
 #include "base/atomic.h"
@@ -10,6 +8,7 @@
 #include "ledger/ledger.h"
 #include "report/frame_writer.h"
 #include "report/launcher.h"
+#include "report/savepoints.h"
 
 namespace mtrace::report {
 namespace {

@@ -1,5 +1,3 @@
-#include "report/resident_memory.h"
-
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -13,6 +11,7 @@
 #include "format/memlog.h"
 #include "report/coverage.h"
 #include "report/host.h"
+#include "report/memory_use.h"
 #include "report/scratch.h"
 #include "report/snapshot.h"
 

@@ -6,7 +6,7 @@
 #include "base/syscall.h"
 #include "base/turn.h"
 #include "base/writer.h"
-#include "ledger/stack_counters.h"
+#include "ledger/ledger.h"
 #include "report/notes.h"
 
 namespace mtrace::report {

@@ -15,7 +15,6 @@
 #include "format/memlog.h"
 #include "ledger/ledger.h"
 #include "ledger/region_table.h"
-#include "ledger/sampling.h"
 #include "report/host.h"
 #include "report/output.h"
 

@@ -1,4 +1,3 @@
-#include "unwind/guess.h"
 
 #include <atomic>
 

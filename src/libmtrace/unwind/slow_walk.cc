@@ -3,7 +3,6 @@
 #include "base/probe.h"
 #include "cfi/frame_registers.h"
 #include "modules/c_library.h"
-#include "unwind/guess.h"
 #include "unwind/registered_frames.h"
 #include "unwind/rule_cache.h"
 #include "unwind/stack_memory.h"

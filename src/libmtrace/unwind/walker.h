@@ -24,7 +24,7 @@ struct Walk {
   uint64_t hash;   // of the frames; equal frames give an equal hash within this process
   uint32_t count;  // frames written
   End end;
-  // Index of the first frame that was guessed (unwind/guess.h): it and all that follow may
+  // Index of the first frame that was guessed (unwind/slow_walk.h): it and all that follow may
   // be wrong. 0: none was; the first frame never is.
   uint8_t guessed;
 };

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "ledger/sampling.h"
+#include "ledger/ledger.h"
 
 namespace mtrace::ledger {
 namespace {

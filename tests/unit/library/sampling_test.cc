@@ -1,9 +1,9 @@
-#include "ledger/sampling.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
+
+#include "ledger/ledger.h"
 
 namespace mtrace::ledger {
 namespace {

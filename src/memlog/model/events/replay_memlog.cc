@@ -56,7 +56,7 @@ struct Totals {
   uint64_t blocks = 0;
 };
 
-// What each stack has mapped, as the library counts it (record/regions.h): a call that ends a part
+// What each stack has mapped, as the library counts it (record/regions.cc): a call that ends a part
 // of a mapping shortens it, or makes two of it.
 class Mappings {
  public:

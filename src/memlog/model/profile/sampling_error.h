@@ -1,7 +1,7 @@
 // Standard errors of a sampled report (MTRACE_SAMPLE), from its estimates.
 //
 // A block of s bytes is recorded with the probability p = 1 - exp(-(s + 1) / mean) and counts as
-// 1 / p blocks and s / p bytes (ledger/sampling.h). It adds s^2 (1 - p) / p to the variance of the
+// 1 / p blocks and s / p bytes (ledger/ledger.h). It adds s^2 (1 - p) / p to the variance of the
 // true sum. A report does not have the sizes of the blocks, so their mean stands for each.
 // doc/internals/tables.md says why this is not too little.
 #pragma once

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cfi/eh_frame.h"
 #include "cfi/frame_registers.h"
 #include "cfi/row.h"
 #include "process/ptrace/registers.h"

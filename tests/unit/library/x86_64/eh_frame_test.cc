@@ -1,6 +1,5 @@
 // The parser of call-frame information on tables made by hand, whole and damaged. The tables end
 // at a page that cannot be touched, so reading past them ends the test.
-#include "cfi/eh_frame.h"
 
 #include <gtest/gtest.h>
 #include <string.h>

@@ -13,8 +13,8 @@
 #include "modules/object.h"
 #include "pages.h"
 #include "unwind/code.h"
-#include "unwind/guess.h"
 #include "unwind/registered_frames.h"
+#include "unwind/slow_walk.h"
 
 namespace mtrace::unwind {
 namespace {
