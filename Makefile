@@ -155,10 +155,13 @@ $(LIB_OBJ): $(BUILD)/obj/%.o: src/%.cc Makefile | $(BUILD)/.build-deps
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CPPFLAGS) $(LIB_FLAGS) $(CXXFLAGS) -c $< -o $@
 # For size: what runs at the start, at a fork and once in a report; -O2 is no faster there.
-LIB_HOT := cfi/% $(foreach folder,modules unwind python ledger record entry,libmtrace/$(folder)/%) \
-           $(foreach f,clock own_memory probe syscall turn writer,libmtrace/base/$(f).o) \
-           $(foreach f,snapshot memlog_writer frame_writer tails,libmtrace/report/$(f).o)
-$(filter-out $(LIB_HOT:%=$(BUILD)/obj/%),$(LIB_OBJ)): LIB_FLAGS += $(if $(filter -O2,$(OPT)),-Os)
+LIB_HOT := record/% python/% unwind/% ledger/% modules/modules entry/malloc_hooks entry/operator_hooks \
+           entry/interface_hooks $(addprefix base/,clock own_memory probe syscall turn writer) \
+           $(addprefix report/,snapshot memlog_writer frame_writer tails)
+LIB_COLD := python/runtime unwind/registered_frames ledger/ledger ledger/region_table ledger/resource_table
+lib_objects = $(1:%=$(BUILD)/obj/libmtrace/%.o)
+$(filter-out $(call lib_objects,$(LIB_HOT)),$(LIB_OBJ)) $(call lib_objects,$(LIB_COLD)): \
+  LIB_FLAGS += $(if $(filter -O2,$(OPT)),-Os)
 # A loop of its own is not to become a call of what it defines.
 $(BUILD)/obj/libmtrace/life/string_functions.o: LIB_FLAGS += -fno-builtin \
     $(if $(findstring clang,$(CXX)),,-fno-tree-loop-distribute-patterns)
