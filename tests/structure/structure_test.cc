@@ -477,8 +477,8 @@ const std::map<std::string, size_t> kMostLines = {
     {"libmtrace/base", 3701},   {"libmtrace/modules", 1742},
     {"libmtrace/unwind", 3162}, {"libmtrace/python", 1542},
     {"libmtrace/ledger", 3773}, {"libmtrace/events", 464},
-    {"libmtrace/report", 4512}, {"libmtrace/next", 707},
-    {"libmtrace/record", 1638}, {"libmtrace/life", 3205},
+    {"libmtrace/report", 4498}, {"libmtrace/next", 707},
+    {"libmtrace/record", 1638}, {"libmtrace/life", 3204},
     {"libmtrace/entry", 1928},
 };
 

@@ -315,7 +315,6 @@ struct Row {
 constexpr Row kRows[] = {
     {report::reset_reports, kFork | kSession},
     {report::reset_notes, kFork | kSession},
-    {report::reset_misuse, kFork | kSession},
     {report::reset_output, kFork | kSession},
     {report::reset_status, kFork | kSession},
     {report::reset_resolver, kFork},

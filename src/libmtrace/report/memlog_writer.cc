@@ -78,16 +78,6 @@ void write_lost(Writer& out, const ledger::Ledger& ledger) {
   out.put('\n');
 }
 
-void write_calls(Writer& out, const ledger::ThreadTotals& totals) {
-  const char* between = "# calls: ";
-  for (unsigned call = 0; call < ledger::kCalls; ++call) {
-    if (totals.calls[call] == 0) continue;
-    out.text(between).text(format::kCallNames[call]).put('=').number(totals.calls[call]);
-    between = " ";
-  }
-  if (*between == ' ') out.put('\n');
-}
-
 // Whether the ledger has all live blocks.
 bool has_all_blocks(const ledger::Ledger& ledger) {
   return load(base::g_table_header->recording) != 0 && ledger::g_sample_mean == 0 &&
@@ -210,7 +200,7 @@ void write_end(Writer& out, const Occasion& occasion, const Snapshot& snapshot,
   out.text(" arch=").text(machine::kName).text("\n");
   const ledger::ThreadTotals totals = ledger.threads.totals();
   const bool every = ledger::g_sample_mean == 0;  // otherwise the hooks have not seen all calls
-  if (every) write_calls(out, totals);
+  if (every) write_counts(out, format::kKeyCalls, format::kCallNames, totals.calls, ledger::kCalls);
   write_misuse(out);
   if (every) {
     number_line(out, format::kKeyFailed, totals.failed_allocations);

@@ -76,39 +76,38 @@ void drop_notes(const PendingNotes& notes) {
   }
 }
 
-Note note_at(const PendingNotes& notes, unsigned number) {
-  const Slot& slot = g_slots[notes.slots[number]];
-  return {slot.time, slot.text};
+const Slot& note_at(const PendingNotes& notes, unsigned number) {
+  return g_slots[notes.slots[number]];
 }
 
 void write_notes(Writer& out, const PendingNotes& notes) {
   for (unsigned i = 0; i < notes.count; ++i) {
-    const Note note = note_at(notes, i);
-    out.meta(format::kKeyNote).time(note.time).put(' ');
-    out.escaped(note.text).put('\n');
+    const Slot& note = note_at(notes, i);
+    out.meta(format::kKeyNote).time(note.time).put(' ').escaped(note.text).put('\n');
   }
-}
-
-void reset_notes() {
-  for (Slot& slot : g_slots) slot.state = kNoteFree;
-  store(base::g_table_header->lost_notes, uint64_t{0});
 }
 
 void count_misuse(Misuse cause) { fetch_add<uint64_t>(g_misuses[static_cast<uint32_t>(cause)], 1); }
 
 void write_misuse(Writer& out) {
+  write_counts(out, format::kKeyMisuse, kMisuseNames, g_misuses, kMisuses);
+}
+
+void write_counts(Writer& out, const char* key, const char* const* names, const uint64_t* counts,
+                  unsigned size) {
   bool any = false;
-  for (unsigned i = 0; i < kMisuses; ++i) {
-    const uint64_t count = load(g_misuses[i]);
+  for (unsigned i = 0; i < size; ++i) {
+    const uint64_t count = load(counts[i]);
     if (count == 0) continue;
-    if (!any) out.text("# ").text(format::kKeyMisuse).put(':');
-    out.put(' ').text(kMisuseNames[i]).put('=').number(count);
+    (any ? out.put(' ') : out.meta(key)).text(names[i]).put('=').number(count);
     any = true;
   }
   if (any) out.put('\n');
 }
 
-void reset_misuse() {
+void reset_notes() {
+  for (Slot& slot : g_slots) slot.state = kNoteFree;
+  store(base::g_table_header->lost_notes, uint64_t{0});
   for (uint64_t& count : g_misuses) count = 0;
 }
 

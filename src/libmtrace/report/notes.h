@@ -32,17 +32,10 @@ struct PendingNotes {
 };
 PendingNotes pending_notes();
 void drop_notes(const PendingNotes& notes);
+const format::LedgerNote& note_at(const PendingNotes& notes, unsigned number);
 
-struct Note {
-  uint64_t time;     // real time, nanoseconds
-  const char* text;  // as the program gave it, not escaped
-};
-Note note_at(const PendingNotes& notes, unsigned number);
 // Writes a line "# note: TIME TEXT" for each note.
 void write_notes(Writer& out, const PendingNotes& notes);
-
-// Drops all notes, and sets the count of dropped ones to 0.
-void reset_notes();
 
 // Invalid uses of mtrace.h. Nothing is printed at the time: the next report has the counts.
 enum class Misuse : uint32_t {
@@ -61,7 +54,11 @@ inline constexpr unsigned kMisuses = 9;
 void count_misuse(Misuse cause);
 // Writes "# misuse: kind=1 size=2", the causes that occurred; nothing when none did.
 void write_misuse(Writer& out);
-// Sets all counts to 0.
-void reset_misuse();
+// Writes "# KEY: NAME=COUNT ..." of the counts that are not 0; nothing when all are.
+void write_counts(Writer& out, const char* key, const char* const* names, const uint64_t* counts,
+                  unsigned size);
+
+// Drops all notes, and sets the counts of dropped ones and of invalid uses to 0.
+void reset_notes();
 
 }  // namespace mtrace::report
