@@ -413,7 +413,7 @@ TEST(LeanTest, FunctionsFindTheirCallersFrame) {
   const std::set<std::string> may = {
       "execl", "execlp", "execle", "prctl", "mtrace_look_at_system_call",
       // mmap's, which is given the caller.
-      "_ZN6mtrace4hook12_GLOBAL__N_13mapEPFPvS2_miiilES2_miiilRKNS_6unwind9RegistersE"};
+      "_ZN6mtrace5entry12_GLOBAL__N_13mapEPFPvS2_miiilES2_miiilRKNS_6unwind9RegistersE"};
   std::string function;
   int looked_at = 0;
   for (const std::string& line : lines_of(
