@@ -35,7 +35,8 @@ FUZZ_SRC_elf     := $(addprefix src/memlog/model/symbols/,demangle.cc dwarf_inde
                       module_symbols.cc symbol_table.cc worker.cc) \
                     src/memlog/model/profile/model.cc src/memlog/util/text.cc
 FUZZ_SRC_options := $(addprefix src/libmtrace/life/,environment.cc options.cc) \
-                    $(addprefix src/libmtrace/modules/,c_library.cc linkage.cc object.cc) src/libmtrace/report/host.cc $(FUZZ_KERNEL)
+                    $(addprefix src/libmtrace/modules/,c_library.cc linkage.cc object.cc) \
+                    $(addprefix src/libmtrace/base/,table_file.cc turn.cc) src/libmtrace/report/host.cc $(FUZZ_KERNEL)
 FUZZ_ALL_decode  := util model/symbols model/profile
 FUZZ_ALL_ledger  := util model/profile model/ledger
 FUZZ_ALL_events  := util model/profile model/events model/recording

@@ -14,25 +14,29 @@ constinit bool g_logging = false;
 void noted(const char*) {}
 }  // namespace mtrace::events
 
-namespace mtrace::unwind {
-
 // The loader and its tables, as the cache of rules sees them: which of two objects lies at the
 // address, the other one's rules differ.
+namespace mtrace::modules {
 uint32_t g_object_there = 0;
 namespace internal {
 uint32_t unload_epoch = 0;
-uint32_t jit_descriptors = 0;
-void look_for_jit_code(uintptr_t) {}
-}  // namespace internal
-bool is_python_loop(const modules::Object&, uintptr_t) { return false; }
-const modules::Object* loaded_object(uintptr_t, modules::Object* scratch) {
+}
+const Object* loaded_object(uintptr_t, Object* scratch) {
   scratch->base = load(g_object_there);
   return scratch;
 }
-bool find_fde(const cfi::Bounds&, uintptr_t, uintptr_t, cfi::Fde*) { return true; }
-bool find_row(const cfi::Bounds&, const cfi::Fde&, uintptr_t, cfi::Row*) { return true; }
+bool is_loader(const Object&) { return false; }
+}  // namespace mtrace::modules
+
+namespace mtrace::cfi {
+bool find_fde(const Bounds&, uintptr_t, uintptr_t, Fde*) { return true; }
+bool find_row(const Bounds&, const Fde&, uintptr_t, Row*) { return true; }
+}  // namespace mtrace::cfi
+
+namespace mtrace::unwind {
+
+bool is_python_loop(const modules::Object&, uintptr_t) { return false; }
 bool find_registered_row(uintptr_t, modules::Object*, cfi::Row*) { return false; }
-bool is_loader(const modules::Object&) { return false; }
 Rule pack_rule(const modules::Object& object, const cfi::Row&) {
   return Rule(RuleKind::kSp, 8 * object.base);
 }
@@ -44,8 +48,8 @@ class RuleOfTheUnloaded : public schedule::Scenario {
   RuleOfTheUnloaded() {
     place() = 0;
     g_touched = {};
-    internal::unload_epoch = 0;
-    g_object_there = 1;
+    modules::internal::unload_epoch = 0;
+    modules::g_object_there = 1;
   }
   unsigned threads() const override { return 3; }
   void run(unsigned thread) override {
@@ -54,9 +58,9 @@ class RuleOfTheUnloaded : public schedule::Scenario {
       schedule::expect(rule.offset() == 8 || rule.offset() == 16, "a rule of neither");
       return;
     }
-    store(g_object_there, 2u);
+    store(modules::g_object_there, 2u);
     // forget_rules() without all the other places.
-    add_fetch_ordered(internal::unload_epoch, 1u);
+    add_fetch_ordered(modules::internal::unload_epoch, 1u);
     constexpr uintptr_t kPlace = static_cast<uint16_t>(kKey);
     if (g_touched.has(kPlace / kPart)) forget_at(kPlace, kKey - 1, kKey);
   }
