@@ -154,13 +154,16 @@ $(LIB_OBJ): $(BUILD)/obj/%.o: src/%.cc Makefile | $(BUILD)/.build-deps
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CPPFLAGS) $(LIB_FLAGS) $(CXXFLAGS) -c $< -o $@
-# For size: what runs at the start, at a fork and once in a report; -O2 is no faster there.
-LIB_HOT := record/% python/% unwind/% ledger/% modules/modules entry/malloc_hooks entry/operator_hooks \
-           entry/interface_hooks $(addprefix base/,clock own_memory probe syscall turn writer) \
+# For size: what runs at the start, at a fork and once in a report; -O2 is no faster there. (At -Os
+# cfi/row takes more stack, and with process_hooks walks of programs with musl end as lost.)
+LIB_HOT := record/% python/% unwind/% ledger/% modules/modules \
+           $(addprefix entry/,malloc_hooks operator_hooks interface_hooks process_hooks) \
+           $(addprefix base/,clock own_memory probe writer) \
            $(addprefix report/,snapshot memlog_writer frame_writer tails)
-LIB_COLD := python/runtime unwind/registered_frames ledger/ledger ledger/region_table ledger/resource_table
+LIB_COLD := python/runtime $(addprefix unwind/,registered_frames guess libunwind_walk) \
+            $(addprefix ledger/,ledger heap_shadow region_table resource_table)
 lib_objects = $(1:%=$(BUILD)/obj/libmtrace/%.o)
-$(filter-out $(call lib_objects,$(LIB_HOT)),$(LIB_OBJ)) $(call lib_objects,$(LIB_COLD)): \
+$(filter-out $(BUILD)/obj/cfi/row.o $(call lib_objects,$(LIB_HOT)),$(LIB_OBJ)) $(call lib_objects,$(LIB_COLD)): \
   LIB_FLAGS += $(if $(filter -O2,$(OPT)),-Os)
 # A loop of its own is not to become a call of what it defines.
 $(BUILD)/obj/libmtrace/life/string_functions.o: LIB_FLAGS += -fno-builtin \
