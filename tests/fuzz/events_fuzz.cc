@@ -21,6 +21,7 @@
 #include "model/events/live_blocks.h"
 #include "model/events/replay_memlog.h"
 #include "model/profile/reader.h"
+#include "model/profile/writer.h"
 #include "model/recording/chunk_writer.h"
 #include "model/recording/ring_reader.h"
 #include "util/error.h"
@@ -77,7 +78,12 @@ void read_log(std::string_view bytes) {
       blocks.expect(log);
       blocks.apply(event);
     }
-    profile::read("made", events::memlog_at(path, {}));
+    const std::string made = profile::write(events::memlog_at(path, {}));
+    try {
+      profile::read("made", made);
+    } catch (const util::FormatError&) {
+      std::abort();
+    }
   } catch (const util::FormatError&) {
   }
   ::close(file);

@@ -11,6 +11,7 @@
 
 #include "model/ledger/ledger_memlog.h"
 #include "model/profile/reader.h"
+#include "model/profile/writer.h"
 #include "util/error.h"
 
 namespace {
@@ -42,14 +43,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace mtrace::ledger;
   using namespace mtrace::util;
   using namespace mtrace::profile;
+  Memlog memlog;
   try {
     const LedgerFile file(make_file(data, size), "f");
     const LedgerState state = read_ledger(file);
-    const std::string text =
-        ledger_memlog(file, state, {"recovered", last_sign_of_life(file, state).when, "", {}});
-    read("recovered", text);
+    memlog = ledger_memlog(file, state, {"recovered", last_sign_of_life(file, state).when, "", {}});
   } catch (const LedgerError&) {
+    return 0;
   } catch (const FormatError&) {
+    return 0;
   }
+  read("recovered", write(memlog));
   return 0;
 }

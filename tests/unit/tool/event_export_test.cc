@@ -238,7 +238,7 @@ TEST(EventExport, FirefoxProfileHasEachEventAndItsStack) {
 }
 
 TEST(EventExport, FirefoxSamplesThatAreTooManyAreAddedUp) {
-  profile::Memlog memlog = profile::read("shop", events::memlog_at(shop_log(), {}));
+  profile::Memlog memlog = events::memlog_at(shop_log(), {});
   const analyze::Table table = analyze::Table::of(memlog);
   const exporting::Stacks stacks =
       exporting::stacks_of(table, analyze::Order::kBytes, exporting::Side::kAllocated);

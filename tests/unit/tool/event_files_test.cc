@@ -11,6 +11,7 @@
 #include "model/events/event_log.h"
 #include "model/events/frame_reader.h"
 #include "model/events/replay_memlog.h"
+#include "model/profile/writer.h"
 #include "model/recording/log_file.h"
 #include "model/recording/log_writer.h"
 #include "tool_test.h"
@@ -69,13 +70,13 @@ TEST(EventFiles, TheNewestHasTheSumsOfAll) {
     TemporaryDirectory directory;
     const std::string whole = directory / "whole.events";
     rewrite(whole, compact, 0);
-    const std::string expected = sums(events::memlog_at(whole, {}), compact);
+    const std::string expected = sums(profile::write(events::memlog_at(whole, {})), compact);
     ASSERT_NE(expected.find("temporary="), std::string::npos);
     for (const size_t every : {1000u, 77u, 13u}) {
       SCOPED_TRACE(every);
       const std::string path = directory / std::to_string(every);
       rewrite(path, compact, every);
-      EXPECT_EQ(sums(events::memlog_at(path, {}), compact), expected);
+      EXPECT_EQ(sums(profile::write(events::memlog_at(path, {})), compact), expected);
       EXPECT_TRUE(fs::exists(path + ".old1"));
       EXPECT_FALSE(fs::exists(path + ".old2"));
       EXPECT_EQ(events::EventLog(path).missing(), "");

@@ -12,6 +12,7 @@
 #include "model/events/event_log.h"
 #include "model/events/replay_memlog.h"
 #include "model/events/replay_plan.h"
+#include "model/profile/writer.h"
 #include "model/recording/log_file.h"
 #include "model/recording/log_writer.h"
 #include "tool_test.h"
@@ -30,13 +31,13 @@ std::string value_of(const std::string& memlog, const std::string& key) {
 class ReplayedLog : public testing::Test {
  protected:
   std::string path(const std::string& name) const { return directory_ / name; }
-  std::string report(const std::string& name) const { return events::memlog_at(path(name), {}); }
+  std::string report(const std::string& name) const { return profile::write(events::memlog_at(path(name), {})); }
   // Leaves out of the log what lives shorter than 100 ms.
   std::string cull(const std::string& name) {
     const std::string made = path(name + ".culled");
     const Outcome result = memlog({"strip", "--cull", "100ms", "-o", made, path(name)});
     EXPECT_EQ(result.out + result.err, "");
-    return events::memlog_at(made, {});
+    return profile::write(events::memlog_at(made, {}));
   }
 
   TemporaryDirectory directory_;
@@ -152,7 +153,7 @@ TEST_F(ReplayedLog, KnowsWhatIsTemporaryOfACulledLog) {
     strip("10s", "all", "once");
     for (const char* name : {"whole", "once", "twice", "all"}) {
       SCOPED_TRACE(name);
-      const std::string made = events::memlog_at(directory / name, {});
+      const std::string made = profile::write(events::memlog_at(directory / name, {}));
       EXPECT_EQ(value_of(made, "freed"), "21 bytes 6 blocks");
       EXPECT_EQ(temporary(made), (std::vector<std::string>{"1:1", "4:1", "6:1"}));
     }

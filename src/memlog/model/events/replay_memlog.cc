@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
-#include <set>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -18,7 +16,7 @@
 #include "model/events/event_header.h"
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
-#include "model/profile/memlog_text.h"
+#include "model/profile/builder.h"
 #include "model/profile/stack_id.h"
 #include "util/text.h"
 #include "util/time.h"
@@ -263,87 +261,83 @@ class Replay {
   bool past_moment_ = false;
 };
 
-class Text : private profile::MemlogText {
+class Moments {
  public:
-  Text(const Replay& replay, std::vector<Counts> stacks, uint64_t taken, std::string filter)
+  Moments(const Replay& replay, std::vector<Counts> stacks, uint64_t taken, std::string filter)
       : replay_(replay),
         log_(replay.log()),
         stacks_(std::move(stacks)),
         taken_(taken),
-        filter_(std::move(filter)) {
-    for (const profile::Module& module : log_.modules()) {
-      identities_.push_back(profile::identity_of(module));
-    }
-  }
+        filter_(std::move(filter)),
+        memlog_(log_.path()) {}
 
-  std::string write() {
-    write_head();
+  profile::Memlog make() {
+    put_head();
     expect_entries(stacks_);
     expect_entries(replay_.mappings().stacks());
-    write_entries(stacks_);
-    write_entries(replay_.mappings().stacks(), kMappingKind);
-    write_tails();
-    write_tail();
-    return std::move(out_);
+    put_entries(stacks_);
+    put_entries(replay_.mappings().stacks(), kMappingKind);
+    put_end();
+    return memlog_.finish();
   }
 
  private:
   static constexpr char kMappingKind[] = "mmap";
 
-  void write_head() {
+  void put_head() {
     const EventHeader& header = log_.header();
     const Counts& total = replay_.total();
-    out_ = format::kMagicLine;
-    out_ += '\n';
-    line("# {}: {}", format::kKeyProgram,
-         util::escaped(header.program.empty() ? "?" : header.program, ""));
+    memlog_.meta(format::kKeyProgram, "{}",
+                 util::escaped(header.program.empty() ? "?" : header.program, ""));
     if (!header.command.empty() && util::is_printable(header.command, false)) {
-      line("# {}: {}", format::kKeyCommand, header.command);
+      memlog_.meta(format::kKeyCommand, "{}", header.command);
     }
-    line("# {}: {}", format::kKeyPid, std::max<int64_t>(header.pid, 1));
-    if (header.parent != 0) line("# {}: {}", format::kKeyParent, header.parent);
-    line("# {}: {}", format::kKeySeq, replay_.reports() + (replay_.at_report() ? 0 : 1));
-    line("# {}: {}", format::kKeyTrigger, kEventsTrigger);
-    line("# {}: {}", format::kKeyStarted,
-         util::time_text(header.process_started != 0 ? header.process_started : header.started));
-    line("# {}: {}", format::kKeyTaken, util::time_text(taken_));
+    memlog_.meta(format::kKeyPid, "{}", std::max<int64_t>(header.pid, 1));
+    if (header.parent != 0) memlog_.meta(format::kKeyParent, "{}", header.parent);
+    memlog_.meta(format::kKeySeq, "{}", replay_.reports() + (replay_.at_report() ? 0 : 1));
+    memlog_.meta(format::kKeyTrigger, "{}", kEventsTrigger);
+    memlog_.meta(
+        format::kKeyStarted, "{}",
+        util::time_text(header.process_started != 0 ? header.process_started : header.started));
+    memlog_.meta(format::kKeyTaken, "{}", util::time_text(taken_));
     if (header.parent != 0) {
-      line("# {}: {} bytes {} blocks", format::kKeyInherited, total.inherited,
-           total.inherited_blocks);
+      memlog_.meta(format::kKeyInherited, "{} bytes {} blocks", total.inherited,
+                   total.inherited_blocks);
     }
-    line("# {}: {:+} bytes {:+} blocks", format::kKeyDelta, total.bytes(), total.blocks());
-    line("# {}: {} bytes {} blocks", format::kKeyLive, total.live(), total.live_blocks());
-    line("# {}: {} bytes {}", format::kKeyPeak, replay_.peak().bytes,
-         util::time_text(std::max(replay_.peak_time(), header.started)));
+    memlog_.meta(format::kKeyDelta, "{:+} bytes {:+} blocks", total.bytes(), total.blocks());
+    memlog_.meta(format::kKeyLive, "{} bytes {} blocks", total.live(), total.live_blocks());
+    memlog_.meta(format::kKeyPeak, "{} bytes {}", replay_.peak().bytes,
+                 util::time_text(std::max(replay_.peak_time(), header.started)));
     const BeforeFork& before = replay_.before_fork();
     const uint64_t freed = before.freed + total.freed;
     const uint64_t frees = before.frees + total.frees;
-    line("# {}: {} bytes {} blocks", format::kKeyAllocated, total.live() + freed,
-         total.live_blocks() + frees);
-    line("# {}: {} bytes {} blocks", format::kKeyFreed, freed, frees);
-    line("# {}: frames=0 stacks=0 blocks=0 inflight=0{}", format::kKeyLost,
-         replay_.lost() != 0 ? fmt::format(" events={}", replay_.lost()) : "");
+    memlog_.meta(format::kKeyAllocated, "{} bytes {} blocks", total.live() + freed,
+                 total.live_blocks() + frees);
+    memlog_.meta(format::kKeyFreed, "{} bytes {} blocks", freed, frees);
+    memlog_.meta(format::kKeyLost, "frames=0 stacks=0 blocks=0 inflight=0{}",
+                 replay_.lost() != 0 ? fmt::format(" events={}", replay_.lost()) : "");
     for (const auto& [time, text] : replay_.notes()) {
-      line("# {}: {} {}", format::kKeyNote, util::time_text(time), util::escaped(text, ""));
+      memlog_.meta(format::kKeyNote, "{} {}", util::time_text(time), util::escaped(text, ""));
     }
-    line("# {}: made from the event log {}; changes are since it began", format::kKeyNote,
-         util::escaped(log_.path().substr(log_.path().rfind('/') + 1), ""));
+    memlog_.meta(format::kKeyNote, "made from the event log {}; changes are since it began",
+                 util::escaped(log_.path().substr(log_.path().rfind('/') + 1), ""));
     if (!filter_.empty()) {
-      line("# {}: only blocks that pass: {}", format::kKeyNote, util::escaped(filter_, ""));
+      memlog_.meta(format::kKeyNote, "only blocks that pass: {}", util::escaped(filter_, ""));
     }
     if (const uint64_t began = log_.header().before.began; began != 0) {
-      line("# {}: the log has the events from {} on; of those before, the sums", format::kKeyNote,
-           util::time_text(began));
+      memlog_.meta(format::kKeyNote, "the log has the events from {} on; of those before, the sums",
+                   util::time_text(began));
     }
     if (log_.header().parent != 0 || log_.header().before.began != 0) {
-      line("# {}: mappings from before the log began are not among the entries @{}",
-           format::kKeyNote, kMappingKind);
+      memlog_.meta(format::kKeyNote,
+                   "mappings from before the log began are not among the entries @{}",
+                   kMappingKind);
     }
     if (!log_.missing_inheritance().empty()) {
-      line("# {}: {}", format::kKeyNote, log_.missing_inheritance());
+      memlog_.meta(format::kKeyNote, "{}", log_.missing_inheritance());
     }
     if (!log_.missing().empty()) {
-      line("# {}: of the event log: {}", format::kKeyNote, log_.missing());
+      memlog_.meta(format::kKeyNote, "of the event log: {}", log_.missing());
     }
   }
 
@@ -352,16 +346,20 @@ class Text : private profile::MemlogText {
   }
 
   void expect_entries(const std::vector<Counts>& stacks) {
+    std::vector<uint64_t> identities;
+    for (const profile::Module& module : log_.modules()) {
+      identities.push_back(profile::identity_of(module));
+    }
     for (uint32_t i = 0; i < stacks.size(); ++i) {
       if (!is_entry(stacks[i]) || log_.stack(i).cut) continue;
-      const auto identity = [&](profile::ModuleIndex at) { return identities_[at]; };
+      const auto identity = [&](profile::ModuleIndex at) { return identities[at]; };
       rests_[i] = profile::stack_ids(log_.stack(i).frames, identity).take_rests();
-      expect(rests_[i]);
+      memlog_.expect(rests_[i]);
     }
   }
 
   // `kind`: empty: of the heap.
-  void write_entries(const std::vector<Counts>& stacks, std::string_view kind = {}) {
+  void put_entries(const std::vector<Counts>& stacks, std::string_view kind = {}) {
     std::vector<uint32_t> order;
     for (uint32_t i = 0; i < stacks.size(); ++i) {
       if (is_entry(stacks[i])) order.push_back(i);
@@ -372,62 +370,49 @@ class Text : private profile::MemlogText {
       return left != right ? left > right : log_.stack(a).id < log_.stack(b).id;
     });
     for (const uint32_t stack : order) {
-      if (!kind.empty()) fmt::format_to(std::back_inserter(out_), "@{}\t", kind);
-      write_entry(stacks[stack], log_.stack(stack), rests_[stack]);
+      put_entry(stacks[stack], log_.stack(stack), rests_[stack], kind);
     }
   }
 
-  void write_entry(const Counts& counts, const EventStack& stack, const Rests& rests) {
-    fmt::format_to(std::back_inserter(out_), "{:+}\t{}={:+}\t{}={}", counts.bytes(),
-                   format::kFieldBlocks, counts.blocks(), format::kFieldLive, counts.live());
-    field(format::kFieldAllocations, counts.allocations);
-    field(format::kFieldAllocated, counts.allocated);
-    field(format::kFieldFrees, counts.frees);
-    field(format::kFieldFreed, counts.freed);
-    field(format::kFieldTemporary, counts.temporary);
-    field(format::kFieldShortLived, counts.short_lived);
+  void put_entry(const Counts& counts, const EventStack& stack,
+                 const profile::Builder::Rests& rests, std::string_view kind) {
+    profile::Entry entry;
+    entry.kind = kind;
+    entry.bytes = counts.bytes();
+    entry.blocks = counts.blocks();
+    entry.live = counts.live();
+    entry.activity = {.allocations = counts.allocations,
+                      .allocated_bytes = counts.allocated,
+                      .frees = counts.frees,
+                      .freed_bytes = counts.freed,
+                      .temporary = counts.temporary,
+                      .short_lived = counts.short_lived,
+                      .lifetime = {}};
     if (counts.lifetime != 0 && counts.frees != 0) {  // a damaged log may say anything
-      field(format::kFieldLifetimeMin, counts.shortest / kMillisecond);
-      field(format::kFieldLifetimeMean, counts.lifetime / counts.frees / kMillisecond);
-      field(format::kFieldLifetimeMax, counts.longest / kMillisecond);
+      entry.activity.lifetime = {counts.shortest / kMillisecond,
+                                 counts.lifetime / counts.frees / kMillisecond,
+                                 counts.longest / kMillisecond};
     }
-    if (counts.oldest < taken_) field(format::kFieldAge, (taken_ - counts.oldest) / kMillisecond);
-    field(format::kFieldSlack, counts.slack);
-    field(format::kFieldPeak, counts.peak);
-    if (!stack.call.empty()) {
-      fmt::format_to(std::back_inserter(out_), "\t{}={}", format::kFieldCall,
-                     util::escaped(stack.call, ""));
+    if (counts.oldest < taken_) entry.age = (taken_ - counts.oldest) / kMillisecond;
+    entry.slack = counts.slack;
+    entry.peak = counts.peak;
+    entry.call = profile::Name(stack.call);
+    entry.stack = stack.id;
+    entry.cut = stack.cut || stack.frames.empty();
+    profile::Frames::List frames = stack.frames;
+    for (profile::Frame& frame : frames) {
+      if (frame.place == profile::Place::kModule) frame.module = number_of(frame.module);
     }
-    line("\t{}={:016x}", format::kFieldStack, stack.id);
-    const auto guessed =
-        std::ranges::find_if(stack.frames, [](const auto& frame) { return frame.guessed; });
-    const auto least = static_cast<size_t>(guessed - stack.frames.begin()) + 1;
-    frames(stack.frames.size(), guessed == stack.frames.end() ? 0 : least, rests,
-           [&](size_t i) { write_frame(stack.frames[i]); });
-    if (stack.cut || stack.frames.empty()) line("\t{}", format::kCutLine);
+    memlog_.add(std::move(entry), std::move(frames), rests);
   }
 
-  void write_frame(const profile::Frame& frame) {
-    const char* const mark = frame.guessed ? "?" : "";
-    std::string named;
-    for (const profile::Name* name : {&frame.function, &frame.source}) {
-      if (name->empty()) continue;
-      named += '\t' + util::escaped(name->text(), format::kReservedNone);
-    }
-    if (frame.place != profile::Place::kModule) {
-      return line("{}\t(0x{:x}){}", named, frame.offset, mark);
-    }
-    used_[frame.module] = true;
-    line("{}\t({}+0x{:x}){}", named, module_name(frame.module), frame.offset, mark);
-  }
-
-  std::string module_name(profile::ModuleIndex number) const {
-    const profile::Module& module = log_.modules()[number];
-    std::string name =
-        util::escaped(module.path.empty() ? "?" : module.path, format::kReservedModule);
-    const uint32_t generation = is_twin(module) ? format::kPythonGeneration : module.generation;
-    if (generation > 1) name += fmt::format("#{}", generation);
-    return name;
+  profile::ModuleIndex number_of(profile::ModuleIndex in_log) {
+    const auto [number, fresh] = numbers_.try_emplace(in_log);
+    if (!fresh) return number->second;
+    profile::Module module = log_.modules()[in_log];
+    if (module.path.empty()) module.path = "?";
+    if (is_twin(module)) module.generation = format::kPythonGeneration;
+    return number->second = memlog_.module(module);
   }
 
   // Whether it is a source file of Python that is called as a loaded object is.
@@ -438,7 +423,7 @@ class Text : private profile::MemlogText {
            });
   }
 
-  void write_tail() {
+  void put_end() {
     Counts mapped;
     for (const Counts& one : replay_.mappings().stacks()) {
       mapped.allocations += one.allocations;
@@ -447,41 +432,27 @@ class Text : private profile::MemlogText {
       mapped.freed += one.freed;
     }
     if (mapped.allocations != 0) {
-      line("# {}: {} {} bytes {} blocks", format::kKeyKind, kMappingKind, mapped.live(),
-           mapped.live_blocks());
+      memlog_.meta(format::kKeyKind, "{} {} bytes {} blocks", kMappingKind, mapped.live(),
+                   mapped.live_blocks());
     }
-    std::set<std::string> named;
-    for (const auto& [number, used] : used_) {
-      const profile::Module& module = log_.modules()[number];
-      if (!module.described || !named.insert(module_name(number)).second) continue;
-      if (module.python) {
-        line("# {}: {} base=0x0 {}", format::kKeyModule, module_name(number),
-             format::kModulePython);
-        continue;
-      }
-      line("# {}: {}{}{} base=0x{:x}", format::kKeyModule, module_name(number),
-           module.build_id.empty() ? "" : " build-id=", util::hex_bytes(module.build_id),
-           module.base);
-    }
+    memlog_.describe_modules();
     const EventHeader& header = log_.header();
-    line("# {}: {}{}{} arch={}", format::kKeyHost,
-         util::escaped(header.host.empty() ? "?" : header.host, " "),
-         header.boot_id.empty() ? "" : " boot-id=", util::escaped(header.boot_id, " "),
-         util::escaped(header.processor, " "));
+    memlog_.meta(format::kKeyHost, "{}{}{} arch={}",
+                 util::escaped(header.host.empty() ? "?" : header.host, " "),
+                 header.boot_id.empty() ? "" : " boot-id=", util::escaped(header.boot_id, " "),
+                 util::escaped(header.processor, " "));
     std::string calls;
     for (unsigned call = 0; call < format::kEventCalls; ++call) {
       const uint64_t count = replay_.calls(call);
       if (count != 0) calls += fmt::format(" {}={}", format::kCallNames[call], count);
     }
-    if (!calls.empty()) line("# {}:{}", format::kKeyCalls, calls);
-    line("# {}: {}", format::kKeyUnknownFrees, replay_.unknown_frees());
-    line("# {}: written={} failed=0", format::kKeyReports, replay_.reports());
-    if (replay_.resident() != 0) line("# {}: {} bytes", format::kKeyRss, replay_.resident());
-    line("# {}: no", format::kKeyResolved);
-    line("# {}: mtrace {} {}", format::kKeyLibrary, MTRACE_VERSION,
-         util::escaped(header.library, ""));
-    out_ += format::kEndLine;
-    out_ += '\n';
+    if (!calls.empty()) memlog_.meta(format::kKeyCalls, "{}", calls.substr(1));
+    memlog_.meta(format::kKeyUnknownFrees, "{}", replay_.unknown_frees());
+    memlog_.meta(format::kKeyReports, "written={} failed=0", replay_.reports());
+    if (replay_.resident() != 0) memlog_.meta(format::kKeyRss, "{} bytes", replay_.resident());
+    memlog_.meta(format::kKeyResolved, "no");
+    memlog_.meta(format::kKeyLibrary, "mtrace {} {}", MTRACE_VERSION,
+                 util::escaped(header.library, ""));
   }
 
   const Replay& replay_;
@@ -489,15 +460,15 @@ class Text : private profile::MemlogText {
   std::vector<Counts> stacks_;
   uint64_t taken_;
   std::string filter_;
-  std::map<profile::ModuleIndex, bool> used_;
-  std::vector<uint64_t> identities_;  // of the modules
-  std::map<uint32_t, Rests> rests_;   // of the stacks that may end with a tail
+  profile::Builder memlog_;
+  std::map<profile::ModuleIndex, profile::ModuleIndex> numbers_;  // of the log's in the memlog
+  std::map<uint32_t, profile::Builder::Rests> rests_;  // of the stacks that may end with a tail
 };
 
 }  // namespace
 
-std::string memlog_at(const std::string& path, const Moment& moment, const BlockSelection* chosen,
-                      const std::string& filter) {
+profile::Memlog memlog_at(const std::string& path, const Moment& moment,
+                          const BlockSelection* chosen, const std::string& filter) {
   Replay replay(path, chosen);
   replay.run(moment, UINT64_MAX);
   if (moment.report != 0 && !replay.at_report()) {
@@ -522,7 +493,7 @@ std::string memlog_at(const std::string& path, const Moment& moment, const Block
   }
   const uint64_t taken =
       moment.report != 0 || moment.time == UINT64_MAX ? replay.last_time() : moment.time;
-  return Text(replay, std::move(stacks), std::max(taken, started), filter).write();
+  return Moments(replay, std::move(stacks), std::max(taken, started), filter).make();
 }
 
 }  // namespace mtrace::events

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "model/profile/model.h"
+
 namespace mtrace::events {
 
 // What asked for such a memlog, in its header. The process has told the same in reports of its own.
@@ -18,11 +20,11 @@ struct Moment {
 
 class BlockSelection;
 
-// Returns the text of a memlog of what lived then, and of what every stack had allocated and freed
+// Returns a memlog of what lived then, and of what every stack had allocated and freed
 // since the log began. Reads the log twice. Throws what reading throws, and std::runtime_error if
 // the log has no such report, or does not cover the time.
 // With `chosen`, as if the log had these blocks only; `filter` is then what chose them, for a note.
-std::string memlog_at(const std::string& path, const Moment& moment,
-                      const BlockSelection* chosen = nullptr, const std::string& filter = {});
+profile::Memlog memlog_at(const std::string& path, const Moment& moment,
+                          const BlockSelection* chosen = nullptr, const std::string& filter = {});
 
 }  // namespace mtrace::events

@@ -5,8 +5,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <iterator>
-#include <set>
 #include <utility>
 
 #include "format/calls.h"
@@ -17,7 +15,7 @@
 #include "model/ledger/ledger_notes.h"
 #include "model/ledger/ledger_state.h"
 #include "model/ledger/ledger_summary.h"
-#include "model/profile/memlog_text.h"
+#include "model/profile/builder.h"
 #include "util/text.h"
 #include "util/time.h"
 
@@ -28,32 +26,43 @@ using format::LedgerHeader;
 
 constexpr uint64_t kSecond = 1'000'000'000;
 
-struct Entry {
+profile::Module module_of(const LedgerModuleState& known) {
+  profile::Module module;
+  module.path = known.path.empty() ? "?" : known.path;
+  module.generation = std::max(known.entry.generation, 1u);
+  module.build_id.assign(reinterpret_cast<const char*>(known.entry.build_id),
+                         known.entry.build_id_size);
+  module.base = known.entry.base;
+  module.described = true;
+  return module;
+}
+
+struct Listed {
   const LedgerRow* row;
   uint64_t id;
   profile::StackIds::Rests rests;  // none: its frames stand for themselves
 };
 
-class Text : private profile::MemlogText {
+class Snapshot {
  public:
-  Text(const LedgerFile& file, const LedgerState& state, const LedgerOccasion& occasion)
+  Snapshot(const LedgerFile& file, const LedgerState& state, const LedgerOccasion& occasion)
       : file_(file),
         header_(file.header()),
         state_(state),
         occasion_(occasion),
         sum_(sum_up(file, state, occasion.taken)),
-        modules_(state),
-        used_(state.modules.size()) {
+        memlog_(file.name()) {
     now_ = occasion.taken > header_.tick_zero ? ticks_in(occasion.taken - header_.tick_zero) : 0;
+    LedgerModules modules(state);
     for (const LedgerRow& row : sum_.rows) {
-      profile::StackIds ids = modules_.stack_ids(*row.stack);
+      profile::StackIds ids = modules.stack_ids(*row.stack);
       entries_.push_back({&row, ids.value(), {}});
       // What the addresses of a retired stack meant is its own matter, and so is where one was cut.
       if (row.stack->retired != format::kLedgerAlive || row.stack->cut) continue;
       entries_.back().rests = ids.take_rests();
-      expect(entries_.back().rests);
+      memlog_.expect(entries_.back().rests);
     }
-    std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+    std::sort(entries_.begin(), entries_.end(), [](const Listed& a, const Listed& b) {
       if (a.row->stack->kind != b.row->stack->kind) return a.row->stack->kind < b.row->stack->kind;
       const int64_t left = a.row->change.live_bytes();
       const int64_t right = b.row->change.live_bytes();
@@ -61,58 +70,56 @@ class Text : private profile::MemlogText {
     });
   }
 
-  std::string write() {
-    write_head();
-    for (const Entry& entry : entries_) write_entry(entry);
-    write_tails();
-    write_tail();
-    return std::move(out_);
+  profile::Memlog make() {
+    put_head();
+    LedgerFrames frames(state_, [&](const profile::Module& one) { return memlog_.module(one); });
+    for (const Listed& entry : entries_) put_entry(entry, frames.of(*entry.row->stack));
+    put_end();
+    return memlog_.finish();
   }
 
  private:
-  void write_head() {
-    out_ = format::kMagicLine;
-    out_ += '\n';
+  void put_head() {
     const std::string program = util::array_text(header_.program);
-    line("# {}: {}", format::kKeyProgram, util::escaped(program.empty() ? "?" : program, ""));
-    write_command();
-    line("# {}: {}", format::kKeyPid, std::clamp<uint32_t>(header_.pid, 1, INT32_MAX));
+    memlog_.meta(format::kKeyProgram, "{}", util::escaped(program.empty() ? "?" : program, ""));
+    put_command();
+    memlog_.meta(format::kKeyPid, "{}", std::clamp<uint32_t>(header_.pid, 1, INT32_MAX));
     if (header_.parent != 0) {
-      line("# {}: {}", format::kKeyParent, std::min<uint32_t>(header_.parent, INT32_MAX));
+      memlog_.meta(format::kKeyParent, "{}", std::min<uint32_t>(header_.parent, INT32_MAX));
     }
-    line("# {}: {}", format::kKeySeq, std::max(header_.seq + 1, 1u));
-    line("# {}: {}", format::kKeyTrigger, occasion_.trigger);
+    memlog_.meta(format::kKeySeq, "{}", std::max(header_.seq + 1, 1u));
+    memlog_.meta(format::kKeyTrigger, "{}", occasion_.trigger);
     if (!occasion_.label.empty()) {
-      line("# {}: {}", format::kKeyLabel, util::escaped(occasion_.label, ""));
+      memlog_.meta(format::kKeyLabel, "{}", util::escaped(occasion_.label, ""));
     }
-    line("# {}: {}", format::kKeyStarted, util::time_text(header_.started));
-    line("# {}: {}", format::kKeyTaken, util::time_text(occasion_.taken));
-    if (header_.sampled != 0) line("# {}: {} bytes", format::kKeySampled, header_.sampled);
-    line("# {}: {:+} bytes {:+} blocks", format::kKeyDelta, sum_.change.live_bytes(),
-         sum_.change.live_blocks());
-    line("# {}: {} bytes {} blocks", format::kKeyLive, sum_.total.live_bytes(),
-         sum_.total.live_blocks());
-    line("# {}: {} bytes", format::kKeyUsable,
-         static_cast<uint64_t>(sum_.total.live_bytes()) + sum_.slack);
-    line("# {}: {} bytes {}", format::kKeyPeak, sum_.peak, util::time_text(sum_.peak_when));
-    if (sum_.peak_error != 0) line("# {}: {} bytes", format::kKeyPeakError, sum_.peak_error);
-    line("# {}: {} bytes {} blocks", format::kKeyAllocated, sum_.total.allocated_bytes,
-         sum_.total.allocated_blocks);
-    line("# {}: {} bytes {} blocks", format::kKeyFreed, sum_.total.freed_bytes,
-         sum_.total.freed_blocks);
-    write_lost();
-    if (header_.recording == 0) line("# {}: stopped", format::kKeyRecording);
-    write_notes();
+    memlog_.meta(format::kKeyStarted, "{}", util::time_text(header_.started));
+    memlog_.meta(format::kKeyTaken, "{}", util::time_text(occasion_.taken));
+    if (header_.sampled != 0) memlog_.meta(format::kKeySampled, "{} bytes", header_.sampled);
+    memlog_.meta(format::kKeyDelta, "{:+} bytes {:+} blocks", sum_.change.live_bytes(),
+                 sum_.change.live_blocks());
+    memlog_.meta(format::kKeyLive, "{} bytes {} blocks", sum_.total.live_bytes(),
+                 sum_.total.live_blocks());
+    memlog_.meta(format::kKeyUsable, "{} bytes",
+                 static_cast<uint64_t>(sum_.total.live_bytes()) + sum_.slack);
+    memlog_.meta(format::kKeyPeak, "{} bytes {}", sum_.peak, util::time_text(sum_.peak_when));
+    if (sum_.peak_error != 0) memlog_.meta(format::kKeyPeakError, "{} bytes", sum_.peak_error);
+    memlog_.meta(format::kKeyAllocated, "{} bytes {} blocks", sum_.total.allocated_bytes,
+                 sum_.total.allocated_blocks);
+    memlog_.meta(format::kKeyFreed, "{} bytes {} blocks", sum_.total.freed_bytes,
+                 sum_.total.freed_blocks);
+    put_lost();
+    if (header_.recording == 0) memlog_.meta(format::kKeyRecording, "stopped");
+    put_notes();
   }
 
-  void write_command() {
+  void put_command() {
     const std::string command = file_.command();
     if (!command.empty() && util::is_printable(command, false)) {
-      line("# {}: {}", format::kKeyCommand, command);  // escaped by the library
+      memlog_.meta(format::kKeyCommand, "{}", command);  // escaped by the library
     }
   }
 
-  void write_lost() {
+  void put_lost() {
     std::string more;
     for (const auto& [name, lost] : {std::pair{"frees", state_.lost_frees},
                                      {"modules", header_.lost_modules},
@@ -122,199 +129,141 @@ class Text : private profile::MemlogText {
                                      {"python", header_.lost_python}}) {
       if (lost != 0) more += fmt::format(" {}={}", name, lost);
     }
-    line("# {}: frames={} stacks={} blocks={} inflight={}{}", format::kKeyLost, state_.lost_frames,
-         state_.lost_stacks, state_.lost_blocks, state_.lost_inflight, more);
+    memlog_.meta(format::kKeyLost, "frames={} stacks={} blocks={} inflight={}{}",
+                 state_.lost_frames, state_.lost_stacks, state_.lost_blocks, state_.lost_inflight,
+                 more);
   }
 
-  void write_notes() {
+  void put_notes() {
     if (header_.cost.full_since != 0) {
-      line("# {}: new blocks are lost since {}, when the tables had reached MTRACE_MAX_MEMORY",
-           format::kKeyNote, util::time_text(header_.cost.full_since));
+      memlog_.meta(format::kKeyNote,
+                   "new blocks are lost since {}, when the tables had reached MTRACE_MAX_MEMORY",
+                   util::time_text(header_.cost.full_since));
     }
     for (const LedgerNoteText& note : read_notes(file_)) {
-      line("# {}: {} {}", format::kKeyNote, util::time_text(note.time),
-           util::escaped(note.text, ""));
+      memlog_.meta(format::kKeyNote, "{} {}", util::time_text(note.time),
+                   util::escaped(note.text, ""));
     }
     if (const std::string gap = python_gap(file_, state_); !gap.empty()) {
-      line("# {}: {}", format::kKeyNote, gap);
+      memlog_.meta(format::kKeyNote, "{}", gap);
     }
     for (const std::string& note : occasion_.notes) {
-      line("# {}: {}", format::kKeyNote, util::escaped(note, ""));
+      memlog_.meta(format::kKeyNote, "{}", util::escaped(note, ""));
     }
     if (!sum_.based) {
-      line("# {}: report {} was being published: changes are since the start, not since a report",
-           format::kKeyNote, header_.reporting);
+      memlog_.meta(format::kKeyNote,
+                   "report {} was being published: changes are since the start, not since a report",
+                   header_.reporting);
     }
     if (header_.missing != 0) {
-      line("# {}: the ledger lacks {} bytes of the tables, which its file had no room for",
-           format::kKeyNote, header_.missing);
+      memlog_.meta(format::kKeyNote,
+                   "the ledger lacks {} bytes of the tables, which its file had no room for",
+                   header_.missing);
     }
     if (state_.unread != 0 || !sum_.whole) {
-      line("# {}: parts of the ledger cannot be read: {} stacks and modules{}", format::kKeyNote,
-           state_.unread, sum_.whole ? "" : ", and live blocks");
+      memlog_.meta(format::kKeyNote, "parts of the ledger cannot be read: {} stacks and modules{}",
+                   state_.unread, sum_.whole ? "" : ", and live blocks");
     }
   }
 
-  void write_entry(const Entry& entry) {
-    const LedgerRow& row = *entry.row;
-    const LedgerStackState& stack = *row.stack;
-    const LedgerCounts& change = row.change;
+  void put_entry(const Listed& listed, profile::Frames::List frames) {
+    const LedgerStackState& stack = *listed.row->stack;
+    const LedgerCounts& change = listed.row->change;
+    const bool heap = stack.kind == 0;
+    profile::Entry entry;
+    if (!heap) entry.kind = ledger_kind(header_, stack.kind);
+    entry.bytes = change.live_bytes();
+    entry.blocks = change.live_blocks();
+    entry.live = static_cast<uint64_t>(stack.now.live_bytes());
+    entry.activity = {.allocations = change.allocated_blocks,
+                      .allocated_bytes = change.allocated_bytes,
+                      .frees = change.freed_blocks,
+                      .freed_bytes = change.freed_bytes,
+                      .temporary = std::min(change.temporary, change.freed_blocks),
+                      .short_lived = std::min(change.short_lived, change.freed_blocks),
+                      .lifetime = lifetime_of(stack, change)};
     const auto oldest = sum_.oldest.find(stack.index);
-    if (stack.kind != 0) out_ += '@' + ledger_kind(header_, stack.kind) + '\t';
-    fmt::format_to(std::back_inserter(out_), "{:+}\t{}={:+}\t{}={}", change.live_bytes(),
-                   format::kFieldBlocks, change.live_blocks(), format::kFieldLive,
-                   stack.now.live_bytes());
-    field(format::kFieldAllocations, change.allocated_blocks);
-    field(format::kFieldAllocated, change.allocated_bytes);
-    field(format::kFieldFrees, change.freed_blocks);
-    field(format::kFieldFreed, change.freed_bytes);
-    field(format::kFieldTemporary, std::min(change.temporary, change.freed_blocks));
-    field(format::kFieldShortLived, std::min(change.short_lived, change.freed_blocks));
-    write_lifetimes(stack, change);
-    if (oldest != sum_.oldest.end() && oldest->second < now_ && stack.kind == 0) {
-      field(format::kFieldAge, tick_milliseconds(now_ - oldest->second));
+    if (heap && oldest != sum_.oldest.end() && oldest->second < now_) {
+      entry.age = tick_milliseconds(now_ - oldest->second);
     }
-    field(format::kFieldSlack, stack.slack);
-    if (stack.kind == 0) field(format::kFieldPeak, row.share);
-    if (stack.kind != 0 && stack.now.live_bytes() == format::kMostFailed &&
-        ledger_kind(header_, stack.kind) == format::kKindFailed) {
-      field(format::kFieldSaturated, 1);
+    entry.slack = stack.slack;
+    if (heap) entry.peak = listed.row->share;
+    if (const char* call = format::call_name(stack.call)) entry.call = profile::Name(call);
+    entry.stack = listed.id;
+    entry.cut = stack.cut;
+    std::string further = mapping_form(stack.mapping_form);
+    if (entry.kind == format::kKindFailed && entry.live == format::kMostFailed) {
+      further = fmt::format("\t{}=1{}", format::kFieldSaturated, further);
     }
-    write_mapping_form(stack.mapping_form);
-    if (const char* call = format::call_name(stack.call)) {
-      fmt::format_to(std::back_inserter(out_), "\t{}={}", format::kFieldCall, call);
-    }
-    line("\t{}={:016x}", format::kFieldStack, entry.id);
-    frames(stack.frames.size(), stack.guessed + 1, entry.rests, [&](size_t i) {
-      const bool guessed = stack.guessed != 0 && i == stack.guessed;
-      write_frame(stack.frames[i], stack.retired, guessed ? "?" : "");
-    });
-    if (stack.cut) line("\t{}", format::kCutLine);
+    memlog_.add(std::move(entry), std::move(frames), listed.rests, further);
   }
 
-  void write_mapping_form(uint32_t form) {
-    if (form == 0) return;
+  static std::string mapping_form(uint32_t form) {
+    if (form == 0) return "";
     std::vector<std::string> flags;
     const uint32_t rest =
         format::each_mapping_flag(form, [&](const char* name) { flags.emplace_back(name); });
     if (rest != 0) flags.push_back(fmt::format("0x{:x}", rest));
-    fmt::format_to(std::back_inserter(out_), "\t{}={}\t{}={}", format::kFieldProtection,
-                   format::MappingProtection(form).text, format::kFieldFlags,
-                   fmt::join(flags, ","));
+    return fmt::format("\t{}={}\t{}={}", format::kFieldProtection,
+                       format::MappingProtection(form).text, format::kFieldFlags,
+                       fmt::join(flags, ","));
   }
 
-  void write_lifetimes(const LedgerStackState& stack, const LedgerCounts& change) {
+  static profile::Lifetime lifetime_of(const LedgerStackState& stack, const LedgerCounts& change) {
     constexpr uint32_t kMost = (1u << 27) - 1;
-    if (change.freed_blocks == 0 || stack.longest == 0 || stack.shortest == 0) return;
-    if (stack.shortest > kMost + 1 || stack.longest > kMost + 1) return;
+    if (change.freed_blocks == 0 || stack.longest == 0 || stack.shortest == 0) return {};
+    if (stack.shortest > kMost + 1 || stack.longest > kMost + 1) return {};
     const uint64_t shortest = unpack_ticks(kMost + 1 - stack.shortest);
     const uint64_t longest = unpack_ticks(stack.longest - 1);
-    if (shortest > longest) return;
+    if (shortest > longest) return {};
     const uint64_t mean = std::clamp(change.lifetime / change.freed_blocks, shortest, longest);
-    field(format::kFieldLifetimeMin, tick_milliseconds(shortest));
-    field(format::kFieldLifetimeMean, tick_milliseconds(mean));
-    field(format::kFieldLifetimeMax, tick_milliseconds(longest));
+    return {tick_milliseconds(shortest), tick_milliseconds(mean), tick_milliseconds(longest)};
   }
 
-  std::string module_name(size_t number) const {
-    const LedgerModuleState& module = state_.modules[number];
-    std::string name = util::escaped(module.path, format::kReservedModule);
-    if (module.entry.generation > 1) name += fmt::format("#{}", module.entry.generation);
-    return name;
-  }
-
-  // Of a source file. Where an object is called the same, it is a generation of its own.
-  std::string file_name(const std::string& path) const {
-    const bool is_twin = std::any_of(state_.modules.begin(), state_.modules.end(),
-                                     [&](const auto& module) { return module.path == path; });
-    return util::escaped(path, format::kReservedModule) +
-           (is_twin ? fmt::format("#{}", format::kPythonGeneration) : "");
-  }
-
-  void write_python_frame(uint64_t frame) {
-    const PythonFrameText python = python_frame(state_, frame);
-    const std::string function = util::escaped(python.function, format::kReservedNone);
-    if (python.module.empty()) return line("\t{}\t(0x0)", function);
-    const std::string module = file_name(python.module);
-    python_files_.insert(module);
-    const std::string source = util::escaped(python.source, format::kReservedNone);
-    line("\t{}{}{}\t({}+0x{:x})", function, source.empty() ? "" : "\t", source, module,
-         python.offset);
-  }
-
-  void write_frame(uint64_t frame, uint32_t retired, const char* mark) {
-    if (format::PythonFrame::is_one(frame)) return write_python_frame(frame);
-    const size_t module = modules_.find(frame, retired);
-    if (module == LedgerModules::kNone) return line("\t(0x{:x}){}", frame, mark);
-    used_[module] = true;
-    line("\t({}+0x{:x}){}", module_name(module), frame - state_.modules[module].entry.base, mark);
-  }
-
-  void write_tail() {
+  void put_end() {
     for (unsigned i = 0; i < format::kLedgerKinds; ++i) {
       const std::string name = ledger_kind(header_, static_cast<uint8_t>(i + 1));
       if (name.empty()) break;
-      line("# {}: {} {} bytes {} blocks", format::kKeyKind, name, sum_.kinds[i].live_bytes(),
-           sum_.kinds[i].live_blocks());
+      memlog_.meta(format::kKeyKind, "{} {} bytes {} blocks", name, sum_.kinds[i].live_bytes(),
+                   sum_.kinds[i].live_blocks());
     }
-    write_modules();
+    memlog_.describe_modules();
     const std::string node = util::array_text(header_.node);
     const std::string boot = util::array_text(header_.boot_id);
-    line("# {}: {}{}{} arch={}", format::kKeyHost, util::escaped(node.empty() ? "?" : node, " "),
-         boot.empty() ? "" : " boot-id=", util::escaped(boot, " "),
-         format::processor_name(header_.machine));
-    write_calls();
-    line("# {}: written={} failed={}", format::kKeyReports, header_.seq, header_.failures);
+    memlog_.meta(format::kKeyHost, "{}{}{} arch={}", util::escaped(node.empty() ? "?" : node, " "),
+                 boot.empty() ? "" : " boot-id=", util::escaped(boot, " "),
+                 format::processor_name(header_.machine));
+    put_calls();
+    memlog_.meta(format::kKeyReports, "written={} failed={}", header_.seq, header_.failures);
     if (occasion_.rss != 0) {
-      line("# {}: {} bytes", format::kKeyRss, occasion_.rss);
-      line("# {}: {} bytes", format::kKeyRssMax, occasion_.rss_max);
-      line("# {}: {} bytes", format::kKeyVirtual, occasion_.virtual_size);
+      memlog_.meta(format::kKeyRss, "{} bytes", occasion_.rss);
+      memlog_.meta(format::kKeyRssMax, "{} bytes", occasion_.rss_max);
+      memlog_.meta(format::kKeyVirtual, "{} bytes", occasion_.virtual_size);
     }
-    write_cost();
-    line("# {}: no", format::kKeyResolved);
+    put_cost();
+    memlog_.meta(format::kKeyResolved, "no");
     const std::string library = util::array_text(header_.library);
-    line("# {}: mtrace {} {}", format::kKeyLibrary, MTRACE_VERSION, util::escaped(library, ""));
-    out_ += format::kEndLine;
-    out_ += '\n';
+    memlog_.meta(format::kKeyLibrary, "mtrace {} {}", MTRACE_VERSION, util::escaped(library, ""));
   }
 
-  void write_cost() {
+  void put_cost() {
     const bool sampled = header_.sampled != 0;
     const TracingCost cost = tracing_cost(header_.cost, counted_calls(state_), sampled);
-    line("# {}: memory={} shadow={} stopped-us={}{}", format::kKeyCost, cost.memory, cost.shadow,
-         cost.stopped / 1000,
-         sampled ? "" : fmt::format(" processor-ms={}", cost.processor / 1'000'000));
+    memlog_.meta(format::kKeyCost, "memory={} shadow={} stopped-us={}{}", cost.memory, cost.shadow,
+                 cost.stopped / 1000,
+                 sampled ? "" : fmt::format(" processor-ms={}", cost.processor / 1'000'000));
   }
 
-  void write_modules() {
-    std::vector<std::string> lines;
-    for (size_t i = 0; i < used_.size(); ++i) {
-      if (!used_[i]) continue;
-      const format::LedgerModule& entry = state_.modules[i].entry;
-      const std::string id(reinterpret_cast<const char*>(entry.build_id), entry.build_id_size);
-      std::string text =
-          fmt::format("# {}: {}{}{} base=0x{:x}", format::kKeyModule, module_name(i),
-                      id.empty() ? "" : " build-id=", util::hex_bytes(id), entry.base);
-      // A file that was unloaded and loaded again at its place has two equal entries.
-      if (std::find(lines.begin(), lines.end(), text) != lines.end()) continue;
-      line("{}", text);
-      lines.push_back(std::move(text));
-    }
-    for (const std::string& file : python_files_) {
-      line("# {}: {} base=0x0 {}", format::kKeyModule, file, format::kModulePython);
-    }
-  }
-
-  void write_calls() {
+  void put_calls() {
     if (header_.sampled != 0) return;
     std::string calls;
     for (unsigned call = 0; call < format::kLedgerCalls; ++call) {
       if (state_.calls[call] != 0)
         calls += fmt::format(" {}={}", format::kCallNames[call], state_.calls[call]);
     }
-    if (!calls.empty()) line("# {}:{}", format::kKeyCalls, calls);
-    line("# {}: {}", format::kKeyFailed, state_.failed_allocations);
-    line("# {}: {}", format::kKeyUnknownFrees, state_.unknown_frees);
+    if (!calls.empty()) memlog_.meta(format::kKeyCalls, "{}", calls.substr(1));
+    memlog_.meta(format::kKeyFailed, "{}", state_.failed_allocations);
+    memlog_.meta(format::kKeyUnknownFrees, "{}", state_.unknown_frees);
   }
 
   const LedgerFile& file_;
@@ -322,14 +271,57 @@ class Text : private profile::MemlogText {
   const LedgerState& state_;
   const LedgerOccasion& occasion_;
   LedgerSummary sum_;
-  LedgerModules modules_;
-  std::vector<bool> used_;
-  std::set<std::string> python_files_;  // escaped
-  std::vector<Entry> entries_;
+  profile::Builder memlog_;
+  std::vector<Listed> entries_;
   uint64_t now_ = 0;  // ticks
 };
 
 }  // namespace
+
+profile::Frames::List LedgerFrames::of(const LedgerStackState& stack) {
+  profile::Frames::List frames;
+  frames.reserve(stack.frames.size());
+  for (const uint64_t address : stack.frames) {
+    profile::Frame frame;
+    if (format::PythonFrame::is_one(address)) {
+      frame = python(address);
+    } else if (const size_t module = modules_.find(address, stack.retired);
+               module == LedgerModules::kNone) {
+      frame.offset = address;
+    } else {
+      const auto [number, fresh] = numbers_.try_emplace(module);
+      if (fresh) number->second = add_(module_of(state_.modules[module]));
+      frame.place = profile::Place::kModule;
+      frame.module = number->second;
+      frame.offset = address - state_.modules[module].entry.base;
+    }
+    frame.guessed = stack.guessed != 0 && frames.size() == stack.guessed;
+    frames.push_back(std::move(frame));
+  }
+  return frames;
+}
+
+// Where an object is called the same as a source file, the file is a generation of its own.
+profile::Frame LedgerFrames::python(uint64_t frame) {
+  const PythonFrameText python = python_frame(state_, frame);
+  profile::Frame named;
+  named.function = profile::Name(python.function);
+  named.source = profile::Name(python.source);
+  named.offset = python.offset;
+  if (python.module.empty()) return named;
+  const auto [number, fresh] = python_files_.try_emplace(python.module);
+  if (fresh) {
+    const bool is_twin = std::any_of(state_.modules.begin(), state_.modules.end(),
+                                     [&](const auto& one) { return one.path == python.module; });
+    number->second = add_({.path = python.module,
+                           .generation = is_twin ? format::kPythonGeneration : 1,
+                           .described = true,
+                           .python = true});
+  }
+  named.place = profile::Place::kModule;
+  named.module = number->second;
+  return named;
+}
 
 LastSign last_sign_of_life(const LedgerFile& file, const LedgerState& state) {
   uint64_t ticks = state.peak_when;
@@ -350,9 +342,9 @@ LastSign last_sign_of_life(const LedgerFile& file, const LedgerState& state) {
   return {is_copy ? latest : std::max(latest, written), is_copy};
 }
 
-std::string ledger_memlog(const LedgerFile& file, const LedgerState& state,
-                          const LedgerOccasion& occasion) {
-  return Text(file, state, occasion).write();
+profile::Memlog ledger_memlog(const LedgerFile& file, const LedgerState& state,
+                              const LedgerOccasion& occasion) {
+  return Snapshot(file, state, occasion).make();
 }
 
 }  // namespace mtrace::ledger

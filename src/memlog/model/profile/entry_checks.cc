@@ -1,6 +1,10 @@
 #include "model/profile/entry_checks.h"
 
+#include <fmt/format.h>
+
 #include "model/profile/line.h"
+#include "model/profile/regions.h"
+#include "model/profile/sampling_error.h"
 
 namespace mtrace::profile {
 namespace {
@@ -28,13 +32,37 @@ void check_lifetime(const Entry& entry) {
 
 }  // namespace
 
-void EntryChecks::add(const Entry& entry, const Header& header) {
+void EntryChecks::add(Entry& entry, const Header& header) {
   check_activity(entry);
   check_lifetime(entry);
   check_peak(entry, header);
   check_order(entry);
   check_sum(entry);
   ++entries_;
+  if (header.sampled && entry.heap()) variance_ += set_errors(entry, *header.sampled);
+}
+
+void EntryChecks::check_delta(const Header& header) const {
+  if (sum_ == header.delta) return;
+  throw LineError{
+      fmt::format("delta: the entries sum up to {:+} bytes {:+} blocks", sum_.bytes, sum_.blocks)};
+}
+
+void EntryChecks::check_live(const Header& header) const {
+  if (header.allocated && header.freed &&
+      (header.allocated->bytes - header.freed->bytes != header.live.bytes ||
+       header.allocated->blocks - header.freed->blocks != header.live.blocks)) {
+    throw LineError{"allocated: less freed: is not live:"};
+  }
+}
+
+void EntryChecks::conclude(Header& header) const {
+  name_regions(header);
+  if (!header.sampled) return;
+  header.delta_error = standard_error(variance_);
+  header.live_error =
+      standard_error(variance_of(static_cast<uint64_t>(header.live.bytes),
+                                 static_cast<uint64_t>(header.live.blocks), *header.sampled));
 }
 
 // The shares add up to the peak at most, give or take what the file says that they are off by.

@@ -30,20 +30,22 @@ size_t known_field(std::string_view key) {
                              std::begin(kKnownFields));
 }
 
-uint64_t& number_field(Entry& entry, size_t field) {
-  Activity& activity = entry.activity;
-  uint64_t* const members[] = {&activity.allocations,
-                               &activity.allocated_bytes,
-                               &activity.frees,
-                               &activity.freed_bytes,
-                               &activity.temporary,
-                               &activity.short_lived,
-                               &activity.lifetime.least,
-                               &activity.lifetime.mean,
-                               &activity.lifetime.most,
-                               &entry.age,
-                               &entry.slack,
-                               &entry.peak};
+// `Any`: Entry or const Entry.
+template <typename Any>
+auto& number_field(Any& entry, size_t field) {
+  auto& activity = entry.activity;
+  decltype(&entry.age) const members[] = {&activity.allocations,
+                                          &activity.allocated_bytes,
+                                          &activity.frees,
+                                          &activity.freed_bytes,
+                                          &activity.temporary,
+                                          &activity.short_lived,
+                                          &activity.lifetime.least,
+                                          &activity.lifetime.mean,
+                                          &activity.lifetime.most,
+                                          &entry.age,
+                                          &entry.slack,
+                                          &entry.peak};
   static_assert(std::size(members) + kFirstNumber == std::size(kKnownFields));
   return *members[field - kFirstNumber];
 }
@@ -159,6 +161,38 @@ void read_place(std::string_view text, ModuleTable& modules, Frame& frame) {
 
 bool knows_field(std::string_view key) { return known_field(key) < std::size(kKnownFields); }
 
+std::string fields_of(const Entry& entry, const std::string& further) {
+  std::string out;
+  const auto add = [&](std::string_view key, uint64_t number) {
+    fmt::format_to(std::back_inserter(out), "\t{}={}", key, number);
+  };
+  fmt::format_to(std::back_inserter(out), "{}={:+}", format::kFieldBlocks, entry.blocks);
+  if (entry.tells_live) add(format::kFieldLive, entry.live);
+  for (size_t field = kFirstNumber; field < std::size(kKnownFields); ++field) {
+    const uint64_t number = number_field(entry, field);
+    if (number != 0) add(kKnownFields[field], number);
+  }
+  out += further;
+  if (!entry.call.empty()) {
+    fmt::format_to(std::back_inserter(out), "\t{}={}", format::kFieldCall,
+                   util::escaped(entry.call.text(), ""));
+  }
+  if (entry.stack != 0) {
+    fmt::format_to(std::back_inserter(out), "\t{}={:016x}", format::kFieldStack, entry.stack);
+  }
+  return out;
+}
+
+void check_numbers(const Entry& entry) {
+  for (size_t field = kFirstNumber; field < std::size(kKnownFields); ++field) {
+    const uint64_t number = number_field(entry, field);
+    if (number > INT64_MAX) {
+      throw LineError{fmt::format("{}={} is too large", kKnownFields[field], number)};
+    }
+  }
+  if (entry.live > INT64_MAX) throw LineError{fmt::format("live={} is too large", entry.live)};
+}
+
 std::string message_quoted(std::string_view text) {
   constexpr size_t kLongest = 60;
   if (text.size() <= kLongest) return '"' + util::escaped(text, "\"") + '"';
@@ -273,17 +307,17 @@ ModuleIndex ModuleTable::index(std::string_view escaped_name) {
     }
     generation = static_cast<uint32_t>(*number);
   }
-  std::string path = unescape_or_throw(escaped_name.substr(0, hash));
+  const std::string path = unescape_or_throw(escaped_name.substr(0, hash));
   if (path.empty()) throw LineError{"the module's path is empty"};
+  const ModuleIndex found = index(path, generation);
+  by_name_.emplace(escaped_name, found);
+  return found;
+}
+
+ModuleIndex ModuleTable::index(const std::string& path, uint32_t generation) {
   const auto [place, added] =
       by_path_.try_emplace(std::pair(path, generation), static_cast<ModuleIndex>(modules_.size()));
-  if (added) {
-    Module module;
-    module.path = std::move(path);
-    module.generation = generation;
-    modules_.push_back(std::move(module));
-  }
-  by_name_.emplace(escaped_name, place->second);
+  if (added) modules_.push_back({.path = path, .generation = generation});
   return place->second;
 }
 

@@ -34,6 +34,12 @@ Field read_meta(std::string_view line);
 // Reads "+63360\tblocks=+12\t...", with or without "@kind\t" in front.
 Entry read_entry(std::string_view line);
 
+// Returns Entry::fields for the other members and `further`: fields without a member, each with a
+// tab before it.
+std::string fields_of(const Entry& entry, const std::string& further);
+// Throws LineError when a number is larger than the format allows.
+void check_numbers(const Entry& entry);
+
 // Returns whether Entry has a member for the field. Other fields are kept only in Entry::fields.
 bool knows_field(std::string_view key);
 

@@ -366,6 +366,7 @@ class ModuleTable {
   // Returns the index of `escaped_name`: PATH[#GENERATION] as in the file. Remembers each spelling.
   // Throws LineError when it is malformed.
   ModuleIndex index(std::string_view escaped_name);
+  ModuleIndex index(const std::string& path, uint32_t generation);
   Module& operator[](ModuleIndex index) { return modules_[index]; }
   std::vector<Module> take() { return std::move(modules_); }
   bool empty() const { return modules_.empty(); }

@@ -15,8 +15,6 @@
 #include "model/profile/known_stacks.h"
 #include "model/profile/line.h"
 #include "model/profile/model.h"
-#include "model/profile/regions.h"
-#include "model/profile/sampling_error.h"
 #include "util/error.h"
 #include "util/input.h"
 #include "util/text.h"
@@ -211,9 +209,6 @@ class Reader {
     }
     Entry entry = read_entry(line_);
     checks_.add(entry, memlog_.header);
-    if (memlog_.header.sampled && entry.heap()) {
-      variance_ += set_errors(entry, *memlog_.header.sampled);
-    }
     std::vector<Entry>& entries = memlog_.entries;
     if (action_ != nullptr && entries.size() == kPiece) {
       (*action_)(memlog_);
@@ -312,17 +307,6 @@ class Reader {
     }
   }
 
-  // What follows from all of the report.
-  void conclude() {
-    Header& header = memlog_.header;
-    name_regions(header);
-    if (!header.sampled) return;
-    header.delta_error = standard_error(variance_);
-    header.live_error =
-        standard_error(variance_of(static_cast<uint64_t>(header.live.bytes),
-                                   static_cast<uint64_t>(header.live.blocks), *header.sampled));
-  }
-
   Memlog finish_early(const std::string& why) {
     CutShort cut;
     cut.line = number_;
@@ -347,7 +331,7 @@ class Reader {
       cut.sum.blocks += entry.blocks;
     }
     *cut_ = cut;
-    conclude();
+    checks_.conclude(memlog_.header);
     memlog_.modules = modules_.take();
     return std::move(memlog_);
   }
@@ -360,20 +344,11 @@ class Reader {
       ++number_;
       throw LineError{"something follows \"# end\""};
     }
-    const Total& sum = checks_.sum();
-    if (!(sum == memlog_.header.delta)) {
-      number_ = delta_line_;
-      throw LineError{fmt::format("delta: the entries sum up to {:+} bytes {:+} blocks", sum.bytes,
-                                  sum.blocks)};
-    }
-    const Header& header = memlog_.header;
-    if (header.allocated && header.freed &&
-        (header.allocated->bytes - header.freed->bytes != header.live.bytes ||
-         header.allocated->blocks - header.freed->blocks != header.live.blocks)) {
-      number_ = freed_line_;
-      throw LineError{"allocated: less freed: is not live:"};
-    }
-    conclude();
+    number_ = delta_line_;
+    checks_.check_delta(memlog_.header);
+    number_ = freed_line_;
+    checks_.check_live(memlog_.header);
+    checks_.conclude(memlog_.header);
     if (action_ != nullptr) {
       (*action_)(memlog_);
       memlog_.entries.clear();
@@ -404,7 +379,6 @@ class Reader {
   absl::flat_hash_set<const Frames*> missing_;  // tails that a file which ends early lacks
   size_t frames_at_ = 0;
   EntryChecks checks_;
-  double variance_ = 0;  // of the entries' sum
   std::vector<std::string> seen_;
   ModuleTable modules_;
   Memlog memlog_;

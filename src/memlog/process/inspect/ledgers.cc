@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "format/memlog.h"
-#include "model/profile/reader.h"
 #include "model/profile/report_file.h"
 #include "model/profile/writer.h"
 #include "model/symbols/symbolizer.h"
@@ -138,7 +137,7 @@ Target::Target(const std::string& name, std::string_view command,
 profile::Memlog memlog_of(const ledger::LedgerFile& file, const ledger::LedgerState& state,
                           ledger::LedgerOccasion occasion) {
   if (const pid_t pid = process_of(file)) add_memory_use(pid, occasion);
-  return profile::read(file.name(), ledger::ledger_memlog(file, state, occasion));
+  return ledger::ledger_memlog(file, state, occasion);
 }
 
 profile::Memlog recovered_memlog(const ledger::LedgerFile& file, const std::string& label) {

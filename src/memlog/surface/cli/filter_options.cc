@@ -14,6 +14,7 @@
 #include "model/events/event_header.h"
 #include "model/events/event_log.h"
 #include "model/events/replay_memlog.h"
+#include "model/profile/writer.h"
 #include "surface/cli/report_options.h"
 #include "surface/cli/suppressions_option.h"
 #include "util/error.h"
@@ -416,7 +417,7 @@ EventSource::EventSource(const Arguments& given) : arguments_(given) {
   log_ = given.value("--events");
   const BlockFilter filter = read_block_filter(given, events::EventLog(log_).header());
   if (filter.any()) chosen_.emplace(log_, filter);
-  file_ = file_of(events::memlog_at(log_, {}, chosen(), given_text(given)));
+  file_ = file_of(profile::write(events::memlog_at(log_, {}, chosen(), given_text(given))));
   // The blocks are chosen by their own lifetimes, and not their stacks by the average.
   arguments_.replace({fmt::format("/proc/self/fd/{}", file_.get())}, {"--lifetime"});
 }

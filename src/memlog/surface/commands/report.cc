@@ -14,7 +14,6 @@
 #include "model/events/event_log.h"
 #include "model/events/replay_memlog.h"
 #include "model/ledger/ledger_requests.h"
-#include "model/profile/reader.h"
 #include "model/symbols/symbolizer.h"
 #include "process/inspect/error.h"
 #include "process/inspect/ledgers.h"
@@ -379,7 +378,7 @@ int report_from(const Arguments& arguments, const Streams& streams) {
   const std::string file = arguments.value("--from");
   const events::Moment moment =
       moment_of(arguments.value("--at"), events::EventLog(file).header().started);
-  profile::Memlog memlog = profile::read(file, events::memlog_at(file, moment));
+  profile::Memlog memlog = events::memlog_at(file, moment);
   symbols::Symbolizer({}).resolve(memlog);
   print(streams, process::write_snapshot(memlog, ".", "events") + '\n');
   return kGood;

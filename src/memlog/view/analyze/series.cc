@@ -8,24 +8,18 @@ namespace mtrace::analyze {
 namespace {
 
 // `times`: the report tells how long blocks lived.
-Turnover turnover_of(const profile::Activity& did, bool times) {
-  Turnover turnover = {did.allocations, did.allocated_bytes, did.temporary};
-  if (times || did.lifetime != profile::Lifetime{}) {
-    turnover.timed_frees = did.frees;
-    turnover.lived = static_cast<unsigned __int128>(did.lifetime.mean) * did.frees;
-  }
-  return turnover;
+void add_activity(Held& sum, const profile::Activity& did, bool times) {
+  add_to(sum.allocations, did.allocations);
+  add_to(sum.allocated_bytes, did.allocated_bytes);
+  add_to(sum.frees, did.frees);
+  add_to(sum.temporary, did.temporary);
+  if (!times && did.lifetime == profile::Lifetime{}) return;
+  add_to(sum.timed_frees, did.frees);
+  // Fits: each is a product of two 64-bit numbers.
+  sum.lived += static_cast<unsigned __int128>(did.lifetime.mean) * did.frees;
 }
 
 }  // namespace
-
-void add_to(Turnover& sum, const Turnover& more) {
-  add_to(sum.allocations, more.allocations);
-  add_to(sum.allocated_bytes, more.allocated_bytes);
-  add_to(sum.temporary, more.temporary);
-  add_to(sum.timed_frees, more.timed_frees);
-  sum.lived += more.lived;  // fits: each is a product of two 64-bit numbers
-}
 
 void Series::add(const profile::Memlog& memlog, bool state) {
   if (state) {
@@ -55,21 +49,20 @@ void Series::add(const profile::Memlog& memlog, bool state) {
       change = live - member.live;
       member.live = live;
       const auto peak = static_cast<int64_t>(entry.peak);
-      add_to(group.peak, peak - member.peak);
+      add_to(group.now.peak, peak - member.peak);
       member.peak = peak;
+      add_activity(group.now, entry.activity, !memlog.header.resolution.empty());
     }
-    add_to(group.value, change);
-    add_to(group.blocks, entry.blocks);
-    if (state && entry.heap()) {
-      add_to(group.turnover, turnover_of(entry.activity, !memlog.header.resolution.empty()));
-    }
+    add_to(group.now.bytes, change);
+    add_to(group.now.blocks, entry.blocks);
   }
   if (!state) return;
   for (Group& group : values_) {
-    group.shown_peak = group.peak;
+    group.shown = group.now;
+    add_to(group.shown.bytes, group.before);
     const Point last = group.points.empty() ? Point{} : group.points.back();
-    if (group.value != last.value || group.blocks != last.blocks) {
-      group.points.push_back({states_.size() - 1, group.value, group.blocks});
+    if (group.now.bytes != last.value || group.now.blocks != last.blocks) {
+      group.points.push_back({states_.size() - 1, group.now.bytes, group.now.blocks});
     }
   }
 }
@@ -89,12 +82,14 @@ size_t Series::group_of(const profile::Memlog& memlog, const profile::Entry& ent
   return group;
 }
 
-// Forgets who held the peak before, if there was a higher one since.
+// Forgets who held the peak before, if there was a higher one since: a report lists all that have a
+// share in a new one.
 void Series::take_peak(const profile::Header& header) {
-  if (!header.peak || header.peak->bytes == peak_) return;
+  peak_moved_ = header.peak && header.peak->bytes != peak_;
+  if (!peak_moved_) return;
   peak_ = header.peak->bytes;
   for (Member& member : members_) member.peak = 0;
-  for (Group& group : values_) group.peak = 0;
+  for (Group& group : values_) group.now.peak = 0;
 }
 
 std::vector<int64_t> Series::along(const Group& group, int64_t first, int64_t Point::*what) const {
@@ -112,45 +107,6 @@ std::vector<int64_t> Series::values(size_t row) const {
 
 std::vector<int64_t> Series::blocks(size_t row) const {
   return along(values_[row], 0, &Point::blocks);
-}
-
-size_t History::group_of(const profile::Memlog& memlog, const profile::Entry& entry) {
-  Row row = stack_of(entry);
-  const size_t stack = whole_.place(memlog.modules, row, {});
-  if (stack == group_.size()) {
-    Row shortened = stack_of(entry);
-    group_.push_back(groups_.place(memlog.modules, shortened, range_));
-    if (group_.back() == held_.size()) held_.emplace_back();
-  }
-  return stack;
-}
-
-// What a stack holds is told whole, so that a report that is missing does no harm.
-void History::take(Held& held, const profile::Entry& entry, int64_t& live) {
-  const auto now = static_cast<int64_t>(entry.live);
-  add_to(held.bytes, now - live);
-  live = now;
-  add_to(held.blocks, entry.blocks);
-  add_to(held.allocations, entry.activity.allocations);
-  add_to(held.allocated_bytes, entry.activity.allocated_bytes);
-  add_to(held.frees, entry.activity.frees);
-  add_to(held.temporary, entry.activity.temporary);
-  if (peak_moved_) add_to(held.peak, entry.peak);
-}
-
-void History::add(const profile::Memlog& memlog) {
-  const std::optional<profile::Peak>& peak = memlog.header.peak;
-  peak_moved_ = peak && peak->bytes != peak_;  // each is higher than the one before
-  if (peak) peak_ = peak->bytes;
-  // A report lists all that have a share in a new peak.
-  if (peak_moved_) {
-    for (Held& held : held_) held.peak = 0;
-  }
-  for (const profile::Entry& entry : memlog.entries) {
-    if (!entry.heap()) continue;
-    const size_t stack = group_of(memlog, entry);
-    take(held_[group_[stack]], entry, live_[{stack, &entry.call.text()}]);
-  }
 }
 
 }  // namespace mtrace::analyze

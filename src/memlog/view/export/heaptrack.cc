@@ -205,8 +205,11 @@ std::string heaptrack(const Stacks& stacks, const analyze::Table& table, uint64_
     one.bytes = static_cast<int64_t>(stack.value);
     if (stacks.column == "bytes") {
       const analyze::Row& row = *stack.row;
-      one = {one.bytes,     row.blocks, row.allocations, row.allocated_bytes, row.frees,
-             row.temporary, 0};
+      one.blocks = row.blocks;
+      one.allocations = row.allocations;
+      one.allocated_bytes = row.allocated_bytes;
+      one.frees = row.frees;
+      one.temporary = row.temporary;
       // Blocks of earlier reports that are gone are no blocks of this profile.
       if (stack.value == 0) one.blocks = std::max<int64_t>(one.blocks, 0);
     }

@@ -31,8 +31,7 @@ constexpr int64_t kMostCountable = int64_t{1} << 53;
 struct Course {
   std::vector<int64_t> bytes;
   std::vector<int64_t> blocks;
-  int64_t peak = 0;  // bytes at the last peak of the process
-  analyze::Turnover turnover;
+  analyze::Held held;
 
   explicit Course(size_t states) : bytes(states + 1), blocks(states + 1) {}
 
@@ -45,7 +44,9 @@ struct Course {
     for (size_t state = 0; state < bytes.size(); ++state) count += changes(state);
     return count;
   }
-  bool empty() const { return changes() == 0 && peak == 0 && turnover == analyze::Turnover{}; }
+  bool empty() const {
+    return changes() == 0 && held.peak == 0 && held.allocations == 0 && held.frees == 0;
+  }
 };
 
 Course course_of(const analyze::Series& series, size_t row) {
@@ -53,8 +54,7 @@ Course course_of(const analyze::Series& series, size_t row) {
   course.bytes[0] = series.before(row);
   for (const int64_t value : series.values(row)) course.bytes.push_back(value);
   for (const int64_t value : series.blocks(row)) course.blocks.push_back(value);
-  course.peak = series.peak(row);
-  course.turnover = series.turnover(row);
+  course.held = series.held(row);
   return course;
 }
 
@@ -69,11 +69,15 @@ void add_to(Course& sum, const Course& more) {
     add_to(sum.bytes[state], more.bytes[state]);
     add_to(sum.blocks[state], more.blocks[state]);
   }
-  add_to(sum.peak, more.peak);
-  analyze::add_to(sum.turnover, more.turnover);
+  add_to(sum.held.peak, more.held.peak);
+  analyze::add_to(sum.held.allocations, more.held.allocations);
+  analyze::add_to(sum.held.allocated_bytes, more.held.allocated_bytes);
+  analyze::add_to(sum.held.temporary, more.held.temporary);
+  analyze::add_to(sum.held.timed_frees, more.held.timed_frees);
+  sum.held.lived += more.held.lived;
 }
 
-Value turnover_json(const analyze::Turnover& turnover) {
+Value turnover_json(const analyze::Held& turnover) {
   const auto number = [](uint64_t value) { return countable(static_cast<int64_t>(value)); };
   return {number(turnover.allocations), number(turnover.allocated_bytes),
           number(turnover.temporary), number(turnover.timed_frees), number(turnover.lifetime())};
@@ -98,7 +102,7 @@ KnownSizes known_sizes(const PageInput& input) {
 Value classes_json(const SizeClasses& classes, const Course& course, int64_t state) {
   Value out = Value::array();
   const bool at_peak = state == kPeakState;
-  int64_t bytes = at_peak ? course.peak : course.bytes[static_cast<size_t>(state)];
+  int64_t bytes = at_peak ? course.held.peak : course.bytes[static_cast<size_t>(state)];
   int64_t blocks = at_peak ? 0 : course.blocks[static_cast<size_t>(state)];
   for (const auto& [number, sum] : classes) {
     bytes -= static_cast<int64_t>(sum.bytes);
@@ -208,8 +212,8 @@ class PageWriter {
       values.push_back(countable(course.bytes[state]));
       values.push_back(countable(course.blocks[state]));
     }
-    stacks_.push_back({id, std::move(frames), std::move(values), countable(course.peak),
-                       std::move(folded), turnover_json(course.turnover), begun, sizes, lives});
+    stacks_.push_back({id, std::move(frames), std::move(values), countable(course.held.peak),
+                       std::move(folded), turnover_json(course.held), begun, sizes, lives});
   }
 
   // The source lines of a frame, once.
@@ -268,7 +272,7 @@ class PageWriter {
 };
 
 int64_t most_of(const Course& course) {
-  int64_t most = course.peak;
+  int64_t most = course.held.peak;
   for (const int64_t bytes : course.bytes) most = std::max(most, bytes < 0 ? ~bytes : bytes);
   return most;
 }
@@ -285,8 +289,8 @@ Course missing_in(const Course& listed, const PageInput& input) {
   take(0, input.before);
   for (size_t i = 0; i < input.headers.size(); ++i) take(i + 1, input.headers[i].live);
   if (const auto& peak = input.headers.back().peak) {
-    missing.peak = static_cast<int64_t>(peak->bytes);
-    add_to(missing.peak, -listed.peak);
+    missing.held.peak = static_cast<int64_t>(peak->bytes);
+    add_to(missing.held.peak, -listed.held.peak);
   }
   return missing;
 }
@@ -310,7 +314,7 @@ Value page_stacks(const PageInput& input) {
     const Course course = course_of(input.series, row);
     add_to(listed, course);
     if (!course.empty()) {
-      order.emplace_back(-most_of(course), ~course.turnover.allocated_bytes, row);
+      order.emplace_back(-most_of(course), ~course.held.allocated_bytes, row);
     }
   }
   std::sort(order.begin(), order.end());

@@ -16,7 +16,7 @@ using analyze::Held;
 // it holds more or less than before. Any other number may leave too few for what follows the peak.
 Held at_peak(const Held& before, const Held& now) {
   Held out = before;
-  out.bytes = static_cast<int64_t>(now.peak);
+  out.bytes = now.peak;
   if (out.bytes > before.bytes && now.allocations != before.allocations) {
     ++out.allocations;
     ++out.blocks;
@@ -33,20 +33,20 @@ Held at_peak(const Held& before, const Held& now) {
 Timeline::Timeline(Format format, analyze::FrameRange range, std::optional<Ids> chosen)
     : format_(format),
       chosen_(std::move(chosen)),
-      history_(range),
-      locations_(history_.stacks(), stacks_.locations, nullptr) {}
+      series_(range),
+      locations_(series_.table(), stacks_.locations, nullptr) {}
 
 void Timeline::begin(const profile::Header& header) {
   const std::string program = util::escaped(header.program, "");
   if (format_ == Format::kMassif) {
     massif_ = std::make_unique<Massif>(program, "bytes");
   } else {
-    heaptrack_ = std::make_unique<Heaptrack>(program, history_.stacks(), stacks_.locations);
+    heaptrack_ = std::make_unique<Heaptrack>(program, series_.table(), stacks_.locations);
   }
 }
 
 void Timeline::take_new_stacks() {
-  const std::vector<analyze::Row>& rows = history_.stacks().rows();
+  const std::vector<analyze::Row>& rows = series_.table().rows();
   while (stacks_.stacks.size() < rows.size()) {
     stacks_.stacks.push_back({nullptr, locations_.of(rows[stacks_.stacks.size()]), {}, 0});
   }
@@ -55,13 +55,14 @@ void Timeline::take_new_stacks() {
 void Timeline::add(const profile::Memlog& memlog) {
   const profile::Header& header = memlog.header;
   if (massif_ == nullptr && heaptrack_ == nullptr) begin(header);
-  history_.add(memlog);
+  series_.add(memlog, true);
   take_new_stacks();
-  const std::vector<Held>& held = history_.held();
+  std::vector<Held> held;
+  for (size_t i = 0; i < stacks_.stacks.size(); ++i) held.push_back(series_.held(i));
   const double seconds = std::strtod(header.uptime.c_str(), nullptr);
   const auto now = std::max(static_cast<uint64_t>(std::llround(seconds * 1000)), last_ + 1);
   const auto live = static_cast<uint64_t>(std::max<int64_t>(header.live.bytes, 0));
-  if (history_.peak_moved() && header.peak->bytes > live) {
+  if (series_.peak_moved() && header.peak->bytes > live) {
     before_.resize(held.size());
     std::vector<Held> peak;
     for (size_t i = 0; i < held.size(); ++i) peak.push_back(at_peak(before_[i], held[i]));
@@ -94,10 +95,11 @@ void Timeline::show_samples(uint64_t until) {
 }
 
 void Timeline::moment(uint64_t milliseconds, std::vector<Held> held, uint64_t rss) {
-  const std::vector<analyze::Row>& rows = history_.stacks().rows();
+  const std::vector<analyze::Row>& rows = series_.table().rows();
   stacks_.total = 0;
   for (size_t i = 0; i < held.size(); ++i) {
-    if (chosen_ && !chosen_->contains(rows[i].stack)) held[i] = {};
+    const bool other = chosen_ && !chosen_->contains(rows[i].stack);
+    if (other || !rows[i].kind.empty()) held[i] = {};
     const uint64_t bytes = static_cast<uint64_t>(std::max<int64_t>(held[i].bytes, 0));
     stacks_.stacks[i].value = bytes;
     if (__builtin_add_overflow(stacks_.total, bytes, &stacks_.total)) {

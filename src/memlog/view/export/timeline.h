@@ -46,8 +46,8 @@ class Timeline {
 
   Format format_;
   std::optional<Ids> chosen_;
-  analyze::History history_;
-  Stacks stacks_;  // by index in History::stacks(), with the values of the moment
+  analyze::Series series_;
+  Stacks stacks_;  // by row of the series, with the values of the moment
   Locations locations_;
   std::unique_ptr<Massif> massif_;
   std::unique_ptr<Heaptrack> heaptrack_;

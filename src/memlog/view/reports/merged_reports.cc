@@ -9,9 +9,9 @@
 #include <tuple>
 #include <vector>
 
-#include "format/escape.h"
 #include "format/memlog.h"
 #include "model/events/replay_memlog.h"
+#include "model/profile/line.h"
 #include "model/profile/reader.h"
 #include "model/profile/writer.h"
 #include "model/symbols/symbolizer.h"
@@ -25,39 +25,29 @@ namespace {
 using profile::Field;
 using profile::Memlog;
 
-void add_field(std::string& fields, const char* key, uint64_t value) {
-  if (value != 0) fields += fmt::format("\t{}={}", key, value);
-}
-
 // A row is one entry of each report.
-std::string fields_of(const analyze::Row& row) {
-  std::string out = fmt::format("{}={:+}", format::kFieldBlocks, row.blocks);
-  if (row.live) out += fmt::format("\t{}={}", format::kFieldLive, *row.live);
-  add_field(out, format::kFieldAllocations, row.allocations);
-  add_field(out, format::kFieldAllocated, row.allocated_bytes);
-  add_field(out, format::kFieldFrees, row.frees);
-  add_field(out, format::kFieldFreed, row.freed_bytes);
-  add_field(out, format::kFieldTemporary, row.temporary);
-  add_field(out, format::kFieldShortLived, row.short_lived);
-  add_field(out, format::kFieldLifetimeMin, row.lifetimes.least);
-  add_field(out, format::kFieldLifetimeMean, row.lifetimes.mean());
-  add_field(out, format::kFieldLifetimeMax, row.lifetimes.most);
-  add_field(out, format::kFieldAge, row.age);
-  add_field(out, format::kFieldSlack, row.slack);
-  add_field(out, format::kFieldPeak, row.peak);
-  for (const Field& field : row.further) out += fmt::format("\t{}={}", field.key, field.value);
-  if (!row.call.empty()) {
-    out += fmt::format("\t{}={}", format::kFieldCall, util::escaped(row.call.text(), ""));
-  }
-  if (row.stack != 0) out += fmt::format("\t{}={:016x}", format::kFieldStack, row.stack);
-  return out;
-}
-
 profile::Entry entry_of(analyze::Row& row) {
   profile::Entry entry;
   entry.kind = row.kind;
   entry.bytes = row.bytes;
-  entry.fields = fields_of(row);
+  entry.blocks = row.blocks;
+  entry.tells_live = row.live.has_value();
+  entry.live = row.live.value_or(0);
+  entry.activity = {row.allocations,
+                    row.allocated_bytes,
+                    row.frees,
+                    row.freed_bytes,
+                    row.temporary,
+                    row.short_lived,
+                    {row.lifetimes.least, row.lifetimes.mean(), row.lifetimes.most}};
+  entry.age = row.age;
+  entry.slack = row.slack;
+  entry.peak = row.peak;
+  entry.call = row.call;
+  entry.stack = row.stack;
+  std::string further;
+  for (const Field& field : row.further) further += fmt::format("\t{}={}", field.key, field.value);
+  entry.fields = profile::fields_of(entry, further);
   entry.frames = std::move(row.frames);
   entry.cut = row.cut;
   return entry;

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
-#include "format/python.h"
-#include "model/ledger/ledger_notes.h"
+#include "model/ledger/ledger_memlog.h"
 #include "model/ledger/ledger_state.h"
 #include "util/text.h"
 #include "view/analyze/table.h"
@@ -15,40 +13,6 @@
 
 namespace mtrace::text {
 namespace {
-
-profile::Module module_of(const ledger::LedgerModuleState& known) {
-  profile::Module module;
-  module.path = known.path;
-  module.generation = known.entry.generation;
-  module.build_id.assign(reinterpret_cast<const char*>(known.entry.build_id),
-                         known.entry.build_id_size);
-  module.base = known.entry.base;
-  module.described = true;
-  return module;
-}
-
-// `files`: which of `modules` are source files of Python; both grow.
-profile::Frame python_frame(const ledger::LedgerState& state, uint64_t frame,
-                            std::vector<profile::Module>& modules,
-                            std::map<std::string, profile::ModuleIndex>& files) {
-  const ledger::PythonFrameText python = ledger::python_frame(state, frame);
-  profile::Frame named;
-  named.function = profile::Name(python.function);
-  named.source = profile::Name(python.source);
-  named.offset = python.offset;
-  if (python.module.empty()) return named;
-  const auto [file, is_new] =
-      files.try_emplace(python.module, static_cast<profile::ModuleIndex>(modules.size()));
-  if (is_new) {
-    profile::Module module;
-    module.path = python.module;
-    module.described = module.python = true;
-    modules.push_back(std::move(module));
-  }
-  named.place = profile::Place::kModule;
-  named.module = file->second;
-  return named;
-}
 
 std::string detail_of(const analyze::Table& table, const analyze::Row& row, const Style& style) {
   std::string out;
@@ -76,35 +40,23 @@ void StackNames::learn(const ledger::LedgerFile& file, const ledger::LedgerState
   memlog.header.program = util::array_text(file.header().program);
   memlog.header.pid = file.header().pid;
   memlog.header.boot_id = util::array_text(file.header().boot_id);
-  ledger::LedgerModules modules(state);
-  std::map<std::string, profile::ModuleIndex> python_files;
-  for (const auto& module : state.modules) memlog.modules.push_back(module_of(module));
+  profile::ModuleTable modules;
+  ledger::LedgerFrames frames(state, [&](const profile::Module& module) {
+    const profile::ModuleIndex index = modules.index(module.path, module.generation);
+    modules[index] = module;
+    return index;
+  });
   std::vector<uint32_t> ordinals;
   for (const ledger::LedgerStackState* stack : stacks) {
     if (known_.contains(stack->ordinal)) continue;
     profile::Entry entry;
-    entry.stack = modules.stack_ids(*stack).value();
+    entry.stack = frames.id_of(*stack);
     entry.cut = stack->cut;
-    profile::Frames::List frames;
-    for (const uint64_t address : stack->frames) {
-      if (format::PythonFrame::is_one(address)) {
-        frames.push_back(python_frame(state, address, memlog.modules, python_files));
-        continue;
-      }
-      const size_t module = modules.find(address, stack->retired);
-      profile::Frame frame;
-      frame.offset = address;
-      if (module != ledger::LedgerModules::kNone) {
-        frame.place = profile::Place::kModule;
-        frame.module = static_cast<profile::ModuleIndex>(module);
-        frame.offset -= state.modules[module].entry.base;
-      }
-      frames.push_back(frame);
-    }
-    entry.frames = std::move(frames);
+    entry.frames = frames.of(*stack);
     memlog.entries.push_back(std::move(entry));
     ordinals.push_back(stack->ordinal);
   }
+  memlog.modules = modules.take();
   if (ordinals.empty()) return;
   resolver_->resolve(memlog);
   const analyze::Table table = analyze::Table::of(memlog);
