@@ -810,22 +810,19 @@ TEST_F(EventsTest, AreFiltered) {
 // The program leaks 1 of 500, none of 20 and 3 of 3 blocks, of 1001, 1002 and 1003 bytes.
 TEST_F(EventsTest, AreChosenByExactSharesOfLeaks) {
   const std::string path = log_of("leaked_shares", run(logged({program("leaked_shares")})).pid);
-  const auto blocks = [&](const std::string& share) {
-    return lines(path, {"--size", "1001..1003", "--group-leaked", share}).size();
+  const auto blocks = [&](const std::string& leaked) {
+    return lines(path,
+                 {"--size", "1001..1003", "--where",
+                  "stack in (select stack from allocations group by stack having " + leaked + ")"})
+        .size();
   };
   const size_t rarely = 500;
   const size_t never = 20;
   const size_t always = 3;
-  EXPECT_EQ(blocks("0..0"), never);
-  EXPECT_EQ(blocks("0"), never);
-  EXPECT_EQ(blocks("0.2"), rarely);  // just this share
-  EXPECT_EQ(blocks("0.1..99.9"), rarely);
-  EXPECT_EQ(blocks("0.000001.."), rarely + always);
-  EXPECT_EQ(blocks("0.200001.."), always);
-  EXPECT_EQ(blocks("..0.199999"), never);
-  EXPECT_EQ(blocks("1..99"), 0u);
-  EXPECT_EQ(blocks("100"), always);
-  EXPECT_EQ(blocks("0..100"), rarely + never + always);
+  EXPECT_EQ(blocks("count(freed_at) = count(*)"), never);
+  EXPECT_EQ(blocks("sum(freed_at is null) * 500 = count(*)"), rarely);  // just this share
+  EXPECT_EQ(blocks("count(freed_at) = 0"), always);
+  EXPECT_EQ(blocks("count(freed_at) < count(*)"), rarely + always);
 }
 
 // What a directory of reports says stays as it was when memlog report --from has written there.
@@ -873,7 +870,7 @@ TEST_F(EventsTest, RefuseTimesThatTheLogDoesNotCover) {
            {"events", "--time", "99999s..", path},
            {"events", "--time", "..2001-01-01T00:00:00Z", path},
            {"events", "--born", "99999s..", path},
-           {"show", "--events", path, "--alive-at", "99999s"}}) {
+           {"show", "--events", path, "--born", "99999s.."}}) {
     const Result refused = memlog(words);
     EXPECT_TRUE(refused.exited(1)) << words[0];
     EXPECT_EQ(refused.out, "") << words[0];

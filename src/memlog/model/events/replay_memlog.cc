@@ -12,12 +12,12 @@
 #include "format/event_log.h"
 #include "format/memlog.h"
 #include "format/python.h"
-#include "model/events/block_filter.h"
 #include "model/events/event_header.h"
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
 #include "model/profile/builder.h"
 #include "model/profile/stack_id.h"
+#include "util/error.h"
 #include "util/text.h"
 #include "util/time.h"
 
@@ -467,6 +467,17 @@ class Moments {
 
 }  // namespace
 
+void require_covered(const std::string& path, uint64_t least, uint64_t most, uint64_t started,
+                     uint64_t last) {
+  constexpr uint64_t kStep = 100;  // nanoseconds, of the times of events
+  last = std::max(last, started);
+  if (most / kStep >= started / kStep && least <= last) return;
+  throw util::NotFound(
+      fmt::format("{}: the log covers {} to {} (0s to {:.3f}s), not the time asked for", path,
+                  util::time_text(started, 7), util::time_text(last, 7),
+                  static_cast<double>((last - started) / 1'000'000) / 1000));
+}
+
 profile::Memlog memlog_at(const std::string& path, const Moment& moment,
                           const BlockSelection* chosen, const std::string& filter) {
   Replay replay(path, chosen);
@@ -478,7 +489,7 @@ profile::Memlog memlog_at(const std::string& path, const Moment& moment,
   if (moment.time != UINT64_MAX && (!replay.past_moment() || moment.time < started)) {
     Replay whole(path, nullptr);
     whole.run({}, UINT64_MAX);
-    require_covered(path, {moment.time, moment.time}, started, whole.last_time());
+    require_covered(path, moment.time, moment.time, started, whole.last_time());
   }
   std::vector<Counts> stacks = replay.stacks();
   replay.blocks().for_each([&](uint64_t, const LiveBlock& block) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "model/profile/writer.h"
 #include "surface/cli/report_options.h"
 #include "surface/cli/suppressions_option.h"
+#include "surface/sql/database.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -66,14 +68,6 @@ Value checked(const char* command, const char* name, const std::string& text,
   throw UsageError(fmt::format("{}: {} {} is not {}", command, name, text, expected));
 }
 
-template <typename Read>
-std::optional<Span> span_of(const char* command, const Arguments& arguments, const char* name,
-                            const char* expected, Read read) {
-  if (!arguments.has(name)) return std::nullopt;
-  const std::string text = arguments.value(name);
-  return checked(command, name, text, text::read_span(text, read), expected);
-}
-
 std::optional<uint64_t> read_number(std::string_view text) {
   const auto number = util::read_unsigned(text, INT_MAX);
   return number && *number != 0 ? number : std::nullopt;
@@ -121,7 +115,7 @@ analyze::FrameRange read_frames(const char* command, const Arguments& arguments,
   }
   if (arguments.value("--frames") == "all") return frames;
   if (const auto span =
-          span_of(command, arguments, "--frames", "a range of frames like 2..5", read_number)) {
+          read_range(arguments, "--frames", "a range of frames like 2..5", read_number)) {
     frames.first = static_cast<int>(std::max<uint64_t>(span->least, 1));
     frames.last = span->most > INT_MAX ? 0 : static_cast<int>(span->most);
   }
@@ -156,7 +150,7 @@ Filter read_filter(const char* command, const Arguments& arguments) {
       throw UsageError(fmt::format("{}: --label: {}", command, error.what()));
     }
   }
-  filter.seq = span_of(command, arguments, "--seq", "a range of reports like 2..5", read_number);
+  filter.seq = read_range(arguments, "--seq", "a range of reports like 2..5", read_number);
   if (arguments.has("--min-bytes")) {
     const std::string text = arguments.value("--min-bytes");
     filter.min_bytes =
@@ -168,8 +162,8 @@ Filter read_filter(const char* command, const Arguments& arguments) {
     throw UsageError(
         fmt::format("{}: --grew and --shrank together leave nothing: use one of them", command));
   }
-  filter.lifetime = span_of(command, arguments, "--lifetime", "a range of times like 100ms..5s",
-                            [](std::string_view text) { return text::read_duration(text, 1); });
+  filter.lifetime = read_range(arguments, "--lifetime", "a range of times like 100ms..5s",
+                               [](std::string_view text) { return text::read_duration(text, 1); });
   filter.responsible = read_responsible(command, arguments);
   filter.all_frames = arguments.has("--frames");
   filter.frames = read_frames(command, arguments, filter.responsible.get());
@@ -184,55 +178,28 @@ Filter read_filter(const char* command, const Arguments& arguments) {
 }
 namespace {
 
-using events::BlockFilter;
-using events::Range;
-
 constexpr Option kEventsOption = {
     "--events", "", "LOG",
     R"(In place of FILE: the blocks of this event log (memlog run --events), from its beginning to
     its end. With the options below, only blocks that pass all of them.)"};
 
-constexpr Option kPlainOptions[] = {
-    {"--size", "", "A..B", "Only blocks with a requested size in this range: 64K.., 100..200."},
-    {"--address", "", "A..B", "Only blocks with an address in this range: 0x55d0..0x55df."},
-    {"--thread", "", "TID",
-     "Only blocks that this thread allocated, or one of a range of threads."},
-};
-
-constexpr Option kLifeOptions[] = {
-    {"--born", "", "A..B",
-     R"(Only blocks allocated in this range of times: of the day (UTC, 12:04:31..12:04:32.5), with a
-     date, or since the beginning of the log (3.5s..4s).)"},
-    {"--freed", "", "A..B", "Only blocks freed in this range of times."},
-    {"--alive-at", "", "TIME", "Only blocks that lived at this time."},
-    {"--alive-until", "", "TIME", "Only blocks freed at this time or later, or never."},
-    {"--leaked", "", "", "Only blocks that are never freed."},
-    {"--between", "", "A..B",
-     R"(Only blocks allocated between two markers: from the first note or labelled report with the
-     text A to the next with the text B.)"},
-    {"--stack-depth", "", "A..B", "Only blocks whose stack has so many frames."},
-    {"--chain-length", "", "A..B",
-     R"(Only blocks of chains with so many allocations: a chain is a block and what realloc makes of
-     it.)"},
-    {"--chain-age", "", "A..B",
-     R"(Only blocks of chains that live so long, from the first allocation to the last free.)"},
-    {"--group-first", "", "A..B",
-     "Only blocks of stacks whose first block was allocated in this range of times."},
-    {"--group-last", "", "A..B", "The same for the last block of the stack."},
-    {"--group-interval", "", "A..B",
-     "Only blocks of stacks with so much time between the first and the last allocation: 10s.. ."},
-    {"--group-leaked", "", "A..B",
-     "Only blocks of stacks of whose blocks so many percent are never freed: 0.1..99.9, 0..0."},
-};
-
+constexpr Option kSizeOption = {
+    "--size", "", "A..B", "Only blocks with a requested size in this range: 64K.., 100..200."};
+constexpr Option kThreadOption = {
+    "--thread", "", "TID", "Only blocks that this thread allocated, or one of a range of threads."};
 constexpr Option kLifetimeOption = {
     "--lifetime", "", "A..B",
     R"(Only blocks that lived so long: ..100us, 5s..2min, 1h.. (a number alone: milliseconds). A
     block that is never freed lives longer than any time.)"};
-
-std::optional<uint64_t> read_address(std::string_view text) {
-  return text.starts_with("0x") ? util::read_hex(text.substr(2)) : std::nullopt;
-}
+constexpr Option kLifeOptions[] = {
+    {"--born", "", "A..B",
+     R"(Only blocks allocated in this range of times: of the day (UTC, 12:04:31..12:04:32.5), with a
+     date, or since the beginning of the log (3.5s..4s).)"},
+    {"--leaked", "", "", "Only blocks that are never freed."},
+    {"--where", "", "SQL",
+     R"(Only blocks that meet this condition on the columns of the table allocations (memlog sql
+     .schema allocations): 'size > 4096 and lifetime > 1'.)"},
+};
 
 // In nanoseconds.
 std::optional<uint64_t> read_time_span(std::string_view text) {
@@ -247,62 +214,32 @@ std::optional<uint64_t> read_time_span(std::string_view text) {
   return *milliseconds * kMillisecond;
 }
 
-class FilterReader {
- public:
-  FilterReader(const Arguments& arguments, uint64_t started)
-      : arguments_(arguments), started_(started) {}
+// SQL's integers have a sign.
+std::string between(const char* column, const Span& span) {
+  return fmt::format("{} between {} and {}", column, std::min<uint64_t>(span.least, INT64_MAX),
+                     std::min<uint64_t>(span.most, INT64_MAX));
+}
 
-  template <typename Read>
-  void range(const char* name, std::optional<Range>& range, const char* expected, Read read) {
-    range = read_range(arguments_, name, expected, read);
-  }
-  void times(const char* name, std::optional<Range>& into) {
-    into = read_times(arguments_, name, started_);
-  }
-  void spans(const char* name, std::optional<Range>& into) {
-    range(name, into, "a range of times like 100us..5s", read_time_span);
-  }
-  void counts(const char* name, std::optional<Range>& into, const char* expected) {
-    range(name, into, expected, [](std::string_view text) { return util::read_unsigned(text); });
-  }
-  void time(const char* name, std::optional<uint64_t>& into) {
-    if (!arguments_.has(name)) return;
-    into = read_moment(arguments_.value(name), started_);
-    if (!into) reject(name, "a time like 12:04:31.5 or 3.5s");
-  }
-  void markers(const char* name, std::optional<std::pair<std::string, std::string>>& into) {
-    if (!arguments_.has(name)) return;
-    const std::string text = arguments_.value(name);
-    const size_t dots = text.find("..");
-    if (dots == std::string::npos || text.size() == 2) {
-      reject(name, "two texts of notes or reports like started..served");
+std::string lifetime_condition(const Span& span) {
+  const std::string freed = between("freed_at - allocated_at", span);
+  return span.most == UINT64_MAX ? fmt::format("(freed_at is null or {})", freed) : freed;
+}
+
+// The first column of an answer.
+class Numbers : public sql::Answer {
+ public:
+  explicit Numbers(std::function<void(uint64_t)> take) : take_(std::move(take)) {}
+  void begin(const std::vector<std::string>& /*columns*/) override {}
+  void row(const std::vector<sql::Value>& values) override {
+    if (const auto* number = std::get_if<int64_t>(&values[0])) {
+      take_(static_cast<uint64_t>(*number));
     }
-    into.emplace(text.substr(0, dots), text.substr(dots + 2));
   }
+  void end() override {}
 
  private:
-  [[noreturn]] void reject(const char* name, const char* expected) const {
-    throw UsageError(fmt::format("{}: {} {} is not {}", arguments_.command(), name,
-                                 arguments_.value(name), expected));
-  }
-
-  const Arguments& arguments_;
-  uint64_t started_;
+  std::function<void(uint64_t)> take_;
 };
-
-// The options as they were given, for a note in the report.
-std::string given_text(const Arguments& arguments) {
-  std::string text;
-  const auto add = [&](const Option& option) {
-    if (!arguments.has(option.name)) return;
-    text += fmt::format("{}{}", text.empty() ? "" : " ", option.name);
-    if (*option.value != '\0') text += ' ' + arguments.value(option.name);
-  };
-  for (const Option& option : kPlainOptions) add(option);
-  add(kLifetimeOption);
-  for (const Option& option : kLifeOptions) add(option);
-  return text;
-}
 
 // A file without a name that holds the text.
 util::Descriptor file_of(const std::string& text) {
@@ -322,28 +259,18 @@ std::vector<Option> with_block_options(std::vector<Option> options) {
 }
 
 std::vector<Option> with_event_source(std::vector<Option> options) {
-  options.push_back(kEventsOption);
-  options.insert(options.end(), std::begin(kPlainOptions), std::end(kPlainOptions));
+  options.insert(options.end(), {kEventsOption, kSizeOption, kThreadOption});
   options.insert(options.end(), std::begin(kLifeOptions), std::end(kLifeOptions));
   return options;
 }
 
-const char* block_option(const Arguments& arguments) {
-  for (const Option& option : kPlainOptions) {
-    if (arguments.has(option.name)) return option.name;
-  }
-  for (const Option& option : kLifeOptions) {
-    if (arguments.has(option.name)) return option.name;
-  }
-  return nullptr;
+std::optional<Span> read_sizes(const Arguments& arguments) {
+  return read_range(arguments, "--size", "a range of sizes like 1K..64K", text::read_size);
 }
 
-PlainRanges read_plain_ranges(const Arguments& arguments) {
-  return {
-      read_range(arguments, "--size", "a range of sizes like 1K..64K", text::read_size),
-      read_range(arguments, "--address", "a range of addresses like 0x5500..0x5600", read_address),
-      read_range(arguments, "--thread", "a thread id or a range of them like 4711",
-                 [](std::string_view text) { return util::read_unsigned(text); })};
+std::optional<Span> read_threads(const Arguments& arguments) {
+  return read_range(arguments, "--thread", "a thread id or a range of them like 4711",
+                    [](std::string_view text) { return util::read_unsigned(text); });
 }
 
 std::optional<uint64_t> read_moment(std::string_view text, uint64_t started) {
@@ -353,7 +280,7 @@ std::optional<uint64_t> read_moment(std::string_view text, uint64_t started) {
   return started + *since * 1'000'000;
 }
 
-std::optional<Range> read_times(const Arguments& arguments, const char* name, uint64_t started) {
+std::optional<Span> read_times(const Arguments& arguments, const char* name, uint64_t started) {
   return read_range(arguments, name, "a range of times like 12:04:31..12:04:32.5 or 3s..4s",
                     [&](std::string_view text) { return read_moment(text, started); });
 }
@@ -366,44 +293,67 @@ void require_full(const Arguments& arguments, const events::EventHeader& header,
       arguments.command(), what, util::escaped(header.program, "")));
 }
 
-BlockFilter read_block_filter(const Arguments& arguments, const events::EventHeader& header) {
-  BlockFilter filter;
-  FilterReader read(arguments, header.started);
-  if (arguments.has("--address")) require_full(arguments, header, "--address");
+std::string block_condition(const Arguments& arguments, const events::EventHeader& header) {
+  std::vector<std::string> all;
+  // For memlog events these choose events, and not blocks.
   if (arguments.has("--events")) {
-    const PlainRanges plain = read_plain_ranges(arguments);
-    filter.size = plain.size;
-    filter.address = plain.address;
-    filter.thread = plain.thread;
+    if (const auto sizes = read_sizes(arguments)) all.push_back(between("size", *sizes));
+    if (const auto threads = read_threads(arguments)) {
+      all.push_back(
+          fmt::format("thread in (select thread from threads where {})", between("tid", *threads)));
+    }
   }
-  read.spans("--lifetime", filter.lifetime);
-  read.times("--born", filter.born);
-  read.times("--freed", filter.freed);
-  read.time("--alive-at", filter.alive_at);
-  read.time("--alive-until", filter.alive_until);
-  if (arguments.has("--leaked")) filter.alive_until = UINT64_MAX;
-  read.markers("--between", filter.between);
-  read.counts("--stack-depth", filter.depth, "a range of numbers of frames like 5..10");
-  read.counts("--chain-length", filter.chain_length, "a range of numbers like 2..");
-  read.spans("--chain-age", filter.chain_age);
-  read.times("--group-first", filter.group_first);
-  read.times("--group-last", filter.group_last);
-  read.spans("--group-interval", filter.group_interval);
-  read.range("--group-leaked", filter.group_leaked, "a range of percentages like 0.1..99.9",
-             text::read_percentage);
-  for (const auto& [name, span] : {std::pair("--lifetime", filter.lifetime),
-                                   {"--chain-age", filter.chain_age},
-                                   {"--group-interval", filter.group_interval}}) {
-    const auto is_fine = [](uint64_t time) { return time != UINT64_MAX && time % 1'000'000 != 0; };
-    if (span && (is_fine(span->least) || is_fine(span->most)))
-      require_full(arguments, header, name);
+  if (const auto lifetime =
+          read_range(arguments, "--lifetime", "a range of times like 100us..5s", read_time_span)) {
+    for (const uint64_t time : {lifetime->least, lifetime->most}) {
+      if (time != UINT64_MAX && time % 1'000'000 != 0) {
+        require_full(arguments, header, "--lifetime");
+      }
+    }
+    all.push_back(lifetime_condition(*lifetime));
   }
-  return filter;
+  if (const auto born = read_times(arguments, "--born", header.started)) {
+    all.push_back(between("allocated_at", *born));
+  }
+  if (arguments.has("--leaked")) all.emplace_back("freed_at is null");
+  if (arguments.has("--where")) {
+    all.push_back(all.empty() ? arguments.value("--where")
+                              : fmt::format("({})", arguments.value("--where")));
+  }
+  return fmt::format("{}", fmt::join(all, " and "));
+}
+
+events::BlockSelection choose_blocks(const Arguments& arguments, const std::string& path,
+                                     const std::string& condition) {
+  sql::Sources sources({path});
+  sql::Database database(sources, {search_path(arguments), !arguments.has("--no-resolve"),
+                                   read_responsible(arguments.command().c_str(), arguments)});
+  events::BlockSelection chosen;
+  bool any = false;
+  Numbers ids([&](uint64_t id) {
+    chosen.add(id);
+    any = true;
+  });
+  try {
+    database.run("select id from allocations where " + condition, ids);
+  } catch (const sql::StatementError& error) {
+    throw UsageError(fmt::format("{}: --where {}: {}", arguments.command(),
+                                 arguments.value("--where"), error.what()));
+  }
+  const uint64_t started = events::EventLog(path).header().started;
+  if (const auto born = read_times(arguments, "--born", started); born && !any) {
+    uint64_t last = 0;
+    Numbers times([&](uint64_t time) { last = time; });
+    database.run("select max(at) from events", times);
+    events::require_covered(path, born->least, born->most, started, last);
+  }
+  return chosen;
 }
 
 EventSource::EventSource(const Arguments& given) : arguments_(given) {
   if (!given.has("--events")) {
-    if (const char* option = block_option(given)) {
+    for (const char* option : {"--size", "--thread", "--born", "--leaked", "--where"}) {
+      if (!given.has(option)) continue;
       throw UsageError(fmt::format(
           "{}: {} is about single blocks, which a report does not have: give the event log of the "
           "run with --events LOG (memlog run --events writes one)",
@@ -415,9 +365,9 @@ EventSource::EventSource(const Arguments& given) : arguments_(given) {
     throw UsageError(fmt::format("{}: with --events, give no FILE", given.command()));
   }
   log_ = given.value("--events");
-  const BlockFilter filter = read_block_filter(given, events::EventLog(log_).header());
-  if (filter.any()) chosen_.emplace(log_, filter);
-  file_ = file_of(profile::write(events::memlog_at(log_, {}, chosen(), given_text(given))));
+  const std::string condition = block_condition(given, events::EventLog(log_).header());
+  if (!condition.empty()) chosen_ = choose_blocks(given, log_, condition);
+  file_ = file_of(profile::write(events::memlog_at(log_, {}, chosen(), condition)));
   // The blocks are chosen by their own lifetimes, and not their stacks by the average.
   arguments_.replace({fmt::format("/proc/self/fd/{}", file_.get())}, {"--lifetime"});
 }

@@ -9,7 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/events/block_filter.h"
+#include "model/events/event_header.h"
+#include "model/events/replay_memlog.h"
 #include "surface/cli/arguments.h"
 #include "util/file.h"
 #include "view/analyze/filter.h"
@@ -29,47 +30,40 @@ analyze::Filter read_filter(const char* command, const Arguments& arguments);
 
 // The options that choose blocks of an event log, and reports that are made of the chosen blocks.
 
-// Appends the options that need whole lives of blocks, which memlog events has beside its own.
+// Appends the options that choose blocks by their lives; those of with_event_source() are --events
+// and these.
 std::vector<Option> with_block_options(std::vector<Option> options);
-// Appends --events, and all options that choose blocks.
 std::vector<Option> with_event_source(std::vector<Option> options);
 
-// Reads the options that choose blocks. Throws UsageError, also for what a compact log does not
-// have.
-events::BlockFilter read_block_filter(const Arguments& arguments,
-                                      const events::EventHeader& header);
+// Returns what the options mean as a condition in SQL on the columns of the table allocations;
+// empty: all blocks. Throws UsageError, also for what a compact log does not have.
+std::string block_condition(const Arguments& arguments, const events::EventHeader& header);
+// Returns the blocks of the log at `path` that meet it. Throws UsageError if SQLite does not
+// understand the condition, and what reading throws.
+events::BlockSelection choose_blocks(const Arguments& arguments, const std::string& path,
+                                     const std::string& condition);
 // Throws UsageError if the log is compact. `what` needs addresses, or so.
 void require_full(const Arguments& arguments, const events::EventHeader& header, const char* what);
+
 // Reads a range of what `read` reads, if the option is given. Throws UsageError: it is not
 // `expected`.
 template <typename Read>
-std::optional<events::Range> read_range(const Arguments& arguments, const char* name,
+std::optional<analyze::Span> read_range(const Arguments& arguments, const char* name,
                                         const char* expected, Read read) {
   if (!arguments.has(name)) return std::nullopt;
-  const auto span = text::read_span(arguments.value(name), read);
-  if (!span) {
-    throw UsageError(fmt::format("{}: {} {} is not {}", arguments.command(), name,
-                                 arguments.value(name), expected));
-  }
-  return events::Range{span->least, span->most};
+  const std::string text = arguments.value(name);
+  if (const auto span = text::read_span(text, read)) return span;
+  throw UsageError(fmt::format("{}: {} {} is not {}", arguments.command(), name, text, expected));
 }
-// --size, --address and --thread, which events have, too.
-struct PlainRanges {
-  std::optional<events::Range> size;
-  std::optional<events::Range> address;
-  std::optional<events::Range> thread;
-};
-PlainRanges read_plain_ranges(const Arguments& arguments);
+std::optional<analyze::Span> read_sizes(const Arguments& arguments);
+std::optional<analyze::Span> read_threads(const Arguments& arguments);
 
 // Reads a time of the day, with a date, or since `started`, the beginning of the log. Returns
 // nanoseconds since 1970.
 std::optional<uint64_t> read_moment(std::string_view text, uint64_t started);
 // Reads a range of these. Throws UsageError.
-std::optional<events::Range> read_times(const Arguments& arguments, const char* name,
+std::optional<analyze::Span> read_times(const Arguments& arguments, const char* name,
                                         uint64_t started);
-
-// Returns the first of these options that is given; nullptr: none is.
-const char* block_option(const Arguments& arguments);
 
 // What a command about reports is given. With --events, a report is made of the blocks that pass,
 // and stands in the place of FILE.

@@ -12,10 +12,10 @@
 #include <optional>
 #include <thread>
 
-#include "model/events/block_filter.h"
 #include "model/events/event_header.h"
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
+#include "model/events/replay_memlog.h"
 #include "model/recording/recorder.h"
 #include "surface/cli/command.h"
 #include "surface/cli/filter_options.h"
@@ -57,8 +57,8 @@ freed=FREES BYTES), allocated-left-out (before a free: the thread has allocated 
 one that it frees) and end.
 
 With several filters an event must pass all of them. Events without a size, an address, a thread or a
-stack do not pass a filter for it. From --lifetime on, filters choose blocks: allocations, reallocs
-and frees of these blocks pass. They read the log twice or three times. FILE may be -, standard input.
+stack do not pass a filter for it. --lifetime, --born, --leaked and --where choose blocks: allocations,
+reallocs and frees of these blocks pass. They read the log twice. FILE may be -, standard input.
 )";
 
 using events::Event;
@@ -70,7 +70,14 @@ constexpr size_t kEventBatch = 16384;                    // events whose stacks 
 class Filters {
  public:
   Filters(const Arguments& arguments, uint64_t started)
-      : plain_(read_plain_ranges(arguments)), times_(read_times(arguments, "--time", started)) {
+      : sizes_(read_sizes(arguments)),
+        addresses_(read_range(arguments, "--address", "a range of addresses like 0x5500..0x5600",
+                              [](std::string_view text) {
+                                return text.starts_with("0x") ? util::read_hex(text.substr(2))
+                                                              : std::nullopt;
+                              })),
+        threads_(read_threads(arguments)),
+        times_(read_times(arguments, "--time", started)) {
     for (const std::string& text : arguments.values("--include")) {
       try {
         patterns_.emplace_back(text);
@@ -82,18 +89,17 @@ class Filters {
 
   // But for the stack.
   bool take(const Event& event, const events::EventLog& log) const {
-    if (plain_.size && !(event.requested != 0 && plain_.size->holds(event.requested))) return false;
-    if (plain_.address && !(event.address != 0 && (plain_.address->holds(event.address) ||
-                                                   plain_.address->holds(event.old_address)))) {
+    if (sizes_ && !(event.requested != 0 && sizes_->holds(event.requested))) return false;
+    if (addresses_ && !(event.address != 0 && (addresses_->holds(event.address) ||
+                                               addresses_->holds(event.old_address)))) {
       return false;
     }
-    if (plain_.thread &&
-        !(event.thread != 0 && plain_.thread->holds(log.thread(event.thread).tid))) {
+    if (threads_ && !(event.thread != 0 && threads_->holds(log.thread(event.thread).tid))) {
       return false;
     }
     return !times_ || times_->holds(event.time);
   }
-  const std::optional<events::Range>& times() const { return times_; }
+  const std::optional<analyze::Span>& times() const { return times_; }
   bool need_names() const { return !patterns_.empty(); }
   bool take_stack(uint32_t stack, const text::EventNames& names) const {
     if (patterns_.empty()) return true;
@@ -107,8 +113,10 @@ class Filters {
   }
 
  private:
-  PlainRanges plain_;
-  std::optional<events::Range> times_;
+  std::optional<analyze::Span> sizes_;
+  std::optional<analyze::Span> addresses_;
+  std::optional<analyze::Span> threads_;
+  std::optional<analyze::Span> times_;
   std::vector<analyze::FramePattern> patterns_;
 };
 
@@ -123,14 +131,15 @@ class Printer {
         foreign_(arguments.choice("--style") == "log-malloc2"),
         last_(static_cast<size_t>(arguments.number("--last", 0, 1, 1'000'000))) {
     if (foreign_) require_full(arguments, log_.header(), "--style log-malloc2");
-    const events::BlockFilter filter = read_block_filter(arguments, log_.header());
-    if (!filter.any()) return;
+    if (arguments.has("--address")) require_full(arguments, log_.header(), "--address");
+    const std::string condition = block_condition(arguments, log_.header());
+    if (condition.empty()) return;
     const std::string& path = arguments.operands()[0];
     if (path == "-" || arguments.has("--follow")) {
       throw UsageError(
           "events: filters on whole lives of blocks need a log that has ended, in a file");
     }
-    chosen_.emplace(path, filter);
+    chosen_ = choose_blocks(arguments, path, condition);
   }
 
   // Prints what the log says of the process.
@@ -191,7 +200,8 @@ class Printer {
                       util::escaped(log_.path(), "")));
     }
     if (filters_.times()) {
-      events::require_covered(log_.path(), *filters_.times(), log_.header().started, last_time_);
+      events::require_covered(log_.path(), filters_.times()->least, filters_.times()->most,
+                              log_.header().started, last_time_);
     }
     return kGood;
   }

@@ -49,6 +49,11 @@ RowTable<AllocationRow>::Columns allocation_columns() {
        [](const Row& row, Cell cell) { cell.number(row.block.time); }},
       {{"freed_at", kInteger, "ns since 1970; null: it lives", 0.001},
        [](const Row& row, Cell cell) { cell.known(row.died); }},
+      {{"lifetime", kReal, "seconds from its allocation to its end; null: it lives"},
+       [](const Row& row, Cell cell) {
+         const uint64_t died = std::max(row.died, row.block.time);
+         if (row.died != 0) cell.real(static_cast<double>(died - row.block.time) / 1e9);
+       }},
       {{"freed_by", kInteger, "thread that freed or reallocated it; null: it lives"},
        [](const Row& row, Cell cell) { cell.known(uint64_t{row.freed_by}); }},
       {{"freed_stack", kText, "id of the stack that did; null: not recorded"},

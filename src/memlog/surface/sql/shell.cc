@@ -191,8 +191,8 @@ namespace {
 std::string table_text(const Table& table) {
   std::string out = fmt::format("{}: {}\n", table.name, table.meaning);
   for (const Column& column : table.columns) {
-    out += fmt::format("  {:<18}  {:<7}  {}\n", column.name,
-                       column.type == Type::kInteger ? "integer" : "text", column.meaning);
+    out +=
+        fmt::format("  {:<18}  {:<7}  {}\n", column.name, type_name(column.type), column.meaning);
   }
   return out;
 }

@@ -235,6 +235,8 @@ bool Constraints::null(std::string_view column) const {
 
 void Cell::number(int64_t value) { sqlite3_result_int64(context_, value); }
 
+void Cell::real(double value) { sqlite3_result_double(context_, value); }
+
 void Cell::text(std::string_view value) {
   sqlite3_result_text64(context_, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
 }
@@ -259,7 +261,7 @@ std::string Table::declaration() const {
   std::string out = fmt::format("CREATE TABLE {} (", name);
   for (const Column& column : columns) {
     out += fmt::format("{}{} {}", &column == columns.data() ? "" : ", ", column.name,
-                       column.type == Type::kInteger ? "INTEGER" : "TEXT");
+                       type_name(column.type));
   }
   return out + ")";
 }

@@ -23,9 +23,15 @@ class Interrupted : public std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-enum class Type : uint8_t { kInteger, kText };
+enum class Type : uint8_t { kInteger, kReal, kText };
 inline constexpr auto kInteger = Type::kInteger;
+inline constexpr auto kReal = Type::kReal;
 inline constexpr auto kText = Type::kText;
+
+// As SQL and .schema have it.
+inline const char* type_name(Type type) {
+  return type == kInteger ? "integer" : type == kReal ? "real" : "text";
+}
 
 struct Column {
   const char* name;
@@ -71,6 +77,7 @@ class Cell {
   void number(int64_t value);
   // Numbers beyond 2^63 are kept as their 64 bits.
   void number(uint64_t value) { number(static_cast<int64_t>(value)); }
+  void real(double value);
   void text(std::string_view value);
   // Null if it is 0, or empty.
   void known(uint64_t value);

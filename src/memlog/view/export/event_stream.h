@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/events/block_filter.h"
+#include "model/events/replay_memlog.h"
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
 #include "view/analyze/table.h"

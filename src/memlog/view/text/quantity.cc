@@ -55,10 +55,4 @@ std::optional<uint64_t> read_duration(std::string_view text, uint64_t unit) {
   return read(text, units);
 }
 
-std::optional<uint64_t> read_percentage(std::string_view text) {
-  constexpr Unit kUnits[] = {{"", 1e6}, {"%", 1e6}};
-  const auto share = read(text, kUnits);
-  return share && *share <= 100'000'000 ? share : std::nullopt;
-}
-
 }  // namespace mtrace::text

@@ -18,9 +18,6 @@ std::optional<uint64_t> read_size(std::string_view text);
 // units of `unit` milliseconds.
 std::optional<uint64_t> read_duration(std::string_view text, uint64_t unit);
 
-// Reads "99.9" and "99.9%" as millionths of a percent, at most 100 percent.
-std::optional<uint64_t> read_percentage(std::string_view text);
-
 // Reads "A..B", "A..", "..B" or "A", each end with `read`. Rejects a range with B below A.
 template <typename Read>
 std::optional<analyze::Span> read_span(std::string_view text, Read read) {
