@@ -273,7 +273,7 @@ QUICK := $(addprefix $(TEST_BUILD)/,unit_library unit_tool structure_tests)
 UNIT_TOOL_PROGRAMS := $(addprefix $(PROGRAMS)/,accounting attached deaths gtest_leaky shop temporaries)
 # Not the suites that take more than two seconds, by the beginnings of their names: nine tenths of
 # the time.
-QUICK_WITHOUT := Anonymise BlockPlaces Browser BuildSystems Check Compare Completion Compressed DebugFiles Decode \
+QUICK_WITHOUT := BlockPlaces Browser BuildSystems Check Compare Completion Compressed DebugFiles Decode \
     EhFrame Event Export Facts Flags Install Large Lean Leaks Libraries MadeReports Manual NextStep Pack Partial Peak \
     PythonLines Reachability Region Report Resolve ResourceTable Run Shadows Simulated Snapshot Source Sql StackTable \
     Strip Tasks Temporary Terminal Trend Unpack Walk Worker

@@ -13,12 +13,6 @@
 namespace mtrace::profile {
 namespace {
 
-constexpr std::string_view kMadeCode = "code made at run time";
-constexpr std::string_view kJavaHeap = "Java heap";
-constexpr std::string_view kV8Heap = "V8 heap";
-constexpr std::string_view kStacks = "stacks of threads";
-constexpr std::string_view kSupplied = "supplied by the program (userfaultfd)";
-
 // What the memory is of which the library says `name`.
 std::string_view meaning_of(std::string_view name, bool java) {
   if (!name.starts_with(format::kRegionAnonymous)) return name;
@@ -26,13 +20,13 @@ std::string_view meaning_of(std::string_view name, bool java) {
   const auto has = [&](std::string_view word) {
     return std::find(words.begin() + 2, words.end(), word) != words.end();
   };
-  if (words[1].find('x') != words[1].npos) return kMadeCode;
+  if (words[1].find('x') != words[1].npos) return "code made at run time";
   // HotSpot puts a heap that compressed references reach into the lowest 32 GiB.
-  if (java && has(format::kRegionLow)) return kJavaHeap;
-  if (has(format::kRegionSupplied)) return kSupplied;
-  if (has(format::kRegionChunk)) return kV8Heap;
-  if (has(format::kRegionStack)) return kStacks;
-  return kUnnamedRegion;
+  if (java && has(format::kRegionLow)) return "Java heap";
+  if (has(format::kRegionSupplied)) return "supplied by the program (userfaultfd)";
+  if (has(format::kRegionChunk)) return "V8 heap";
+  if (has(format::kRegionStack)) return "stacks of threads";
+  return "mapped without a name";
 }
 
 void add_note(Header& header) {
@@ -75,21 +69,6 @@ void name_regions(Header& header) {
                    [](const RegionUse& a, const RegionUse& b) { return a.resident > b.resident; });
   header.regions = std::move(named);
   add_note(header);
-}
-
-bool is_known_region(std::string_view name) {
-  constexpr std::string_view kKnown[] = {format::kRegionMalloc,
-                                         format::kRegionOwn,
-                                         format::kRegionTaken,
-                                         format::kRegionOthers,
-                                         kUnnamedRegion,
-                                         "[stack]",
-                                         kMadeCode,
-                                         kJavaHeap,
-                                         kV8Heap,
-                                         kStacks,
-                                         kSupplied};
-  return std::find(std::begin(kKnown), std::end(kKnown), name) != std::end(kKnown);
 }
 
 }  // namespace mtrace::profile

@@ -25,13 +25,8 @@ bool mark(std::vector<bool>& marked, uint32_t number) {
 
 }  // namespace
 
-LogWriter::LogWriter(const EventLog& from, std::string_view left_out, Append append,
-                     Wording* wording)
-    : from_(from),
-      left_out_text_(left_out),
-      append_(std::move(append)),
-      wording_(wording),
-      chunk_(new_chunk()) {
+LogWriter::LogWriter(const EventLog& from, std::string_view left_out, Append append)
+    : from_(from), left_out_text_(left_out), append_(std::move(append)), chunk_(new_chunk()) {
   append_head();
 }
 
@@ -43,7 +38,7 @@ ChunkWriter LogWriter::new_chunk() const {
 
 void LogWriter::append_head(const std::string& before) {
   Column head;
-  head.put_raw(wording_ != nullptr ? wording_->head(from_.head()) : from_.head());
+  head.put_raw(from_.head());
   for (const auto& [key, value] : {std::pair(format::kEventsLeftOut, left_out_text_),
                                    std::pair(format::kEventsBefore, before)}) {
     if (value.empty()) continue;
@@ -115,9 +110,7 @@ uint64_t LogWriter::define_python(const profile::Frame& frame) {
     const uint64_t number = python_.size();
     at->second = format::PythonFrame::pack(static_cast<uint32_t>(1 + (number >> kBits)),
                                            static_cast<int32_t>(number & ((1u << kBits) - 1)));
-    std::string name = frame.function.text();
-    if (wording_ != nullptr) name = wording_->function(from_.modules()[frame.module], name);
-    chunk_.define_python(at->second, {frame.module, frame.offset, name, line});
+    chunk_.define_python(at->second, {frame.module, frame.offset, frame.function.text(), line});
   }
   return at->second;
 }
@@ -135,9 +128,8 @@ void LogWriter::define_stack(uint32_t number) {
     }
     const profile::Module& module = from_.modules()[frame.module];
     if (mark(modules_, frame.module)) {
-      const profile::Module own = wording_ != nullptr ? wording_->module(module) : module;
-      chunk_.define_module(frame.module, own.path, own.python ? 0 : own.generation, own.build_id,
-                           own.base);
+      chunk_.define_module(frame.module, module.path, module.python ? 0 : module.generation,
+                           module.build_id, module.base);
     }
     if (module.python) {
       frames.push_back({0, define_python(frame)});
@@ -145,16 +137,13 @@ void LogWriter::define_stack(uint32_t number) {
     }
     frames.push_back({uint64_t{frame.module} + 1, frame.offset});
   }
-  const std::string kind = wording_ != nullptr ? wording_->kind(stack.kind) : stack.kind;
-  const std::string call = wording_ != nullptr ? wording_->call(stack.call) : stack.call;
-  chunk_.define_stack(number, {kind, call, stack.cut, guessed, frames});
+  chunk_.define_stack(number, {stack.kind, stack.call, stack.cut, guessed, frames});
 }
 
 void LogWriter::define_thread(uint32_t number) {
   if (number == 0 || !mark(threads_, number)) return;
   const EventThread& thread = from_.thread(number);
-  chunk_.define_thread(number, thread.tid,
-                       wording_ != nullptr ? wording_->thread(thread.name) : thread.name);
+  chunk_.define_thread(number, thread.tid, thread.name);
 }
 
 void LogWriter::put(const Event& event) {

@@ -17,28 +17,13 @@
 
 namespace mtrace::events {
 
-// What a new log has in place of the texts of another.
-class Wording {
- public:
-  virtual ~Wording() = default;
-  // The content of the first frame.
-  virtual std::string head(std::string_view content) = 0;
-  virtual profile::Module module(profile::Module module) = 0;
-  // Python's, in its source file.
-  virtual std::string function(const profile::Module& module, std::string_view name) = 0;
-  virtual std::string kind(std::string_view kind) = 0;
-  virtual std::string call(std::string_view call) = 0;
-  virtual std::string thread(std::string_view name) = 0;
-};
-
 class LogWriter {
  public:
   using Append = std::function<void(std::string content)>;
 
   // Appends the header of `from`, and what was left out as a text. `append` gets the content of a
   // frame each time. All must outlive this.
-  LogWriter(const EventLog& from, std::string_view left_out, Append append,
-            Wording* wording = nullptr);
+  LogWriter(const EventLog& from, std::string_view left_out, Append append);
 
   // From now on begin_file() may be called: keeps what lives, some 100 bytes a block.
   void keep_state() { state_ = std::make_unique<LogState>(from_.header().short_lived); }
@@ -68,7 +53,6 @@ class LogWriter {
   const EventLog& from_;
   std::string left_out_text_;
   Append append_;
-  Wording* wording_;  // null: that of `from_`
   std::unique_ptr<LogState> state_;
   ChunkWriter chunk_;
   std::vector<bool> modules_;                      // defined; so are stacks and threads

@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <stdexcept>
 
-#include "model/symbols/elf_file.h"
 #include "model/symbols/worker.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -151,97 +149,6 @@ std::vector<SymbolFile> copy_symbols(const SearchPath& where, const std::string&
                      util::read_unsigned(line.substr(0, blank)).value_or(0)});
   }
   return files;
-}
-
-void add_made_symbols(const std::string& path, const std::string& build_id,
-                      std::map<uint64_t, std::string> names) {
-  if (const ElfFile before = ElfFile::open(path); before.valid()) {
-    const OpenElf elf = open_elf(before.descriptor());
-    any_symbol(elf.get(), SHT_SYMTAB, [&](const GElf_Sym& symbol, const char* name) {
-      names.try_emplace(symbol.st_value, name);
-      return false;
-    });
-  }
-  constexpr char kSectionNames[] = "\0.note.gnu.build-id\0.text\0.symtab\0.strtab\0.shstrtab";
-  constexpr uint64_t kPage = 4096;
-  std::vector<Elf64_Sym> symbols(1);
-  std::string texts(1, '\0');
-  for (const auto& [address, name] : names) {
-    Elf64_Sym symbol = {};
-    symbol.st_name = static_cast<Elf64_Word>(texts.size());
-    symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
-    symbol.st_shndx = 2;
-    symbol.st_value = address;
-    symbol.st_size = 1;
-    symbols.push_back(symbol);
-    texts += name + '\0';
-  }
-  const uint64_t end = names.empty() ? 1 : names.rbegin()->first + 1;
-  Elf64_Nhdr note = {};
-  note.n_namesz = 4;
-  note.n_descsz = static_cast<Elf64_Word>(build_id.size());
-  note.n_type = NT_GNU_BUILD_ID;
-  std::string notes;
-  if (!build_id.empty()) {
-    notes.assign(reinterpret_cast<const char*>(&note), sizeof note);
-    notes.append("GNU\0", 4).append(build_id);
-    notes.resize((notes.size() + 3) / 4 * 4, '\0');
-  }
-  const auto section_name = [&](std::string_view name) {
-    return static_cast<Elf64_Word>(
-        std::string_view(kSectionNames, sizeof kSectionNames).find(name));
-  };
-  std::vector<Elf64_Shdr> sections(6);
-  std::string body;
-  const uint64_t begin = sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr);
-  const auto put = [&](size_t index, std::string_view name, Elf64_Word type,
-                       std::string_view bytes) {
-    body.resize((body.size() + 7) / 8 * 8, '\0');
-    Elf64_Shdr& section = sections[index];
-    section.sh_name = section_name(name);
-    section.sh_type = type;
-    section.sh_offset = begin + body.size();
-    section.sh_size = bytes.size();
-    section.sh_addralign = 8;
-    body += bytes;
-  };
-  put(1, ".note", SHT_NOTE, notes);
-  sections[1].sh_addralign = 4;
-  put(2, ".text", SHT_NOBITS, "");
-  sections[2].sh_flags = SHF_ALLOC | SHF_EXECINSTR;
-  sections[2].sh_size = end;
-  put(3, ".symtab", SHT_SYMTAB, bytes_of(symbols));
-  sections[3].sh_link = 4;
-  sections[3].sh_info = 1;
-  sections[3].sh_entsize = sizeof(Elf64_Sym);
-  put(4, ".strtab", SHT_STRTAB, texts);
-  put(5, ".shstrtab", SHT_STRTAB, {kSectionNames, sizeof kSectionNames});
-  body.resize((body.size() + 7) / 8 * 8, '\0');
-
-  Elf64_Phdr segment = {};
-  segment.p_type = PT_LOAD;
-  segment.p_flags = PF_R | PF_X;
-  segment.p_memsz = (end + kPage - 1) / kPage * kPage;
-  segment.p_align = kPage;
-  Elf64_Ehdr header = {};
-  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-  header.e_ident[EI_CLASS] = ELFCLASS64;
-  header.e_ident[EI_DATA] = ELFDATA2LSB;
-  header.e_ident[EI_VERSION] = EV_CURRENT;
-  header.e_type = ET_DYN;
-  header.e_machine = EM_X86_64;  // names do not depend on it
-  header.e_version = EV_CURRENT;
-  header.e_ehsize = sizeof header;
-  header.e_phoff = sizeof header;
-  header.e_phentsize = sizeof segment;
-  header.e_phnum = 1;
-  header.e_shoff = begin + body.size();
-  header.e_shentsize = sizeof(Elf64_Shdr);
-  header.e_shnum = static_cast<Elf64_Half>(sections.size());
-  header.e_shstrndx = 5;
-  std::string file(reinterpret_cast<const char*>(&header), sizeof header);
-  file.append(reinterpret_cast<const char*>(&segment), sizeof segment);
-  util::replace_file(path, file.append(body).append(bytes_of(sections)));
 }
 
 }  // namespace mtrace::symbols

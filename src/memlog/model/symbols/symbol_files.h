@@ -3,8 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,10 +26,5 @@ struct SymbolFile {
 // Works in a child process.
 std::vector<SymbolFile> copy_symbols(const SearchPath& where, const std::string& path,
                                      const std::string& build_id, bool binaries, int descriptor);
-
-// Writes an ELF file to `path` that has only these names of functions, by their addresses, each for
-// one byte. Those of a file that is there stay. `build_id`: raw; empty: none. Throws FileError.
-void add_made_symbols(const std::string& path, const std::string& build_id,
-                      std::map<uint64_t, std::string> names);
 
 }  // namespace mtrace::symbols

@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <set>
 #include <utility>
@@ -20,7 +19,6 @@
 #include "model/symbols/symbol_files.h"
 #include "model/symbols/symbolizer.h"
 #include "process/inspect/ledgers.h"
-#include "surface/cli/anonymiser.h"
 #include "surface/cli/command.h"
 #include "surface/cli/data_files.h"
 #include "surface/cli/report_options.h"
@@ -76,29 +74,11 @@ class Packing {
       complain(streams_, fmt::format("{}; packed as it is", error.what()));
       status_ = kUnusable;
     }
-    count(file.kind);
+    ++counts_[static_cast<size_t>(file.kind)];
     if (named.empty()) return copy(entry, open.get(), 0);
     tar_.begin({entry.name, named.size(), entry.changed});
     tar_.write(named);
   }
-
-  // Takes what was written below `directory`, which ends with a slash.
-  void add_anonymous(const std::string& directory, const Anonymiser& anonymiser) {
-    std::vector<std::string> names;
-    for (const auto& file : std::filesystem::recursive_directory_iterator(directory)) {
-      if (file.is_regular_file()) names.push_back(file.path().native().substr(directory.size()));
-    }
-    std::sort(names.begin(), names.end());
-    for (const std::string& name : names) {
-      const util::Descriptor file(::open((directory + name).c_str(), O_RDONLY | O_CLOEXEC));
-      struct stat state = {};
-      if (::fstat(file.get(), &state) != 0) throw util::FileError("cannot open " + name, errno);
-      copy({name, static_cast<uint64_t>(state.st_size), {}}, file.get(), 0);
-    }
-    modules_ = anonymiser.kept_modules();
-  }
-
-  void count(DataKind kind) { ++counts_[static_cast<size_t>(kind)]; }
 
   void add_symbols() {
     const std::unique_ptr<FILE, decltype(&std::fclose)> room(std::tmpfile(), std::fclose);
@@ -229,52 +209,12 @@ class Packing {
   int status_ = kGood;
 };
 
-// A directory that goes with all it holds.
-class TemporaryPlace {
- public:
-  TemporaryPlace() : path_(std::filesystem::temp_directory_path() / "memlog-pack-XXXXXX") {
-    if (::mkdtemp(path_.data()) == nullptr) throw util::FileError("cannot make " + path_, errno);
-    path_ += '/';
-  }
-  ~TemporaryPlace() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryPlace(const TemporaryPlace&) = delete;
-  TemporaryPlace& operator=(const TemporaryPlace&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 int run_pack(const Arguments& arguments, const Streams& streams) {
   const std::string place = arguments.value("--output");
   if (place.empty()) throw UsageError("pack: give the archive with --output FILE");
   const std::vector<DataFile> files = data_files(arguments);
-  if (!arguments.has("--anonymise")) {
-    for (const char* option : {"--key", "--keep", "--map"}) {
-      if (arguments.has(option)) {
-        throw UsageError(fmt::format("pack: {} needs --anonymise", option));
-      }
-    }
-  }
   Packing packing(arguments, streams);
-  if (arguments.has("--anonymise")) {
-    if (arguments.has("--binaries")) {
-      throw UsageError("pack: --binaries would tell what --anonymise hides");
-    }
-    const TemporaryPlace place_for_copies;
-    Anonymiser anonymiser(arguments, place_for_copies.path());
-    for (const DataFile& file : files) {
-      anonymiser.add(file);
-      packing.count(file.kind == DataKind::kLedger ? DataKind::kReport : file.kind);
-    }
-    anonymiser.finish();
-    packing.add_anonymous(place_for_copies.path(), anonymiser);
-  } else {
-    for (const DataFile& file : files) packing.add(file);
-  }
+  for (const DataFile& file : files) packing.add(file);
   packing.add_symbols();
   return packing.finish(place);
 }
@@ -289,18 +229,11 @@ const Command& pack_command() {
        kPackHelp,
        {{"--output", "-o", "ARCHIVE", "The file to write; -: standard output."},
         {"--binaries", "", "", "Pack programs and libraries whole, with their code."},
-        {"--anonymise", "", "",
-         R"(Pack copies that memlog anonymise makes. A damaged file ends this: nothing is packed as it
-         is.)"},
-        kKeyOption,
-        kKeepOption,
-        kMapOption,
         kSysrootOption,
         kSymbolsOption},
        R"(0: done, even if some modules have no file here; 1: a file cannot be read or written; 2: a
        damaged file is packed as it is, or the command line is wrong.)",
        R"(  memlog pack -o app.tar.zst reports
-  memlog pack --anonymise --key key -o for_vendor.tar.zst reports
   memlog pack -o - app-4711.events app-4711-1.memlog | ssh office 'cat >app.tar.zst'
 )"},
       run_pack};
