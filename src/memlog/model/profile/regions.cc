@@ -26,7 +26,7 @@ std::string_view meaning_of(std::string_view name, bool java) {
   if (has(format::kRegionSupplied)) return "supplied by the program (userfaultfd)";
   if (has(format::kRegionChunk)) return "V8 heap";
   if (has(format::kRegionStack)) return "stacks of threads";
-  return "mapped without a name";
+  return kUnnamedRegion;
 }
 
 void add_note(Header& header) {
