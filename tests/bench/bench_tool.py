@@ -14,8 +14,8 @@ import subprocess
 import sys
 import time
 
-FORMATS = ('folded', 'speedscope', 'pprof', 'callgrind', 'massif', 'heaptrack', 'gperftools', 'dot',
-           'gprof2dot', 'csv', 'jsonl')
+FORMATS = ('folded', 'speedscope', 'pprof', 'callgrind', 'massif', 'heaptrack', 'dot', 'gprof2dot', 'csv',
+           'jsonl')
 
 
 def make(directory, reports, stacks):

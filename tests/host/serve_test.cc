@@ -411,11 +411,6 @@ TEST_F(ServeTest, PprofProfiles) {
   const std::string profile = unzipped(heap.body);
   EXPECT_NE(profile.find("site_kept"), std::string::npos);
   EXPECT_NE(profile.find("inuse_space"), std::string::npos);
-  write_file(temp() + "/live.heap", get("/api/processes/" + pid + "/export/gperftools").body);
-  const Result google =
-      run(plain({"/usr/bin/google-pprof", "--text", "--show_bytes", temp() + "/live.heap"}));
-  EXPECT_TRUE(google.exited(0)) << google.err;
-  EXPECT_TRUE(std::regex_search(google.out, std::regex("\\b1500 .* site_kept\n"))) << google.out;
   const auto go = [&](const std::string& path, const std::string& shown) {
     Command command = plain({"/usr/bin/go", "tool", "pprof", "-top", "-unit=B", "-symbolize=none",
                              "http://127.0.0.1:" + std::to_string(port()) + path});
@@ -427,59 +422,6 @@ TEST_F(ServeTest, PprofProfiles) {
   };
   EXPECT_NE(go("/debug/pprof/heap?pid=" + pid, "inuse_space").find("1500B"), std::string::npos);
   EXPECT_NE(go("/debug/pprof/allocs?pid=" + pid, "alloc_space").find("1500B"), std::string::npos);
-}
-
-// google-pprof asks for the profile, and then for names at its addresses.
-TEST_F(ServeTest, GooglePprofReadsTheAddress) {
-  const auto process = target();
-  const auto other = target();
-  serve({std::to_string(process->pid()), std::to_string(other->pid())});
-  const json choice = get_json("/pprof/heap", 300);
-  ASSERT_EQ(choice["processes"].size(), 2u);
-  EXPECT_EQ(choice["processes"][0]["path"],
-            "/api/processes/" + choice["processes"][0]["pid"].dump() + "/pprof/heap");
-  EXPECT_EQ(get(api(*process, "/pprof/cmdline")).body, program("live_target") + "\n");
-  const auto text = [&](const std::string& path) {
-    Command command = plain({"/usr/bin/google-pprof", "--text", "--show_bytes",
-                             "http://127.0.0.1:" + std::to_string(port()) + path});
-    command.env["HOME"] = temp();  // it keeps what it has fetched there
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.err;
-    return result.out;
-  };
-  const std::regex kept("\\b1500 .* site_kept\n");
-  const std::string of_one = text(api(*process, "/pprof/heap"));
-  EXPECT_TRUE(std::regex_search(of_one, kept)) << of_one;
-  // A caller, whose address google-pprof lowers by one.
-  EXPECT_TRUE(std::regex_search(of_one, std::regex(" main\n"))) << of_one;
-  end();
-  serve(*process);
-  const std::string of_only = text("/pprof/heap");
-  EXPECT_TRUE(std::regex_search(of_only, kept)) << of_only;
-}
-
-// Without --allow-actions, and not for pages of other sites.
-TEST_F(ServeTest, NamesForGooglePprofChangeNothing) {
-  const auto process = target();
-  serve(*process);
-  const std::string heap = get("/pprof/heap").body;
-  std::smatch found;
-  ASSERT_TRUE(std::regex_search(heap, found, std::regex("@ 0x0*([0-9a-f]+)"))) << heap;
-  const std::string address = "0x" + found[1].str();
-  const auto ask = [&](const std::string& body, const std::string& headers = "") {
-    HttpConnection connection(port());
-    connection.send("POST /pprof/symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
-                    std::to_string(body.size()) + "\r\n" + headers + "\r\n" + body);
-    return parse_answer(connection.read_all());
-  };
-  const HttpAnswer answer = ask("0x1+" + address + "+zz++");
-  EXPECT_EQ(answer.status, 200) << answer.body;
-  EXPECT_EQ(lines_of(answer.body).size(), 1u) << answer.body;
-  EXPECT_TRUE(answer.body.starts_with(address + "\t")) << answer.body;
-  EXPECT_EQ(ask("").body, "");
-  EXPECT_EQ(ask(address, "Origin: http://evil.example\r\n").status, 403);
-  EXPECT_EQ(ask(std::string(17 << 20, '0')).status, 400);
-  EXPECT_EQ(post(api(*process, "/report"), {{"Origin", "http://localhost"}}).status, 403);
 }
 
 // What changed in a second, and nothing from before. The process allocates once the first state has

@@ -9,10 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/events/event_log.h"
-#include "model/events/replay_memlog.h"
-#include "model/profile/reader.h"
 #include "tool_test.h"
-#include "view/export/event_stream.h"
 
 namespace mtrace::test {
 namespace {
@@ -172,114 +169,6 @@ TEST(EventExport, ChromeTraceHasCountersThreadsAndBlocks) {
   }
 }
 
-TEST(EventExport, FirefoxProfileHasEachEventAndItsStack) {
-  for (const Choice& choice : choices()) {
-    SCOPED_TRACE(choice.condition);
-    const LogTruth truth(choice.condition);
-    const json profile = json::parse(exported("firefox", choice.options));
-    const json& thread = profile["threads"][0];
-    const json& table = thread["nativeAllocations"];
-    const size_t count = table["length"];
-    EXPECT_EQ(count, static_cast<size_t>(truth.allocations + truth.frees));
-    for (const char* column : {"time", "weight", "stack", "memoryAddress", "threadId"}) {
-      ASSERT_EQ(table[column].size(), count) << column;
-    }
-    // Each free takes what the last allocation at its address gave.
-    std::map<uint64_t, int64_t> live;
-    std::map<std::string, int64_t> by_function;
-    int64_t sum = 0, peak = 0;
-    double before = 0;
-    for (size_t i = 0; i < count; ++i) {
-      const int64_t weight = table["weight"][i];
-      const uint64_t address = table["memoryAddress"][i];
-      const double time = table["time"][i];
-      EXPECT_LE(before, time);
-      before = time;
-      if (weight < 0) {
-        ASSERT_EQ(live[address], -weight);
-        live.erase(address);
-      } else {
-        live[address] = weight;
-      }
-      sum += weight;
-      peak = std::max(peak, sum);
-      for (json row = table["stack"][i]; !row.is_null();
-           row = thread["stackTable"]["prefix"][row.get<size_t>()]) {
-        const size_t frame = thread["stackTable"]["frame"][row.get<size_t>()];
-        const size_t function = thread["frameTable"]["func"][frame];
-        const size_t name = thread["funcTable"]["name"][function];
-        ASSERT_LT(name, thread["stringArray"].size());
-        by_function[thread["stringArray"][name]] += weight;
-      }
-    }
-    EXPECT_EQ(sum, truth.left);
-    EXPECT_EQ(peak, truth.peak);
-    // The same of the stacks' functions, as a report has them.
-    const std::string folded = exported("folded", choice.options);
-    std::map<std::string, int64_t> reported;
-    std::stringstream lines(folded);
-    for (std::string line; std::getline(lines, line);) {
-      const size_t space = line.rfind(' ');
-      std::stringstream frames(line.substr(0, space));
-      for (std::string frame; std::getline(frames, frame, ';');) {
-        reported[frame] += std::stoll(line.substr(space));
-      }
-    }
-    std::erase_if(by_function, [](const auto& one) { return one.second == 0; });
-    EXPECT_EQ(by_function.size(), reported.size());
-    int64_t changes = 0;
-    for (const json& change : profile["counters"][0]["samples"]["count"]) {
-      changes += change.get<int64_t>();
-    }
-    EXPECT_EQ(changes, truth.left);
-    EXPECT_EQ(thread["markers"]["length"],
-              numbers("select count(*) from events where kind in ('note', 'report')").at(0));
-  }
-}
-
-TEST(EventExport, FirefoxSamplesThatAreTooManyAreAddedUp) {
-  profile::Memlog memlog = events::memlog_at(shop_log(), {});
-  const analyze::Table table = analyze::Table::of(memlog);
-  const exporting::Stacks stacks =
-      exporting::stacks_of(table, analyze::Order::kBytes, exporting::Side::kAllocated);
-  const exporting::EventStream stream(shop_log(), nullptr, exporting::ids_of(stacks));
-  const std::vector<int64_t> totals = numbers(
-      "select count(*) + count(freed_at), sum(size), "
-      "sum(size) filter (where freed_at is not null) from allocations");
-  std::map<json, int64_t> exact;  // allocated, by stack
-  for (const size_t most : {size_t{1'000'000}, size_t{1000}, size_t{100}}) {
-    std::string text;
-    const exporting::FirefoxSums sums = exporting::firefox_profile(
-        stream, exporting::measure(stream), stacks, table,
-        [&](std::string_view part) { text += part; }, most);
-    const json profile = json::parse(text)["threads"][0]["nativeAllocations"];
-    const size_t count = profile["length"];
-    EXPECT_TRUE(std::ranges::is_sorted(profile["time"]));
-    EXPECT_EQ(sums.interval == 0, most == 1'000'000);
-    EXPECT_LE(count, most);
-    EXPECT_GE(count, std::min<size_t>(most / 8, totals.at(0)));
-    std::map<uint64_t, int64_t> live;
-    std::map<json, int64_t> by_stack;
-    int64_t allocated = 0, freed = 0;
-    for (size_t i = 0; i < count; ++i) {
-      const int64_t weight = profile["weight"][i];
-      const uint64_t address = profile["memoryAddress"][i];
-      (weight < 0 ? freed : allocated) += std::abs(weight);
-      if (weight > 0) {
-        by_stack[profile["stack"][i]] += weight;
-        EXPECT_TRUE(live.try_emplace(address, weight).second) << "not freed yet";
-      } else if (weight < 0) {
-        EXPECT_EQ(live[address], -weight);
-        live.erase(address);
-      }
-    }
-    EXPECT_EQ(allocated, totals.at(1));
-    EXPECT_EQ(freed, totals.at(2));
-    if (sums.interval == 0) exact = by_stack;
-    EXPECT_EQ(by_stack, exact);
-  }
-}
-
 // What the page adds up for an interval, against SQL.
 TEST(EventExport, ThePageHasTheLivesOfBlocks) {
   const std::string page = exported("html");
@@ -335,16 +224,14 @@ TEST(EventExport, RefusesWhatItCannotShow) {
     EXPECT_EQ(result.status, 2) << result.out;
     return result.err;
   };
-  EXPECT_NE(refused({"-f", "firefox", "x.memlog"}).find("firefox needs --events LOG"),
+  EXPECT_NE(refused({"-f", "chrome", "x.memlog"}).find("chrome needs --events LOG"),
             std::string::npos);
-  for (const char* format : {"firefox", "chrome"}) {
-    EXPECT_NE(refused({"-f", format, "--events", shop_log(), "--by", "blocks"})
-                  .find("--by cannot be used with"),
-              std::string::npos);
-    EXPECT_NE(refused({"-f", format, "--events", shop_log(), "--frames", "1..2"})
-                  .find("--frames A..B cannot be used with"),
-              std::string::npos);
-  }
+  EXPECT_NE(refused({"-f", "chrome", "--events", shop_log(), "--by", "blocks"})
+                .find("--by cannot be used with"),
+            std::string::npos);
+  EXPECT_NE(refused({"-f", "chrome", "--events", shop_log(), "--frames", "1..2"})
+                .find("--frames A..B cannot be used with"),
+            std::string::npos);
 }
 
 TEST(EventExport, ALogInThePlaceOfAReportIsNamed) {
@@ -358,8 +245,8 @@ TEST(EventExport, ALogInThePlaceOfAReportIsNamed) {
 TEST(EventExport, IsCompressedWhereTheNameSaysSo) {
   TemporaryDirectory directory;
   const std::string file = directory / "x.json.gz";
-  EXPECT_EQ(exported("firefox", {"-o", file}), "");
-  EXPECT_EQ(shell("gzip -dc {}", file), exported("firefox"));
+  EXPECT_EQ(exported("chrome", {"-o", file}), "");
+  EXPECT_EQ(shell("gzip -dc {}", file), exported("chrome"));
 }
 
 }  // namespace

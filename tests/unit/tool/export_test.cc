@@ -123,33 +123,6 @@ TEST_F(Export, MassifInMsPrint) {
       << out;
 }
 
-// What it prints of its own about blocks in use, and per stack.
-TEST_F(Export, GperftoolsInGooglePprof) {
-  const std::string file = exported("gperftools");
-  const auto total = [&](const std::string& option, const std::string& unit) {
-    return shell(
-        "google-pprof --text {} {} 2>/dev/null | sed -n 's/^Total: \\([0-9]*\\) *'{}'$/\\1/p'",
-        Script{option}, file, unit);
-  };
-  int64_t blocks = 0;
-  uint64_t allocations = 0;
-  uint64_t allocated = 0;
-  for (const profile::Entry& entry : memlog_.entries) {
-    if (entry.bytes > 0) blocks += entry.blocks;
-    allocations += entry.activity.allocations;
-    allocated += entry.activity.allocated_bytes;
-  }
-  EXPECT_EQ(allocated, static_cast<uint64_t>(memlog_.header.allocated->bytes));
-  EXPECT_EQ(total("--show_bytes", "B"), fmt::format("{}\n", bytes()));
-  EXPECT_EQ(total("--inuse_objects", "objects"), fmt::format("{}\n", blocks));
-  EXPECT_EQ(total("--show_bytes --alloc_space", "B"), fmt::format("{}\n", allocated));
-  EXPECT_EQ(total("--alloc_objects", "objects"), fmt::format("{}\n", allocations));
-  const std::string text = shell("google-pprof --text --cum --show_bytes {} 2>/dev/null", file);
-  EXPECT_NE(text.find(" main\n"), std::string::npos) << text;
-  // It can be written again by the tool: the names were understood.
-  EXPECT_NE(shell("google-pprof --raw {} 2>/dev/null", file).find(" main\n"), std::string::npos);
-}
-
 // Two stacks go through one call: it was made for the allocations of both.
 TEST(ExportCalls, CallgrindCountsAllocations) {
   TemporaryDirectory directory;

@@ -346,14 +346,6 @@ void check_events(const Format& format, const EventSource& source,
   }
 }
 
-void tell_sums(const exporting::FirefoxSums& sums, uint64_t changes, const Streams& streams) {
-  if (sums.interval == 0) return;
-  complain(streams, fmt::format("export: {} allocations and frees as {} samples: what a stack did "
-                                "within {:.3g} ms is added up",
-                                util::grouped(changes), util::grouped(sums.samples),
-                                static_cast<double>(sums.interval) / 1e6));
-}
-
 void export_events(const Format& format, const EventSource& source, const ExportRows& rows,
                    const reports::Reports& reports, const Streams& streams) {
   const analyze::Filter& filter = reports.filter();
@@ -376,12 +368,8 @@ void export_events(const Format& format, const EventSource& source, const Export
     exporting::heaptrack_of_events(stream, stacks, rows.table, write);
   } else if (format.name == "massif") {
     write(exporting::massif_of_events(stream, stacks));
-  } else if (format.name == "chrome") {
-    exporting::chrome_trace(stream, stacks, write);
   } else {
-    const exporting::StreamMeasure measured = exporting::measure(stream);
-    tell_sums(exporting::firefox_profile(stream, measured, stacks, rows.table, write),
-              measured.changes, streams);
+    exporting::chrome_trace(stream, stacks, write);
   }
   if (compress) output.write(exporting::gzip(text));
   output.finish();
@@ -501,8 +489,8 @@ const Command& export_command() {
        with_event_source(with_filters(
            {{"--format", "-f", "FORMAT", "One of the formats above.", exporting::format_names()},
             {"--output", "-o", "FILE",
-             R"(Write to FILE, completely or not at all. Default: standard output. For heaptrack,
-             chrome and firefox, a name that ends in .gz compresses the data.)"},
+             R"(Write to FILE, completely or not at all. Default: standard output. For heaptrack
+             and chrome, a name that ends in .gz compresses the data.)"},
             {"--by", "", "KEY",
              R"(The number to export: bytes (default), blocks, live, allocs, temporary, slack or
              peak, as in memlog show.)",
@@ -542,12 +530,9 @@ const Command& export_command() {
   memlog export -f pprof -o app.pb.gz app-4711-*.memlog
   memlog export -f speedscope --peak -o app.json app-4711-2.memlog
   memlog export -f heaptrack -o heaptrack.app.gz app-4711-*.memlog
-  memlog export -f firefox --events app-4711.events -o app.json.gz
   memlog export -f chrome --events app-4711.events --size 1M.. -o app.json
   memlog export -f clickhouse --to clickhouse://127.0.0.1/fleet /srv/memlogs/*
 )"
-       "  memlog export -f gperftools -o app.heap app-4711-2.memlog && google-pprof --text "
-       "app.heap\n"
        "  memlog export -f csv app-4711-2.memlog | sqlite3 :memory: '.import --csv /dev/stdin m' "
        "'select sum(bytes) from m'\n"},
       run_export};

@@ -54,9 +54,8 @@ std::string cookie_value(const std::string& header) {
 
 Access::Access(AccessRules rules) : rules_(std::move(rules)), session_(random_hex()) {}
 
-std::optional<Response> Access::refusal(const Request& request, bool open, bool asks) const {
-  const bool reads =
-      request.method == "GET" || request.method == "HEAD" || (asks && request.method == "POST");
+std::optional<Response> Access::refusal(const Request& request, bool open) const {
+  const bool reads = request.method == "GET" || request.method == "HEAD";
   // No page of another site can send a PUT request: a browser asks this server first.
   const bool sends = request.method == "PUT" && rules_.receives;
   if (request.method == "PUT" && !sends) {

@@ -24,8 +24,8 @@ class Access {
   explicit Access(AccessRules rules);
 
   // Returns the refusal; nothing: the request is allowed. `open`: what is asked for holds no data
-  // of a process, so it needs no token. `asks`: a POST request changes nothing.
-  std::optional<Response> refusal(const Request& request, bool open, bool asks = false) const;
+  // of a process, so it needs no token.
+  std::optional<Response> refusal(const Request& request, bool open) const;
 
   bool allows_actions() const { return rules_.actions; }
 

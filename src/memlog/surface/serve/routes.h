@@ -31,7 +31,6 @@ struct Route {
   std::vector<std::string> keys = {};   // of the answer's object, if it is JSON
   View view = {};
   bool open = false;  // holds no data of a process: needs no token
-  bool asks = false;  // a POST request that changes nothing: needs no --allow-actions
 };
 
 const std::vector<Route>& routes();

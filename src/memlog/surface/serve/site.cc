@@ -7,7 +7,6 @@
 
 #include "process/inspect/clock.h"
 #include "surface/serve/expire_watch.h"
-#include "surface/serve/heap_profile.h"
 #include "surface/serve/metrics.h"
 #include "surface/serve/page_files.h"
 #include "surface/serve/process_json.h"
@@ -15,6 +14,7 @@
 #include "util/file.h"
 #include "util/text.h"
 #include "view/export/formats.h"
+#include "view/export/pprof.h"
 #include "view/json/report.h"
 #include "view/json/views.h"
 #include "view/reports/companions.h"
@@ -45,7 +45,6 @@ constexpr char kDrawnPolicy[] =
     "script-src 'unsafe-inline'; frame-ancestors 'none'";
 constexpr int kMostEvents = 60;  // a second apart; the browser then connects again
 constexpr std::chrono::milliseconds kOneSecond{1000};
-constexpr size_t kMostAsked = 16 << 20;  // bytes: addresses of 800,000 places in the code
 
 Response answer_with(std::string body, std::string type = "application/json") {
   Response response;
@@ -122,8 +121,7 @@ Response Site::answer(const Request& request) {
   Response response;
   try {
     const auto match = find_route(request.method, request.path);
-    if (auto refused =
-            access_.refusal(request, match && match->route->open, match && match->route->asks)) {
+    if (auto refused = access_.refusal(request, match && match->route->open)) {
       response = std::move(*refused);
     } else if (!match) {
       response = failure(404, "no such path: /api/openapi.json lists them");
@@ -443,47 +441,13 @@ Response Site::profile(const Request& request, const Match& match, const char* s
   const std::lock_guard<std::mutex> lock(names_mutex_);
   const Heap& heap = heaps_.look(std::move(opened));
   profile::Memlog memlog = seconds == 0 ? since_start(heap) : since(before, heap);
-  return answer_with(heap_profile(memlog, shown, *options_.responsible), match.route->type);
-}
-
-Response Site::pprof_heap(const Request& request, const Match& match) {
-  return of_process(request, match, [this](Heaps::Opened opened) {
-    const std::lock_guard<std::mutex> lock(names_mutex_);
-    profile::Memlog memlog = since_start(heaps_.look(std::move(opened)));
-    return gperftools_profile(memlog);
-  });
-}
-
-Response Site::pprof_program(const Request& request, const Match& match) {
-  return of_process(request, match,
-                    [](const Heaps::Opened& opened) { return opened.totals.program + '\n'; });
-}
-
-Response Site::pprof_has_symbols(const Request& request, const Match& match) {
-  return of_process(request, match, [](const Heaps::Opened&) { return "num_symbols: 1\n"; });
-}
-
-// google-pprof asks for names in a second request: they are those of all stacks that the process
-// has had, so that none of the first is missing.
-Response Site::pprof_symbols(const Request& request, const Match& match) {
-  std::string asked;
-  const int status = request.body([&](std::string_view part) {
-    if (asked.size() + part.size() > kMostAsked) throw QueryError("too many addresses");
-    asked += part;
-  });
-  if (status != 0) return failure(status, "the addresses were cut short");
-  return of_process(request, match, [&](Heaps::Opened opened) {
-    const std::lock_guard<std::mutex> lock(names_mutex_);
-    profile::Memlog memlog = since_start(heaps_.look(std::move(opened)));
-    return gperftools_symbols(memlog, asked);
-  });
-}
-
-Response Site::of_process(const Request& request, const Match& match,
-                          const std::function<std::string(Heaps::Opened)>& body) {
-  auto only = process_of(request, match);
-  if (auto* several = std::get_if<Response>(&only)) return std::move(*several);
-  return answer_with(body(served(std::get<pid_t>(only))), match.route->type);
+  const analyze::Table table = analyze::Table::of(memlog);
+  exporting::Stacks stacks =
+      exporting::stacks_of(table, analyze::Order::kBytes, exporting::Side::kAllocated);
+  stacks.program = util::escaped(memlog.header.program, "");
+  return answer_with(exporting::pprof(stacks, table, static_cast<int64_t>(process::real_time_now()),
+                                      options_.responsible.get(), shown),
+                     match.route->type);
 }
 
 std::variant<pid_t, Response> Site::process_of(const Request& request, const Match& match) {

@@ -60,10 +60,6 @@ class Site {
   Response scrape(const Request& request, const Match& match);
   Response heap(const Request& request, const Match& match);
   Response allocs(const Request& request, const Match& match);
-  Response pprof_heap(const Request& request, const Match& match);
-  Response pprof_program(const Request& request, const Match& match);
-  Response pprof_has_symbols(const Request& request, const Match& match);
-  Response pprof_symbols(const Request& request, const Match& match);
   Response description(const Request& request, const Match& match);
   Response session(const Request& request, const Match& match);
   Response process_events(const Request& request, const Match& match);
@@ -98,8 +94,6 @@ class Site {
   // Returns the process that a request names, or the only one that is served. Or else 300, with the
   // paths that tell them apart. Throws NotFound when there is none.
   std::variant<pid_t, Response> process_of(const Request& request, const Match& match);
-  Response of_process(const Request& request, const Match& match,
-                      const std::function<std::string(Heaps::Opened)>& body);
 
   // Take the first lock.
   Heaps::Opened served(pid_t pid);

@@ -153,16 +153,4 @@ std::string massif_of_events(const EventStream& stream, const Stacks& stacks);
 // the 1,000 largest blocks. The first location of `stacks` must be the responsible one.
 void chrome_trace(const EventStream& stream, const Stacks& stacks, const WriteText& write);
 
-// Firefox Profiler's processed profile format, version 54: allocations and frees as native
-// allocations, live bytes as its memory track. More than `most` are added up: what a stack
-// allocated within one interval and freed within one is a block.
-constexpr size_t kMostFirefoxSamples = 400'000;  // about 18 MB
-struct FirefoxSums {
-  uint64_t interval = 0;  // nanoseconds; 0: nothing was added up
-  uint64_t samples = 0;
-};
-FirefoxSums firefox_profile(const EventStream& stream, const StreamMeasure& measured,
-                            const Stacks& stacks, const analyze::Table& table,
-                            const WriteText& write, size_t most = kMostFirefoxSamples);
-
 }  // namespace mtrace::exporting

@@ -10,7 +10,6 @@
 #include "view/export/callgrind.h"
 #include "view/export/csv.h"
 #include "view/export/flame_graph.h"
-#include "view/export/gperftools.h"
 #include "view/export/heaptrack.h"
 #include "view/export/massif.h"
 #include "view/export/pprof.h"
@@ -70,15 +69,9 @@ reported only at its end)"},
        return heaptrack(stacks, moment.table, milliseconds_of(moment));
      },
      "heaptrack_gui, heaptrack_print: shows live memory as leaked"},
-    {"gperftools", kBytesOnly, Side::kAllocated, kText,
-     [](const Moment& moment, const Stacks& stacks) { return gperftools(stacks, moment.table); },
-     "google-pprof, jeprof: a heap profile with names"},
     {"chrome", kOfEvents | kCompresses | kForFiles, Side::kAbove, nullptr, nullptr,
-     R"(Perfetto, chrome://tracing: counters, threads and large
-blocks over time; needs --events)"},
-    {"firefox", kOfEvents | kCompresses | kForFiles, Side::kAbove, nullptr, nullptr,
-     R"(https://profiler.firefox.com: allocations and frees over
-time, up to 18 MB; more are added up; needs --events)"},
+     R"(Perfetto, chrome://tracing, https://profiler.firefox.com:
+counters, threads and large blocks over time; needs --events)"},
     {"dot", kPicture, Side::kAbove, kText,
      [](const Moment& moment, const Stacks& stacks) {
        constexpr double kLeastPercent = 0.5;
