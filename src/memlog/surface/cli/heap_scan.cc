@@ -294,7 +294,7 @@ void HeapScan::search(const process::Snapshot& snapshot, const process::MemoryVi
 }
 
 RetainerPath HeapScan::path(size_t block) const {
-  constexpr size_t kMost = 8;
+  constexpr size_t kMost = 3;
   RetainerPath path;
   uint64_t via = found_.via[block];
   for (size_t last = block;;) {

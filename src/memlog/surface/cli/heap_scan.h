@@ -31,7 +31,7 @@ struct HeapScanSettings {
   symbols::SearchPath where;  // of symbols and debugging information
 };
 
-// A root as people know it, and the blocks between it and a block: the first is the root's.
+// A root as people know it, and the first three blocks between it and a block.
 // Types are those of the program's debugging information, as far as it tells.
 struct RetainerPath {
   std::string root;
@@ -43,7 +43,7 @@ struct RetainerPath {
     std::string type;  // of the block
   };
   std::vector<Step> steps;  // without the block itself
-  bool cut = false;         // there are more
+  bool cut = false;         // there are more than three
   std::string type;         // of the block itself
 };
 
