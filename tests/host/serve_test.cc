@@ -315,7 +315,6 @@ TEST_F(ServeTest, RegionsAreThoseOfTheMap) {
   }
   EXPECT_EQ(map["regions"].size(), map["regions_count"]);
   EXPECT_EQ(get_json(api(*process, "/regions?limit=2"))["regions"].size(), 2u);
-  EXPECT_EQ(get_json("/api/reports/1/regions"), tool_json({"map", "--json", out()}));
   EXPECT_EQ(get_json("/api/processes/1/regions", 404)["error"].get<std::string>().substr(0, 24),
             "process 1 is not served:");
 }

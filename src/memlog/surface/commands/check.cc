@@ -25,12 +25,12 @@
 #include "util/text.h"
 #include "view/analyze/compare.h"
 #include "view/analyze/suppressions.h"
-#include "view/export/ci.h"
+#include "view/export/flame_graph.h"
 #include "view/json/views.h"
 #include "view/reports/catalog.h"
 #include "view/reports/report_set.h"
-#include "view/reports/repository.h"
 #include "view/reports/run_reports.h"
+#include "view/text/frame_text.h"
 #include "view/text/header_text.h"
 #include "view/text/quantity.h"
 #include "view/text/report_text.h"
@@ -46,7 +46,7 @@ struct CheckOptions {
   bool unreachable = false;          // judge what is lost at exit
   bool uncovered = false;            // judge also a program that does not call the library
   std::string baseline;              // empty: none
-  std::string format;                // "text", "json", "github", "junit" or "gitlab"
+  std::string format;                // "text", "json" or "junit"
   std::string output;                // a file; empty: standard output
   std::vector<std::string> files;    // operands before "--"
   std::vector<std::string> command;  // and after it
@@ -69,10 +69,8 @@ C and C++ runtimes keep some memory until exit (76,800 bytes in a C++ program th
 memlog leaves out what is on its built-in list of these, and what --exclude and --suppressions name;
 the last line says how much that was. --print-builtin prints the list, as a suppressions file.
 
---format writes the verdict for a service: lines that GitHub shows beside the source, JUnit XML, or
-a code quality report for GitLab. The source line of a stack is the innermost one whose file is in
-the repository: below GITHUB_WORKSPACE, CI_PROJECT_DIR, or else the current directory. Debugging
-information tells where a file is.
+--format junit writes the verdict as JUnit XML, which GitLab, Jenkins and others show among their
+tests.
 
 If the program itself fails, memlog checks nothing and ends with the program's exit status, or by
 the signal that killed it. Programs that it starts are checked only with --follow. If the reports
@@ -115,11 +113,8 @@ CheckOptions read_check_options(const Arguments& arguments) {
   if (!options.output.empty() && options.format == "text") {
     throw UsageError("check: --output needs --json or --format");
   }
-  const bool by_line = options.format != "text" && options.format != "json";
-  if (by_line && arguments.choice("--group-by") != "stack") {
-    throw UsageError(fmt::format(
-        "check: --group-by cannot be used with --format {}, which names the line of each stack",
-        options.format));
+  if (options.format == "junit" && arguments.choice("--group-by") != "stack") {
+    throw UsageError("check: --group-by cannot be used with --format junit, which lists stacks");
   }
   const std::vector<std::string>& words = arguments.operands();
   const auto end = words.begin() + static_cast<ptrdiff_t>(arguments.before_dashes());
@@ -141,7 +136,7 @@ CheckOptions read_check_options(const Arguments& arguments) {
       throw UsageError(
           "check: --label and --seq select reports: they cannot be used with a program");
     }
-    if (options.output.empty() && options.format != "text" && options.format != "github") {
+    if (options.output.empty() && options.format != "text") {
       throw UsageError(fmt::format(
           "check: the program writes to standard output, too: give --output FILE for the {}",
           options.format));
@@ -189,13 +184,11 @@ Manual check_manual() {
            kBytesOption,
            kColorOption,
            kNoPagerOption,
-           {"--format", "-f", "FORMAT",
-            R"(Print annotations for GitHub, JUnit XML, a code quality report for GitLab, or JSON,
-            instead of text. github prints the text, too.)",
-            "text|json|github|junit|gitlab"},
+           {"--format", "-f", "FORMAT", "Print JUnit XML or JSON instead of text.",
+            "text|json|junit"},
            {"--output", "-o", "FILE",
             R"(Write what --format names to FILE, and the text to standard output. Needed with a
-            program, unless the format is text or github.)"},
+            program, unless the format is text.)"},
            {"--json", "", "", "Same as --format json; doc/json.md has the schema."},
            kSysrootOption,
            kSymbolsOption}),
@@ -368,37 +361,59 @@ reports::ReportSet growth_set(const std::vector<std::string>& files, reports::Re
   return reports::delta_set(later, reports, left_out);
 }
 
-// The verdicts in the format that was asked for.
-std::string formatted(const CheckOptions& options, const Arguments& arguments, const Judge& judge,
-                      size_t limit) {
-  if (options.format == "json") {
-    json::Value answer = json::answer("check");
-    answer["within_limits"] = judge.good();
-    answer["checks"] = json::verdicts(judge.verdicts(), limit);
-    return json::text(answer);
-  }
-  reports::Repository repository(search_path(arguments), reports::Repository::root_directory(),
-                                 judge.responsible());
+// JUnit XML: a test case for each verdict. A failure has the first `limit` stacks (0: all).
+std::string junit(const Judge& judge, size_t limit) {
+  const text::Style plain;
+  int failures = 0;
+  std::string cases;
   for (const analyze::Verdict& verdict : judge.verdicts()) {
-    if (!verdict.good()) repository.learn(verdict.table);
+    cases += fmt::format("    <testcase classname=\"memlog.check\" name=\"{}\"", verdict.what);
+    if (verdict.good()) {
+      cases += "/>\n";
+      continue;
+    }
+    ++failures;
+    const analyze::Table& table = verdict.table;
+    cases += fmt::format(
+        ">\n      <failure type=\"limit\" message=\"{}: {} bytes in {}, {} bytes allowed\">",
+        verdict.what, util::grouped(verdict.bytes), text::count_text(table.rows().size(), "stack"),
+        util::grouped(verdict.limit));
+    for (size_t i = 0; i < table.rows().size() && (limit == 0 || i < limit); ++i) {
+      const analyze::Row& row = table.rows()[i];
+      std::string stack;
+      if (!row.frames.empty()) {
+        const size_t responsible = judge.responsible()->of(row.frames, table.modules());
+        stack = text::function_text(table, row.frames[responsible], plain) + ": ";
+      }
+      stack += fmt::format("{} bytes in {} {}  stack={:016x}\n", util::grouped(row.bytes),
+                           text::blocks_text(row.blocks), verdict.what, row.stack);
+      for (const std::string& line : text::stack_lines(table, row, plain)) stack += line + '\n';
+      cases += exporting::xml(stack + '\n');
+    }
+    cases += "</failure>\n    </testcase>\n";
   }
-  const auto line_of = [&](const analyze::Table& table, const analyze::Row& row) {
-    const reports::RepositoryLine line = repository.line_of(table, row);
-    return exporting::CodeLine{line.file, line.line, line.function};
-  };
-  if (options.format == "junit") return exporting::junit(judge.verdicts(), line_of, limit);
-  return options.format == "github" ? exporting::github(judge.verdicts(), line_of, limit)
-                                    : exporting::code_quality(judge.verdicts(), line_of);
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
+      "  <testsuite name=\"memlog check\" tests=\"{}\" failures=\"{}\" errors=\"0\" "
+      "skipped=\"0\">\n{}  </testsuite>\n</testsuites>\n",
+      judge.verdicts().size(), failures, cases);
 }
 
-// With --output, and for GitHub, which finds its lines in the log, people get their text, too.
-void write_answer(const CheckOptions& options, const Arguments& arguments, const Judge& judge,
-                  const text::Style& style, const Streams& streams) {
+// With --output, people get their text, too.
+void write_answer(const CheckOptions& options, const Judge& judge, const text::Style& style,
+                  const Streams& streams) {
   const bool text = options.format == "text";
-  if (text || options.format == "github" || !options.output.empty())
-    print_view(streams, judge.text());
+  if (text || !options.output.empty()) print_view(streams, judge.text());
   if (text) return;
-  const std::string answer = formatted(options, arguments, judge, style.limit);
+  std::string answer;
+  if (options.format == "junit") {
+    answer = junit(judge, style.limit);
+  } else {
+    json::Value verdict = json::answer("check");
+    verdict["within_limits"] = judge.good();
+    verdict["checks"] = json::verdicts(judge.verdicts(), style.limit);
+    answer = json::text(verdict);
+  }
   if (options.output.empty()) {
     print(streams, answer);
   } else {
@@ -491,7 +506,7 @@ int run_check(const Arguments& arguments, const Streams& streams) {
     const std::string line = other_losses_text(looked_at, style);
     judge.note(judge.good() || line.empty() ? line : '\n' + line);
   }
-  write_answer(options, arguments, judge, style, streams);
+  write_answer(options, judge, style, streams);
   return judge.good() ? kGood : kFailed;
 }
 

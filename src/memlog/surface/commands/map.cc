@@ -13,16 +13,10 @@
 #include "surface/cli/process_operands.h"
 #include "surface/cli/report_options.h"
 #include "util/columns.h"
-#include "util/file.h"
-#include "util/progress.h"
 #include "util/text.h"
-#include "view/analyze/region_history.h"
-#include "view/export/page_picture.h"
 #include "view/heap/heap_pages.h"
 #include "view/json/stack.h"
 #include "view/json/views.h"
-#include "view/reports/report_set.h"
-#include "view/reports/reports.h"
 #include "view/text/stack_names.h"
 #include "view/text/style.h"
 #include "view/text/views_text.h"
@@ -30,7 +24,6 @@
 namespace mtrace::cli {
 namespace {
 
-using analyze::PageColours;
 using process::RegionKind;
 
 constexpr char kMapHelp[] = R"(
@@ -57,11 +50,6 @@ allocator's heap it is shown how full the pages are that hold blocks of one size
 
 The process is not stopped. Needs a ledger, which memlog run makes the process keep. With --attach,
 memlog first attaches to a process that is not traced, and knows only blocks allocated from then on.
-
-With reports, or directories of reports (a path with a slash or "."), shows what the memory was over
-time: the first, the last and the most of each kind of mapping and each mapped file, the number of
-the report that has the most, and the growth from first to last; and the same of what each stack had
-mapped. Only reports of a program that runs with MTRACE_MMAP=1 tell it.
 )";
 
 constexpr std::array<const char*, process::kRegionKinds> kKindNames = {
@@ -97,24 +85,6 @@ struct SpaceSum {
     free += region.free();
   }
 };
-
-constexpr size_t kPictureColumns = 90;  // of a line of the legend
-constexpr std::array<const char*, analyze::PageClasses::kMostOwners + 1> kOwnerColours = {
-    "#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1",
-    "#76b7b2", "#edc948", "#9c755f", "#ff9da7"};
-// From little to much; from young to old.
-constexpr std::array<const char*, 6> kScaleColours = {"#fee391", "#fec44f", "#fe9929",
-                                                      "#ec7014", "#cc4c02", "#8c2d04"};
-constexpr std::array<const char*, analyze::PageClasses::kOccupancies> kOccupancyTexts = {
-    "less than a quarter taken by blocks", "a quarter to a half", "a half to three quarters",
-    "three quarters or more"};
-constexpr std::array<const char*, analyze::PageClasses::kAges.size() + 1> kAgeTexts = {
-    "oldest block younger than a second",
-    "a second to a minute",
-    "a minute to ten",
-    "ten minutes to an hour",
-    "an hour to a day",
-    "a day or older"};
 
 class MapAnswer {
  public:
@@ -180,56 +150,7 @@ class MapAnswer {
     return json::text(out);
   }
 
-  // The pages of the heaps in classes of `colours`.
-  exporting::PagePicture picture(PageColours colours) {
-    const analyze::PageClasses pages(space_.pieces(), space_.heaps(), colours, now_);
-    learn(pages.owners());
-    exporting::PagePicture out;
-    out.head = {fmt::format("pages of the heaps of {} ({})",
-                            text::plain(util::array_text(file_.header().name)), file_.header().pid),
-                fmt::format("a cell is {} of 4 KiB; {} KiB of the heaps are resident",
-                            text::count_text(pages.pages(), "page"),
-                            text::kib_text(space_.pinned().resident() * analyze::kHeapPage))};
-    out.classes = {{"#dedbd3", "not resident"}, {"#8f8b80", "resident, without a live block"}};
-    add_classes(colours, pages.owners(), out.classes);
-    std::vector<uint64_t> counts(out.classes.size());
-    for (size_t i = 0; i < pages.heaps().size(); ++i) {
-      const analyze::HeapPages& heap = space_.heaps()[i];
-      out.heaps.push_back({fmt::format("{:x}, {} KiB", heap.begin,
-                                       text::kib_text(heap.resident.size() * analyze::kHeapPage)),
-                           pages.heaps()[i]});
-      for (const uint8_t cell : pages.heaps()[i]) ++counts[cell];
-    }
-    for (size_t i = 0; i < counts.size(); ++i) {
-      out.classes[i].text =
-          fmt::format("{}: {}", text::count_text(counts[i], "cell"), out.classes[i].text);
-    }
-    return out;
-  }
-
  private:
-  // The classes of pages that have blocks.
-  void add_classes(PageColours colours, const std::vector<uint32_t>& owners,
-                   std::vector<exporting::PictureClass>& out) const {
-    if (colours == PageColours::kAge) {
-      for (size_t i = 0; i < kAgeTexts.size(); ++i) out.push_back({kScaleColours[i], kAgeTexts[i]});
-      return;
-    }
-    if (colours == PageColours::kOccupancy) {
-      for (size_t i = 0; i < kOccupancyTexts.size(); ++i) {
-        out.push_back({kScaleColours[i + 1], kOccupancyTexts[i]});
-      }
-      return;
-    }
-    for (size_t i = 0; i < owners.size(); ++i) {
-      const auto* stack = known_.find(owners[i]);
-      const std::string name =
-          stack == nullptr ? "a stack of which no more is known" : names_.line(*stack);
-      out.push_back({kOwnerColours[i], std::string(util::beginning_of(name, kPictureColumns))});
-    }
-    out.push_back({kOwnerColours.back(), "other stacks"});
-  }
-
   void order() {
     for (size_t i = 0; i < kinds_.size(); ++i) {
       if (kinds_[i].regions != 0) kind_order_.push_back(i);
@@ -471,90 +392,11 @@ class MapAnswer {
   std::vector<uint32_t> pinning_;            // stacks, those that pin most pages first
 };
 
-// No process is named so.
-bool names_reports(const std::string& operand) {
-  return operand == "." || operand == ".." || operand.find_first_of("/*?[") != std::string::npos ||
-         util::is_report_name(operand);
-}
-
-analyze::RegionHistory history_of(const reports::ReportSeries& series, reports::Reports& reports) {
-  analyze::RegionHistory history;
-  analyze::LeftOut left_out;
-  util::Progress progress(series.size());
-  for (const reports::Listed& report : series) {
-    history.add(reports.read_series(report.path, left_out));
-    progress.step();
-  }
-  return history;
-}
-
-std::string history_title(const reports::ReportSeries& series, const text::Style& style) {
-  const std::string name =
-      fmt::format("{}[{}]", text::plain(util::base_name(series.back().program)), series.back().pid);
-  std::string out = text::coloured(name, text::kBold, style);
-  out += series.size() == 1
-             ? fmt::format(": report {}\n", series.back().seq)
-             : fmt::format(": {}, {} to {}\n", text::count_text(series.size(), "report"),
-                           series.front().seq, series.back().seq);
-  const std::string missing = reports::missing_text(series);
-  return missing.empty() ? out : out + text::remark("missing: report " + missing, style);
-}
-
-// What the memory was over the reports.
-int run_history(const Arguments& arguments, const Streams& streams) {
-  for (const char* option : {"--pages", "--by", "--attach"}) {
-    if (arguments.has(option)) {
-      throw UsageError(fmt::format("map: {} is for a process, not for reports", option));
-    }
-  }
-  reports::ReadOptions options;
-  options.symbols = search_path(arguments);
-  options.filter.responsible = read_responsible("map", arguments);
-  reports::Reports reports(std::move(options));
-  const std::vector<std::string> files =
-      reports::files_of(reports::Reports::files(arguments.operands(), true));
-  text::Style style = read_style(arguments, streams);
-  style.limit = static_cast<size_t>(arguments.number("--limit", 10, 0, 1000000000));
-  fold(style, reports);
-  std::string out;
-  json::Value answer = json::answer("map-history");
-  answer["processes"] = json::Value::array();
-  for (const reports::ReportSeries& series : reports::series_in(files)) {
-    const analyze::RegionHistory history = history_of(series, reports);
-    out += (out.empty() ? "" : "\n") + history_title(series, style) + '\n' +
-           text::region_history_text(history, style);
-    json::Value process = {{"program", json::plain(series.back().program)},
-                           {"pid", series.back().pid}};
-    json::put_text(process, "missing_reports", reports::missing_text(series));
-    json::put_region_history(process, history);
-    answer["processes"].push_back(process);
-  }
-  print(streams, arguments.has("--json") ? json::text(answer) : out);
-  return kGood;
-}
-
 int run_map(const Arguments& arguments, const Streams& streams) {
-  const std::vector<std::string>& operands = arguments.operands();
-  if (std::any_of(operands.begin(), operands.end(), names_reports)) {
-    return run_history(arguments, streams);
-  }
-  if (operands.size() != 1) throw UsageError("map: give one process, or reports");
-  if (arguments.has("--by") && !arguments.has("--pages")) {
-    throw UsageError("map: --by gives the colours of --pages FILE");
-  }
-  const std::string by = arguments.choice("--by");
-  PageColours colours = by == "stack" ? PageColours::kStack : PageColours::kOccupancy;
-  if (by == "age") colours = PageColours::kAge;
+  if (arguments.operands().size() != 1) throw UsageError("map: give one process");
   const WatchedProcess target(arguments, streams);
   const AddressSpace space(target.pid(), target.ledger());
-  MapAnswer answer(arguments, target, space);
-  if (arguments.has("--pages")) {
-    const std::string file = arguments.value("--pages");
-    const exporting::PagePicture picture = answer.picture(colours);
-    util::replace_file(file, file.ends_with(".html")
-                                 ? exporting::page_picture_page(picture, answer.text({}))
-                                 : exporting::page_picture(picture));
-  }
+  const MapAnswer answer(arguments, target, space);
   print(streams,
         arguments.has("--json") ? answer.json() : answer.text(read_style(arguments, streams)));
   return kGood;
@@ -565,18 +407,10 @@ int run_map(const Arguments& arguments, const Streams& streams) {
 const Command& map_command() {
   static const Command command = {
       {"map",
-       "show the memory of a process, now or over its reports",
-       "[OPTION]... PID|NAME|FILE...",
+       "show the memory of a process",
+       "[OPTION]... PID|NAME",
        kMapHelp,
        {{"--limit", "-n", "N", "Show N regions, stacks and heaps; 0: all. Default 10."},
-        {"--pages", "", "FILE",
-         R"(Also draw the pages of malloc's heaps into FILE, an SVG picture: a cell for each page,
-         or for several if there are more than 65,536. If its name ends in .html, a page with the
-         picture and the text.)"},
-        {"--by", "", "KEY",
-         R"(What the colours of the picture tell: stack (default), whose blocks take most of the
-         page; age, of its oldest block; occupancy, how much of it live blocks take.)",
-         "stack|age|occupancy"},
         kJsonOption,
         kBytesOption,
         kColorOption,
@@ -590,8 +424,6 @@ const Command& map_command() {
        R"(  memlog map app
   memlog map -n 3 app
   memlog map --json 4711 | jq .heap_pages
-  memlog map --pages app.svg --by age app
-  memlog map app-4711-*.memlog
 )"},
       run_map};
   return command;

@@ -226,21 +226,11 @@ CommandAnswer Site::run(const Match& match, Given given, std::vector<std::string
   return run_(command, cli::Arguments(command.manual, std::move(given), std::move(operands)));
 }
 
-Response Site::process_regions(const Request& request, const Match& match) {
-  served(pid_of(match));  // or else 404
-  return regions(request, match, match.parts.at("pid"));
-}
-
-Response Site::report_regions(const Request& request, const Match& match) {
-  // Without a slash it may be the name of a process.
-  const std::string path = report_path(match);
-  return regions(request, match, path.find('/') == std::string::npos ? "./" + path : path);
-}
-
-Response Site::regions(const Request& request, const Match& match, const std::string& operand) {
+Response Site::regions(const Request& request, const Match& match) {
+  served(pid_of(match));                              // or else 404
   number_of(request.query, "limit", 10, 0, 1000000);  // or else 400
   const std::lock_guard<std::mutex> lock(names_mutex_);
-  return view(match, given_of(request, match), {operand});
+  return view(match, given_of(request, match), {match.parts.at("pid")});
 }
 
 Response Site::list_logs(const Request& /*request*/, const Match& match) {

@@ -69,12 +69,11 @@ class Site {
   Response function_events(const Request& request, const Match& match);
   Response live_view(const Request& request, const Match& match);
   Response timeline(const Request& request, const Match& match);
-  Response process_regions(const Request& request, const Match& match);
+  Response regions(const Request& request, const Match& match);
   Response act(const Request& request, const Match& match);
   Response expire(const Request& request, const Match& match);
   Response list_reports(const Request& request, const Match& match);
   Response report_view(const Request& request, const Match& match);
-  Response report_regions(const Request& request, const Match& match);
   Response list_logs(const Request& request, const Match& match);
   Response log_events(const Request& request, const Match& match);
   Response diff(const Request& request, const Match& match);
@@ -88,7 +87,6 @@ class Site {
   std::string functions(pid_t pid, size_t limit);
   Response events(NextPart next);
   Response profile(const Request& request, const Match& match, const char* shown);
-  Response regions(const Request& request, const Match& match, const std::string& operand);
   Response view(const Match& match, Given given, std::vector<std::string> operands);
   CommandAnswer run(const Match& match, Given given, std::vector<std::string> operands);
   // Returns the process that a request names, or the only one that is served. Or else 300, with the

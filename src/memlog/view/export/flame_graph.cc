@@ -11,7 +11,6 @@
 #include "util/file.h"
 #include "util/text.h"
 #include "view/analyze/function_name.h"
-#include "view/export/page_picture.h"
 #include "view/export/report_page.h"
 
 namespace mtrace::exporting {
@@ -312,6 +311,34 @@ std::string folded(const Stacks& stacks) {
   all.add(stacks);
   std::string out;
   all.lines([&](const std::string& line) { out += line; });
+  return out;
+}
+
+std::string xml(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    switch (text[i]) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        if (text.compare(i, 3, "\xef\xbf\xbe") == 0 || text.compare(i, 3, "\xef\xbf\xbf") == 0) {
+          out += "\xef\xbf\xbd";
+          i += 2;
+        } else {
+          out += text[i];
+        }
+    }
+  }
   return out;
 }
 

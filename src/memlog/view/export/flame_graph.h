@@ -66,4 +66,8 @@ class Folded {
 
 std::string folded(const Stacks& stacks);
 
+// Escapes `text` (UTF-8 without control bytes) for XML and HTML, also as the value of an attribute.
+// Replaces U+FFFE and U+FFFF, which XML forbids, by U+FFFD.
+std::string xml(const std::string& text);
+
 }  // namespace mtrace::exporting

@@ -11,7 +11,6 @@
 #include "model/ledger/watch.h"
 #include "view/analyze/compare.h"
 #include "view/analyze/leaks.h"
-#include "view/analyze/region_history.h"
 #include "view/analyze/series.h"
 #include "view/analyze/table.h"
 #include "view/analyze/tree.h"
@@ -39,12 +38,6 @@ void put_findings(Value& out, const analyze::Series& series,
 
 // An array with an object for each of the first `rows` sizes; doc/json.md, "size_classes".
 Value pages_by_size(const std::vector<analyze::PagesOfSize>& sizes, size_t rows);
-
-// The memory of a process over its reports, as JSON.
-
-// Adds "reports", "resident_bytes" and "live_bytes" (a number for each report, null where it does
-// not tell), "regions" and "mapped_by_stack" with such lists of their own.
-void put_region_history(Value& out, const analyze::RegionHistory& history);
 
 // Histograms of block sizes as JSON.
 

@@ -1,11 +1,10 @@
-// Smaller views as text: how full pages are, memory over time, sizes of blocks.
+// Smaller views as text: how full pages are, sizes of blocks.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <vector>
 
-#include "view/analyze/region_history.h"
 #include "view/heap/block_sizes.h"
 #include "view/heap/heap_pages.h"
 #include "view/text/style.h"
@@ -18,13 +17,6 @@ namespace mtrace::text {
 // figure counts.
 std::string pages_by_size_text(const std::vector<analyze::PagesOfSize>& sizes, size_t rows,
                                uint64_t unit);
-
-// The memory of a process over its reports, as text.
-
-// Returns tables of first, last, most and growth in KiB: of the process, of each kind of region and
-// file, those with most resident memory first, and of each stack that maps. At most style.limit
-// rows of each; 0: all.
-std::string region_history_text(const analyze::RegionHistory& history, const Style& style);
 
 // Histograms of block sizes as text.
 
