@@ -1,6 +1,6 @@
 'use strict';
-// event_page.cjs FILE: opens a page of an event log in Chromium, drags over a part of its timeline, and
-// looks at each measure of the interval. Prints what was to be seen, as JSON.
+// event_page.cjs FILE: opens a page of an event log in Chromium. Prints what was to be
+// seen, as JSON.
 
 const {chromium} = require('playwright-core');
 const kPatience = 300000;  // milliseconds; only ends a hang
@@ -25,21 +25,7 @@ async function see(page) {
   facts.peak = await summary();
   facts.live = await shown('live');
   facts.sizesAtEnd = await page.textContent('#sizes-key');
-  const box = await page.locator('#timeline').boundingBox();
-  const at = (share) => [box.x + box.width * share, box.y + 60];
-  await page.mouse.move(...at(0.4));
-  await page.mouse.down();
-  await page.mouse.move(...at(0.6), {steps: 4});
-  await page.mouse.up();
-  facts.measure = await page.inputValue('#measure');
-  facts.brushed = await page.locator('#timeline .brush').count();
-  facts.dragged = Number(await page.inputValue('#from')) < Number(await page.inputValue('#to'));
-  facts.part = await summary();
-  await page.click('#whole');
-  for (const measure of ['born', 'stayed', 'died']) facts[measure] = await shown(measure);
   facts.boxes = await page.locator('#graph .box').count();
-  await page.locator('#timeline').click({position: {x: box.width - 20, y: 30}});
-  facts.clicked = await page.inputValue('#measure');
   await page.setViewportSize({width: 390, height: 844});
   facts.wider = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
   await page.setViewportSize({width: 1, height: 844});

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -169,47 +168,12 @@ TEST(EventExport, ChromeTraceHasCountersThreadsAndBlocks) {
   }
 }
 
-// What the page adds up for an interval, against SQL.
-TEST(EventExport, ThePageHasTheLivesOfBlocks) {
+TEST(EventExport, ThePageHasTheCourseOfTheLog) {
   const std::string page = exported("html");
   const std::string begin = "<script type=\"application/json\" id=\"data\">";
   const size_t from = page.find(begin) + begin.size();
   const json data = json::parse(page.substr(from, page.find("</script>", from) - from));
-  const json& lives = data["lives"];
-  const uint64_t began = events::EventLog(shop_log()).header().started;
-  const uint64_t count = lives["count"];
-  const auto step = static_cast<uint64_t>(std::llround(lives["step"].get<double>() * 1e9));
-  ASSERT_GT(count, 100u);
   EXPECT_EQ(data["remarks"], json::array()) << "nothing is missing";
-  for (const auto& [first, last] : std::vector<std::pair<uint64_t, uint64_t>>{
-           {0, count - 1}, {count / 2, count / 2}, {count / 3, count / 2}, {0, 40}}) {
-    int64_t born = 0, born_blocks = 0, stayed = 0, died = 0;
-    for (const json& stack : data["stacks"]) {
-      for (size_t i = 0; i < stack[8].size(); i += 4) {
-        const int64_t birth = stack[8][i];
-        const json& death = stack[8][i + 1];
-        const int64_t bytes = stack[8][i + 2];
-        const bool is_born =
-            birth >= static_cast<int64_t>(first) && birth <= static_cast<int64_t>(last);
-        if (is_born) born += bytes;
-        if (is_born) born_blocks += stack[8][i + 3].get<int64_t>();
-        if (is_born && (death.is_null() || death > last)) stayed += bytes;
-        if (!death.is_null() && death >= first && death <= last) died += bytes;
-      }
-    }
-    const std::string sum = "select coalesce(sum(size), 0), count(*) from allocations where ";
-    const std::string is_born = fmt::format("allocated_at between {} and {}", began + first * step,
-                                            began + (last + 1) * step - 1);
-    const uint64_t end = began + (last + 1) * step;
-    EXPECT_EQ(born, numbers(sum + is_born).at(0)) << first;
-    EXPECT_EQ(born_blocks, numbers(sum + is_born).at(1));
-    EXPECT_EQ(stayed, numbers(fmt::format("{}{} and (freed_at is null or freed_at >= {})", sum,
-                                          is_born, end))
-                          .at(0));
-    EXPECT_EQ(died, numbers(fmt::format("{}freed_at >= {} and freed_at < {}", sum,
-                                        began + first * step, end))
-                        .at(0));
-  }
   const LogTruth all("1");
   int64_t most = 0;
   for (const json& sample : data["samples"]) most = std::max(most, sample[1].get<int64_t>());

@@ -29,7 +29,6 @@
 #include "view/analyze/table.h"
 #include "view/export/csv.h"
 #include "view/export/event_stream.h"
-#include "view/export/exact_sizes.h"
 #include "view/export/flame_graph.h"
 #include "view/export/formats.h"
 #include "view/export/heaptrack.h"
@@ -249,7 +248,9 @@ std::string export_page(const EventSource& source, reports::Reports& reports) {
     const profile::Memlog memlog = reports.read_series(file.path, left_out);
     if (first) {
       page.before = before(memlog.header);
-      page.samples = reports::timeline_beside(file.path, memlog.header);
+      if (auto timeline = reports::timeline_beside(file.path, memlog.header)) {
+        page.samples = std::move(timeline->samples);
+      }
     }
     first = false;
     const bool wanted = reports.filter().takes(memlog.header.seq, memlog.header.label);
@@ -285,11 +286,15 @@ std::string export_page(const EventSource& source, reports::Reports& reports) {
   if (!source.log().empty()) {
     std::vector<uint64_t> stacks;
     for (const analyze::Row& row : series.table().rows()) stacks.push_back(row.stack);
-    page.lives = exporting::lives_of(
+    exporting::LogCourse log = exporting::log_course(
         exporting::EventStream(source.log(), source.chosen(), std::move(stacks)));
+    page.of_log = true;
+    page.samples = std::move(log.samples);
+    page.sizes = {{exporting::kPeakState, std::move(log.at_peak)},
+                  {static_cast<int64_t>(page.headers.size()), std::move(log.at_end)}};
   }
   page.command = text::command_text(page.headers.back());
-  page.at_peak = arguments.has("--peak") || is_batch(page.headers);
+  page.at_peak = page.of_log || arguments.has("--peak") || is_batch(page.headers);
   return exporting::report_page(page);
 }
 

@@ -1,9 +1,14 @@
 #include "view/export/event_stream.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
+#include "util/file.h"
 #include "util/text.h"
+#include "util/time.h"
 #include "view/export/heaptrack.h"
 #include "view/export/massif.h"
 
@@ -170,6 +175,85 @@ class MassifSink : public EventSink {
   Massif out_;
 };
 
+void add_block(SizeClasses& classes, uint64_t size) {
+  analyze::SizeClass& sum = classes[analyze::SizeHistogram::class_of(size)];
+  ++sum.blocks;
+  sum.bytes += size;
+}
+
+class CourseSink : public EventSink {
+ public:
+  CourseSink(const EventStream& stream, const StreamMeasure& measure)
+      : stacks_(stream.stacks()), peak_change_(measure.peak_change), sizes_(stacks_.size()) {
+    constexpr uint64_t kMostSamples = 200;
+    const events::EventHeader& header = stream.header();
+    if (header.process_started != 0) began_ = header.started - header.process_started;
+    step_ = (measure.length / kMostSamples / kMillisecond + 1) * kMillisecond;
+    next_ = step_;
+  }
+
+  void allocated(uint64_t time, const StreamedBlock& block) override {
+    advance(time);
+    live_ += block.size;
+    most_ = std::max(most_, live_);
+    add_block(sizes_[block.stack], block.size);
+    if (++changes_ == peak_change_) out_.at_peak = sizes();
+  }
+  void freed(uint64_t time, const StreamedBlock& block, uint32_t) override {
+    advance(time);
+    live_ -= block.size;
+    ++changes_;
+    analyze::SizeClass& sum = sizes_[block.stack][analyze::SizeHistogram::class_of(block.size)];
+    --sum.blocks;
+    sum.bytes -= block.size;
+  }
+  void resident(uint64_t time, uint64_t bytes) override {
+    advance(time);
+    resident_ = bytes;
+  }
+  LogCourse finish() {
+    sample();
+    if (live_ != out_.samples.back().live) {
+      most_ = live_;
+      sample();
+    }
+    out_.at_end = sizes();
+    return std::move(out_);
+  }
+
+ private:
+  void advance(uint64_t time) {
+    for (; next_ <= time; next_ += step_) sample();
+  }
+  // What was live at most, until now.
+  void sample() {
+    out_.samples.push_back(
+        {.milliseconds = (began_ + next_) / kMillisecond, .live = most_, .resident = resident_});
+    most_ = live_;
+  }
+  StackSizes sizes() const {
+    StackSizes out;
+    for (size_t i = 0; i < sizes_.size(); ++i) {
+      for (const auto& [number, sum] : sizes_[i]) {
+        if (sum.blocks != 0) out[stacks_[i]][number] = sum;
+      }
+    }
+    return out;
+  }
+
+  const std::vector<uint64_t>& stacks_;
+  const uint64_t peak_change_;
+  uint64_t changes_ = 0;
+  std::vector<SizeClasses> sizes_;  // of what is live, by stack
+  uint64_t began_ = 0;              // nanoseconds, as all times here: after the process
+  uint64_t step_ = 0;
+  uint64_t next_ = 0;  // sample
+  uint64_t live_ = 0;
+  uint64_t most_ = 0;  // since the last sample
+  uint64_t resident_ = 0;
+  LogCourse out_;
+};
+
 std::string program_of(const EventStream& stream) {
   return util::escaped(stream.header().program, "");
 }
@@ -187,6 +271,40 @@ std::string massif_of_events(const EventStream& stream, const Stacks& stacks) {
   MassifSink sink(program_of(stream), stacks, measure(stream));
   stream.replay(sink);
   return sink.finish();
+}
+
+LogCourse log_course(const EventStream& stream) {
+  CourseSink sink(stream, measure(stream));
+  stream.replay(sink);
+  return sink.finish();
+}
+
+std::map<int64_t, StackSizes> exact_sizes(const std::string& path,
+                                          const std::vector<profile::Header>& headers) {
+  const events::EventHeader header = events::EventLog(path).header();
+  const std::string begun = util::time_text(header.started);
+  const profile::Header& last = headers.back();
+  if (header.pid != last.pid || begun < last.started || begun > last.taken) {
+    throw std::runtime_error(
+        fmt::format("{}: the log of another process: {}[{}], begun at {}", util::escaped(path, ""),
+                    util::escaped(util::base_name(header.program), ""), header.pid, begun));
+  }
+  std::map<int64_t, StackSizes> sizes;
+  events::each_report(
+      path, [&](uint64_t number, const events::EventLog& log, const events::LiveBlocks& blocks) {
+        for (size_t i = 0; i < headers.size(); ++i) {
+          if (headers[i].seq != static_cast<int64_t>(number)) continue;
+          StackSizes& stacks = sizes[static_cast<int64_t>(i) + 1];
+          blocks.for_each([&](uint64_t, const events::LiveBlock& block) {
+            add_block(stacks[log.stack(block.stack).id], block.requested);
+          });
+        }
+      });
+  if (sizes.empty()) {
+    throw std::runtime_error(
+        fmt::format("{}: the log has none of these reports", util::escaped(path, "")));
+  }
+  return sizes;
 }
 
 }  // namespace mtrace::exporting

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,8 +14,10 @@
 #include "model/events/replay_memlog.h"
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
+#include "model/profile/timeline.h"
 #include "view/analyze/table.h"
 #include "view/export/stacks.h"
+#include "view/heap/block_sizes.h"
 
 namespace mtrace::exporting {
 
@@ -152,5 +155,26 @@ std::string massif_of_events(const EventStream& stream, const Stacks& stacks);
 // resident memory as counters at up to 2,000 moments; threads, notes and reports; and the lives of
 // the 1,000 largest blocks. The first location of `stacks` must be the responsible one.
 void chrome_trace(const EventStream& stream, const Stacks& stacks, const WriteText& write);
+
+// The live blocks of a stack, by class of their sizes (analyze::SizeHistogram::class_of).
+using SizeClasses = std::map<size_t, analyze::SizeClass>;
+using StackSizes = absl::flat_hash_map<uint64_t, SizeClasses>;  // by the id of the stack
+
+// What the page shows of a log.
+struct LogCourse {
+  // Up to 200, at equal distances of whole milliseconds since the start of the process; the last
+  // has what is live at the end.
+  std::vector<profile::Sample> samples;
+  StackSizes at_peak;  // when most bytes were live
+  StackSizes at_end;
+};
+// Reads the log twice.
+LogCourse log_course(const EventStream& stream);
+
+// Returns the sizes of the blocks of each stack at the reports `headers` of one process, by their
+// place in `headers`, from 1: from the event log at `path`. Throws what reading throws, and
+// std::runtime_error when the log is another process's or has none of the reports.
+std::map<int64_t, StackSizes> exact_sizes(const std::string& path,
+                                          const std::vector<profile::Header>& headers);
 
 }  // namespace mtrace::exporting

@@ -83,20 +83,6 @@ Value turnover_json(const analyze::Held& turnover) {
           number(turnover.temporary), number(turnover.timed_frees), number(turnover.lifetime())};
 }
 
-// The sizes that are known, by state; kPeakState: at the peak.
-using KnownSizes = std::map<int64_t, const StackSizes*>;
-constexpr int64_t kPeakState = -1;
-
-KnownSizes known_sizes(const PageInput& input) {
-  if (input.lives) {
-    return {{kPeakState, &input.lives->at_peak},
-            {static_cast<int64_t>(input.headers.size()), &input.lives->at_end}};
-  }
-  KnownSizes out;
-  for (const auto& [state, stacks] : input.sizes) out[static_cast<int64_t>(state)] = &stacks;
-  return out;
-}
-
 // [class, blocks, bytes, ...], or null unless they add up to what the stack held at that state. How
 // many blocks it had at the peak, no report tells.
 Value classes_json(const SizeClasses& classes, const Course& course, int64_t state) {
@@ -115,30 +101,15 @@ Value classes_json(const SizeClasses& classes, const Course& course, int64_t sta
 }
 
 // [state, classes, ...]: those of the stack at the states where they changed.
-Value sizes_json(const KnownSizes& sizes, uint64_t stack, const Course& course) {
+Value sizes_json(const std::map<int64_t, StackSizes>& sizes, uint64_t stack, const Course& course) {
   Value out = Value::array();
   for (const auto& [state, stacks] : sizes) {
-    const auto found = stacks->find(stack);
-    Value now = found == stacks->end() ? Value() : classes_json(found->second, course, state);
+    const auto found = stacks.find(stack);
+    Value now = found == stacks.end() ? Value() : classes_json(found->second, course, state);
     const bool same = out.size() == 0 ? now.is_null() : out.back() == now;
     if (same) continue;
     out.push_back(state);
     out.push_back(std::move(now));
-  }
-  return out;
-}
-
-// [born, died, bytes, blocks, ...] in intervals; born -1: before the log, died null: never.
-Value lives_json(const std::optional<Lives>& lives, uint64_t stack) {
-  Value out = Value::array();
-  if (!lives) return out;
-  const auto found = lives->stacks.find(stack);
-  if (found == lives->stacks.end()) return out;
-  for (const Life& life : found->second) {
-    out.push_back(life.born == Lives::kBefore ? Value(-1) : Value(life.born));
-    out.push_back(life.died == Lives::kNever ? Value() : Value(life.died));
-    out.push_back(countable(static_cast<int64_t>(life.bytes)));
-    out.push_back(life.blocks);
   }
   return out;
 }
@@ -161,10 +132,7 @@ class Texts {
 class PageWriter {
  public:
   explicit PageWriter(const PageInput& input)
-      : responsible_(*input.responsible),
-        lines_(input.lines),
-        sizes_(known_sizes(input)),
-        lives_(input.lives) {}
+      : responsible_(*input.responsible), lines_(input.lines), sizes_(input.sizes) {}
 
   void add(const analyze::Table& table, const analyze::Row& row, const Course& course) {
     Value frames = Value::array();
@@ -186,8 +154,7 @@ class PageWriter {
     }
     if (analyze::kept_by_runtimes(row.frames, table.modules())) folded = nullptr;
     add(fmt::format("{:016x}", row.stack), std::move(frames), std::move(folded), course,
-        beginning_of(row, table), sizes_json(sizes_, row.stack, course),
-        lives_json(lives_, row.stack));
+        beginning_of(row, table), sizes_json(sizes_, row.stack, course));
   }
   // What is no stack, under a name for it.
   void add(const std::string& name, const Course& course) {
@@ -203,8 +170,7 @@ class PageWriter {
  private:
   // `begun`: the frame whose function the thread began with; null: not known.
   void add(const std::string& id, Value frames, Value folded, const Course& course,
-           const Value& begun = nullptr, const Value& sizes = Value::array(),
-           const Value& lives = Value::array()) {
+           const Value& begun = nullptr, const Value& sizes = Value::array()) {
     Value values = Value::array();
     for (size_t state = 0; state < course.bytes.size(); ++state) {
       if (!course.changes(state)) continue;
@@ -213,7 +179,7 @@ class PageWriter {
       values.push_back(countable(course.blocks[state]));
     }
     stacks_.push_back({id, std::move(frames), std::move(values), countable(course.held.peak),
-                       std::move(folded), turnover_json(course.held), begun, sizes, lives});
+                       std::move(folded), turnover_json(course.held), begun, sizes});
   }
 
   // The source lines of a frame, once.
@@ -259,8 +225,7 @@ class PageWriter {
 
   const analyze::Responsible& responsible_;
   const FindLines& lines_;
-  const KnownSizes sizes_;
-  const std::optional<Lives>& lives_;
+  const std::map<int64_t, StackSizes>& sizes_;
   Texts names_;
   Texts sources_;
   Texts modules_;

@@ -7,7 +7,7 @@
 #include "util/file.h"
 #include "util/json.h"
 #include "util/text.h"
-#include "view/export/page_picture.h"
+#include "view/export/flame_graph.h"
 #include "view/export/page_stacks.h"
 
 namespace mtrace::exporting {
@@ -43,36 +43,14 @@ Value peak_json(const profile::Header& last, bool first) {
           {"first", first}};
 }
 
-// Milliseconds after the start of the process at which an interval of the log ends, or begins.
-double milliseconds_at(const Lives& lives, uint64_t interval) {
-  return (static_cast<double>(lives.first) + static_cast<double>(lives.step * interval)) / 1e6;
-}
-
 // Triples: milliseconds after the start, live and resident bytes.
-Value samples_json(const std::optional<profile::Timeline>& timeline,
-                   const std::optional<Lives>& lives) {
-  Value out = Value::array();
+Value samples_json(const std::vector<profile::Sample>& samples) {
   const auto number = [](uint64_t value) { return countable(static_cast<int64_t>(value)); };
-  if (lives) {
-    for (size_t i = 0; i < lives->samples.size(); ++i) {
-      const Lives::Sample& sample = lives->samples[i];
-      out.push_back({milliseconds_at(*lives, i + 1), number(sample.live), number(sample.resident)});
-    }
-    return out;
-  }
-  if (!timeline) return out;
-  for (const profile::Sample& sample : timeline->samples) {
+  Value out = Value::array();
+  for (const profile::Sample& sample : samples) {
     out.push_back({number(sample.milliseconds), number(sample.live), number(sample.resident)});
   }
   return out;
-}
-
-// The intervals that the lives of stacks are told in.
-Value intervals_json(const std::optional<Lives>& lives) {
-  if (!lives) return nullptr;
-  return {{"first", milliseconds_at(*lives, 0) / 1e3},
-          {"step", static_cast<double>(lives->step) / 1e9},
-          {"count", lives->count}};
 }
 
 // JSON that is safe inside a script element: ASCII, and nothing that could end it or begin a
@@ -122,10 +100,10 @@ std::string report_page(const PageInput& input) {
   data["host"] = plain(last.host);
   data["remarks"] = input.remarks;
   data["blocks"] = input.complete;
-  data["peak"] = peak_json(last, input.at_peak || input.lives);
-  data["exactSizes"] = input.lives || !input.sizes.empty();
-  data["samples"] = samples_json(input.samples, input.lives);
-  data["lives"] = intervals_json(input.lives);
+  data["peak"] = peak_json(last, input.at_peak);
+  data["exactSizes"] = !input.sizes.empty();
+  data["samples"] = samples_json(input.samples);
+  data["ofLog"] = input.of_log;
   data["reports"] = reports_json(input.headers);
   const std::string name = plain(util::base_name(last.program));
   const auto file = [](PageFile one) { return std::string(page_file(one)); };

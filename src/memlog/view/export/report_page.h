@@ -14,7 +14,7 @@
 #include "model/profile/timeline.h"
 #include "view/analyze/responsible.h"
 #include "view/analyze/series.h"
-#include "view/export/lives.h"
+#include "view/export/event_stream.h"
 
 namespace mtrace::exporting {
 
@@ -27,24 +27,26 @@ struct SourceLines {
 // Returns the lines around frame `at` of a row; no texts: the file is not here.
 using FindLines = std::function<SourceLines(const analyze::Row& row, size_t at)>;
 
+// Stands for the peak, which is no report.
+constexpr int64_t kPeakState = -1;
+
 struct PageInput {
-  const analyze::Series& series;                  // at least one state
-  std::vector<profile::Header> headers = {};      // of the states
-  std::string command = {};                       // as it is to be shown
-  profile::Total before = {};                     // what was live before the first report added
-  bool complete = false;                          // the reports are complete from the first on
-  bool filtered = false;                          // the series has only some of the stacks
-  std::optional<profile::Timeline> samples = {};  // what memlog run recorded of the process
-  bool at_peak = false;  // opens on the peak, if the last report has one; with `lives` always
-  std::vector<std::string> remarks = {};              // for the reader
+  const analyze::Series& series;              // at least one state
+  std::vector<profile::Header> headers = {};  // of the states
+  std::string command = {};                   // as it is to be shown
+  profile::Total before = {};                 // what was live before the first report added
+  bool complete = false;                      // the reports are complete from the first on
+  bool filtered = false;                      // the series has only some of the stacks
+  std::vector<profile::Sample> samples = {};  // between the reports
+  bool at_peak = false;                       // opens on the peak, if the last report has one
+  bool of_log = false;                        // the report is the end of an event log
+  std::vector<std::string> remarks = {};      // for the reader
   const analyze::Responsible* responsible = nullptr;  // folds stacks; must be set
   FindLines lines = {};                               // empty: the page has no source lines
   bool all_frames = false;                            // the page opens with all frames
-  // At each state, as far as they are known. The page takes those of a stack that add up to what
-  // its report says; other stacks count at their average size.
-  std::map<size_t, StackSizes> sizes = {};
-  // Of the blocks of an event log. Their sizes take the place of `sizes`.
-  std::optional<Lives> lives = {};
+  // At each state and at kPeakState, as far as they are known. The page takes those of a stack that
+  // add up to what its report says; other stacks count at their average size.
+  std::map<int64_t, StackSizes> sizes = {};
 };
 
 // Returns the page. It is self-contained and loads nothing. Shows up to 20,000 stacks or 400,000

@@ -4,9 +4,7 @@
 // reports tell bytes only, an event log sizes, too. A stack has its values where they changed,
 // [state, bytes, blocks, state, bytes, blocks, ...]; before that it held nothing. Its turnover is
 // that of all reports together. `sizes`: [state, classes, state, classes, ...], where the classes
-// of its blocks' sizes changed: [class, blocks, bytes, ...], or null: not known. `lives`, of an
-// event log: [born, died, bytes, blocks, ...] in intervals of its time, born -1 before it, died
-// null never.
+// of its blocks' sizes changed: [class, blocks, bytes, ...], or null: not known.
 
 const kPeak = -1;
 
@@ -17,11 +15,11 @@ class Data {
     // null: runtimes keep it to the end, and all such stacks are one.
     const kept = [{name: this.keptByRuntimes, source: '', module: ''}];
     this.stacks = this.stacks.map((stack) => {
-      const [id, frames, values, peak, folded, turnover, begun, sizes, lives] = stack;
+      const [id, frames, values, peak, folded, turnover, begun, sizes] = stack;
       const all = frames.map((frame) => this.frame(frame));
       const [allocations, bytes, temporary, freed, lifetime] = turnover;
       return {
-        id, values, peak, all, sizes, lives,
+        id, values, peak, all, sizes,
         folded: folded?.map((i) => ({...all[i], name: all[i].brief})) ?? kept,
         kept: folded === null,
         turnover: {allocations, bytes, temporary, freed, lifetime},
@@ -86,11 +84,9 @@ class Data {
     return classes;
   }
 
-  // Each stack that holds at `state` more or less than at `base`; of turnover, and of `interval` of
-  // the event log, each that has some.
-  rows(measure, state, base, interval) {
+  // Each stack that holds at `state` more or less than at `base`; of turnover each that has some.
+  rows(measure, state, base) {
     if (measure.of) return turnoverRows(this.stacks, measure);
-    if (measure.lived) return lifeRows(this.stacks, measure, interval);
     const rows = [];
     const counts = this.counts(state, base);
     for (const stack of this.stacks) {
@@ -123,25 +119,11 @@ class Data {
         this.reports[state - 1];
   }
 
-  // The intervals of the log in which these seconds after the start lie.
-  intervalOf(from, to) {
-    const {first, step, count} = this.lives;
-    const clamp = (number) => Math.min(count - 1, Math.max(0, number));
-    const begin = clamp(Math.floor((from - first) / step + 1e-6));
-    return [begin, Math.max(begin, clamp(Math.ceil((to - first) / step - 1e-6) - 1))];
-  }
-
-  // The seconds at which the intervals begin and end.
-  secondsOf([begin, end]) {
-    const {first, step} = this.lives;
-    return [first + begin * step, first + (end + 1) * step];
-  }
-
   // Why the sampled curves end before the reports do; '': they do not.
   curveEnd() {
     const [before, last] = this.samples.slice(-2).map(([time]) => time / 1000);
     const {seconds, trigger} = this.reports.at(-1);
-    if (this.lives || last === undefined || seconds - last <= 2 * (last - before)) return '';
+    if (this.ofLog || last === undefined || seconds - last <= 2 * (last - before)) return '';
     return `The curves end at ${last.toFixed(1)} of ${seconds.toFixed(1)} s: ` +
         (trigger === 'exit' ? 'memlog run ended before the process.' :
             `${kDoubled}, next at ${(2 * last).toFixed(1)} s, and when the process ends.`);
@@ -159,7 +141,7 @@ class Data {
     if (state === 0) return `before report ${this.reports[0].seq}`;
     const {seq, label} = this.reports[state - 1];
     const name = `report ${seq} of ${this.reports.at(-1).seq}`;
-    const more = label || (this.lives ? 'the end of the log' : '');
+    const more = label || (this.ofLog ? 'the end of the log' : '');
     return more === '' ? name : `${name}, ${more}`;
   }
 }

@@ -1,6 +1,6 @@
-// What the page can show of each stack: what is live at a report, what was allocated in all reports
-// together, and what happened in an interval of an event log. A row has `width`, by which
-// boxes and shares are drawn, and `beside`, which is told with it.
+// What the page can show of each stack: what is live at a report, and what was allocated in all
+// reports together. A row has `width`, by which boxes and shares are drawn, and `beside`, which is
+// told with it.
 
 const bytesText = (number) => countText(number, 'byte');
 const blocksText = (number) => countText(number, 'block');
@@ -13,9 +13,8 @@ function heldText(milliseconds) {
   return `${grouped(Math.round(milliseconds))} ms`;
 }
 
-// `text`, `besideText`: a number with its unit. `of`, `besideOf`: of a stack's turnover. `lived`:
-// whether blocks count that were born and died in these intervals, for the chosen one. Without
-// either the number is of a state.
+// `text`, `besideText`: a number with its unit. `of`, `besideOf`: of a stack's turnover; without
+// it the number is of a state.
 const kMeasures = {
   live: {
     title: 'live bytes', column: 'bytes', beside: 'blocks', text: bytesText,
@@ -46,54 +45,22 @@ const kMeasures = {
     text: heldText, cell: heldText, besideText: blocksText,
     of: (turnover) => turnover.freed * turnover.lifetime, besideOf: (turnover) => turnover.freed,
   },
-  born: {
-    title: 'allocated in the interval', column: 'allocated', beside: 'blocks', text: bytesText,
-    besideText: blocksText, lived: (born, died, [begin, end]) => begin <= born && born <= end,
-  },
-  stayed: {
-    title: 'of these, alive at its end', column: 'stayed', beside: 'blocks', text: bytesText,
-    besideText: blocksText,
-    lived: (born, died, [begin, end]) =>
-      begin <= born && born <= end && (died === null || died > end),
-  },
-  died: {
-    title: 'freed in the interval', column: 'freed', beside: 'blocks', text: bytesText,
-    besideText: blocksText,
-    lived: (born, died, [begin, end]) => died !== null && begin <= died && died <= end,
-  },
 };
 
 // Whether the measure is of a state, which is chosen with its base.
 function isOfState(measure) {
-  return !measure.of && !measure.lived;
+  return !measure.of;
 }
 
 // Those that the data have something for, to choose from; what is live at the peak is that of a
 // state.
 function measureOptions(data) {
-  const known = Object.entries(kMeasures).filter(([key, {of: turnover, lived}]) =>
-    lived ? data.lives !== null :
-      turnover ? data.stacks.some((stack) => turnover(stack.turnover) !== 0) :
-        key === 'live' || data.blocks);
+  const known = Object.entries(kMeasures).filter(([key, {of: turnover}]) =>
+    turnover ? data.stacks.some((stack) => turnover(stack.turnover) !== 0) :
+      key === 'live' || data.blocks);
   const names = known.map(([key, {title}]) => [key, title]);
   if (data.peak) names.splice(1, 0, ['peak', 'held at the peak']);
   return names.map(([value, title]) => make('option', {value}, title));
-}
-
-// The rows of a measure of an interval.
-function lifeRows(stacks, measure, interval) {
-  const rows = [];
-  for (const stack of stacks) {
-    let bytes = 0;
-    let blocks = 0;
-    for (let i = 0; i < stack.lives.length; i += 4) {
-      if (!measure.lived(stack.lives[i], stack.lives[i + 1], interval)) continue;
-      bytes += stack.lives[i + 2];
-      blocks += stack.lives[i + 3];
-    }
-    if (blocks !== 0) rows.push({stack, width: bytes, beside: blocks, bytes, blocks});
-  }
-  return rows;
 }
 
 // The rows of a measure of turnover.

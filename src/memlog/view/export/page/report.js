@@ -8,9 +8,7 @@ class Page {
     this.base = null;  // a state, or null: nothing
     this.measure = kMeasures.live;
     this.timeline = new Timeline(at('timeline'), at('moment'), data,
-        (state, isBase) => this.choose(isBase ? this.state : state, isBase ? state : this.base),
-        data.lives && ((from, to) => this.brush(data.intervalOf(from, to))));
-    this.interval = data.lives && [0, data.lives.count - 1];
+        (state, isBase) => this.choose(isBase ? this.state : state, isBase ? state : this.base));
     this.table = new StackTable(at('stacks'), at('count'), at('more'), data);
     this.picture = new FunctionPicture(at('picture'), (all) => {
       data.show(all);
@@ -26,8 +24,8 @@ class Page {
     const {command, pid, host, remarks, reports} = this.data;
     at('about').textContent = [
       command, `pid ${pid}`, host && `on ${host}`,
-      this.data.lives ? 'an event log' : countText(reports.length, 'report'),
-      `${this.data.lives ? 'until' : 'the last taken'} ${timeText(reports.at(-1).taken)}`,
+      this.data.ofLog ? 'an event log' : countText(reports.length, 'report'),
+      `${this.data.ofLog ? 'until' : 'the last taken'} ${timeText(reports.at(-1).taken)}`,
     ].filter((text) => text !== '').join(', ');
     at('resident-key').hidden =
         this.data.samples.length === 0 && this.data.reports.every(({rss}) => rss === null);
@@ -62,16 +60,8 @@ class Page {
     at('search').oninput = () => this.search();
     at('measure').onchange = () => this.view(at('measure').value);
     at('thread').onchange = () => this.show();
-    at('interval-choice').hidden = !this.data.lives;
-    const write = () => {
-      const [from, to] = [at('from').valueAsNumber, at('to').valueAsNumber];
-      if (from < to) this.brush(this.data.intervalOf(from, to));
-    };
-    at('from').onchange = write;
-    at('to').onchange = write;
-    at('whole').onclick = () => this.brush([0, this.data.lives.count - 1]);
     window.onresize = () => {
-      this.timeline.draw(this.state, this.base, this.shownInterval());
+      this.timeline.draw(this.state, this.base);
       this.picture.graph.layout();
       this.drawSizes();
     };
@@ -90,18 +80,6 @@ class Page {
     this.choose(state, name === 'peak' ? null : this.base);
   }
 
-  // An interval of the log; what was allocated there, unless another measure of it is shown.
-  brush(interval) {
-    this.interval = interval;
-    if (!this.measure.lived) this.measure = kMeasures.born;
-    this.choose(this.state === kPeak ? this.data.reports.length : this.state, this.base);
-  }
-
-  // What the timeline marks: nothing while another measure is shown.
-  shownInterval() {
-    return this.measure.lived ? this.data.secondsOf(this.interval) : null;
-  }
-
   choose(state, base) {
     // At the peak only bytes are known.
     if (state === kPeak && this.measure !== kMeasures.live) this.measure = kMeasures.live;
@@ -111,12 +89,7 @@ class Page {
     const name = Object.keys(kMeasures).find((key) => kMeasures[key] === this.measure);
     at('measure').value = state === kPeak ? 'peak' : name;
     for (const id of ['report', 'base']) at(id).disabled = !isOfState(this.measure);
-    this.timeline.draw(state, base, this.shownInterval());
-    if (this.data.lives) {
-      const [from, to] = this.data.secondsOf(this.interval);
-      at('from').value = from.toFixed(6);
-      at('to').value = to.toFixed(6);
-    }
+    this.timeline.draw(state, base);
     this.listReports();
     this.show();
   }
@@ -124,7 +97,7 @@ class Page {
   // What follows from what is chosen.
   show() {
     const chosen = at('thread').value;
-    this.rows = this.data.rows(this.measure, this.state, this.base, this.interval).filter(
+    this.rows = this.data.rows(this.measure, this.state, this.base).filter(
         ({stack}) => chosen === '' || stack.begun === this.beginnings[Number(chosen)]);
     const base = isOfState(this.measure) ? this.base : null;
     this.drawing = {
@@ -162,13 +135,7 @@ class Page {
         `${grew < shrank ? '' : '+'}${measure.text(grew - shrank)}: ` +
             `grew ${grouped(grew)} (red), shrank ${grouped(shrank)} (blue)` :
         measure.text(grew) +
-            (measure.of ? ` in ${countText(this.data.reports.length, 'report')}` : '') +
-            (measure.lived ? ` between ${this.intervalText()}` : '');
-  }
-
-  intervalText() {
-    const [from, to] = this.data.secondsOf(this.interval);
-    return `${from.toFixed(4)} and ${to.toFixed(4)} s after the start`;
+            (measure.of ? ` in ${countText(this.data.reports.length, 'report')}` : '');
   }
 
   // Of the stacks that the search finds. Nothing where blocks are not known, or only how they
@@ -176,7 +143,7 @@ class Page {
   drawSizes() {
     const {measure, difference, beside} = this.drawing;
     const exactly = (stack) => !isOfState(measure) ? null : Data.sizesAt(stack, this.state);
-    const known = !difference && beside && !measure.lived;
+    const known = !difference && beside;
     const classes = known ? sizeHistogram(this.table.rows, exactly) : new Map();
     at('sizes-part').hidden = classes.size === 0;
     if (classes.size === 0) return;

@@ -4,14 +4,12 @@
 const kUpper = 140;   // pixels, as all lengths here: height of the curve
 const kGap = 18;
 const kLower = 44;    // of the bars
-const kLeastDrag = 4;
 
 class Timeline extends Plot {
-  // `choose` is called with a state, and whether it is the base that is chosen. `brush`, if any,
-  // with two times that the reader has dragged over.
-  constructor(svg, line, data, choose, brush) {
+  // `choose` is called with a state, and whether it is the base that is chosen.
+  constructor(svg, line, data, choose) {
     super(svg, kUpper);
-    Object.assign(this, {moment: line, data, choose, brush});
+    Object.assign(this, {moment: line, data, choose});
     this.stops = data.stops();
     this.state = data.reports.length;
     this.base = null;
@@ -23,37 +21,10 @@ class Timeline extends Plot {
         ...data.reports.map(({live, peak, rss}) => Math.max(live, peak ?? 0, rss ?? 0)),
         ...data.samples.map(([, live, resident]) => Math.max(live, resident))));
     this.most = Math.max(1, ...data.reports.map((report) => Math.abs(report.delta)));
-    svg.onclick = (event) => {
-      if (!this.dragged) choose(this.nearest(event), event.shiftKey);
-    };
+    svg.onclick = (event) => choose(this.nearest(event), event.shiftKey);
     svg.onmousemove = (event) => this.tell(this.nearest(event));
-    if (brush) this.listenForDrags();
     svg.onmouseleave = () => this.tell(this.state);
     svg.onkeydown = (event) => this.key(event);
-  }
-
-  // A drag of a few pixels is a click.
-  listenForDrags() {
-    const {svg} = this;
-    const span = (event) => [this.dragFrom, this.secondsAt(event)].toSorted((a, b) => a - b);
-    svg.style.touchAction = 'pan-y';
-    svg.onpointerdown = (event) => {
-      Object.assign(this, {dragFrom: this.secondsAt(event), dragX: event.clientX, dragged: false});
-    };
-    svg.onpointermove = (event) => {
-      if (this.dragFrom === undefined) return;
-      if (!this.dragged && Math.abs(event.clientX - this.dragX) < kLeastDrag) return;
-      if (!this.dragged) svg.setPointerCapture(event.pointerId);
-      this.dragged = true;
-      this.draw(this.state, this.base, span(event));
-    };
-    svg.onpointerup = (event) => {
-      if (this.dragged) this.brush(...span(event));
-      this.dragFrom = undefined;
-    };
-    svg.onpointercancel = () => {
-      this.dragFrom = undefined;
-    };
   }
 
   key(event) {
@@ -99,13 +70,11 @@ class Timeline extends Plot {
     this.moment.textContent = this.text(state);
   }
 
-  // `brushed`: two times, or null.
-  draw(state, base, brushed) {
-    Object.assign(this, {state, base, brushed});
+  draw(state, base) {
+    Object.assign(this, {state, base});
     const states = this.data.reports.map((_, i) => i + 1);
     this.svg.replaceChildren(
-        ...this.axes(), ...this.brushArea(), ...this.curves(states),
-        ...states.map((one) => this.bar(one)),
+        ...this.axes(), ...this.curves(states), ...states.map((one) => this.bar(one)),
         ...this.marks(), ...states.map((one) => this.dot(one)), ...this.diamond());
     this.svg.setAttribute('aria-valuemin', 1);
     this.svg.setAttribute('aria-valuemax', states.length);
@@ -113,14 +82,6 @@ class Timeline extends Plot {
         state === kPeak ? Math.max(1, this.stops.indexOf(kPeak)) : state);
     this.svg.setAttribute('aria-valuetext', this.text(state));
     this.tell(state);
-  }
-
-  brushArea() {
-    if (!this.brushed) return [];
-    const [left, right] = this.brushed.map((seconds) => this.x(seconds));
-    return [makeSvg('rect', {
-      'class': 'brush', x: left, y: kAbove, width: Math.max(1, right - left), height: kUpper,
-    })];
   }
 
   axes() {
