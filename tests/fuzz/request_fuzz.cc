@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "surface/fleet/report_key.h"
+#include "model/profile/model.h"
+#include "model/profile/reader.h"
+#include "surface/fleet/store.h"
 #include "surface/serve/access.h"
 #include "surface/serve/expire_watch.h"
 #include "surface/serve/listen_address.h"

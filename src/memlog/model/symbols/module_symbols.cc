@@ -122,14 +122,13 @@ ElfFile ModuleSymbols::State::find_file(const SearchPath& where, const std::stri
     finding = Finding::kFound;
     return packed;
   }
-  if (where.by_build_id && build_id.empty()) return {};
   ElfFile file = std::move(own);
   if (file.valid()) {
     if (build_id.empty() || file.build_id() == build_id) {
       finding = Finding::kFound;
       return file;
     }
-    if (!where.by_build_id) finding = Finding::kChanged;
+    finding = Finding::kChanged;
   }
   if (build_id.empty()) return {};
   for (const std::string& directory : debug_directories(where)) {

@@ -28,7 +28,6 @@ using SourceFrames = std::vector<SourceFrame>;
 struct SearchPath {
   std::string sysroot;               // put before the modules' paths; empty: none
   std::vector<std::string> symbols;  // directories with separate debug files, or packed ones
-  bool by_build_id = false;  // the report is of another machine: no file is taken by its path alone
 };
 
 // The result of a search for a module.

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <exception>
 
@@ -28,6 +29,18 @@ void close_all_but(std::array<int, 2> kept) {
     begin = end + 1;
   }
   ::close_range(begin, ~0u, 0);
+}
+
+// In the child: it dies with `parent`, leaves no core file and closes all files but `kept` and the
+// standard ones. Does not return when the parent has died already.
+void confine_child(pid_t parent, unsigned cpu_seconds, std::array<int, 2> kept) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);  // it died before prctl
+  const rlimit no_core = {0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  const rlimit cpu = {cpu_seconds, cpu_seconds + 1};
+  ::setrlimit(RLIMIT_CPU, &cpu);
+  close_all_but(kept);
 }
 
 [[noreturn]] void child(int output, const std::function<std::string()>& work, unsigned cpu_seconds,
@@ -60,16 +73,6 @@ std::string read_all(int input) {
 }
 
 }  // namespace
-
-void confine_child(pid_t parent, unsigned cpu_seconds, std::array<int, 2> kept) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);  // it died before prctl
-  const rlimit no_core = {0, 0};
-  ::setrlimit(RLIMIT_CORE, &no_core);
-  const rlimit cpu = {cpu_seconds, cpu_seconds + 1};
-  ::setrlimit(RLIMIT_CPU, &cpu);
-  close_all_but(kept);
-}
 
 std::optional<std::string> run_isolated(const std::function<std::string()>& work,
                                         unsigned cpu_seconds, int descriptor) {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "surface/cli/report_options.h"
-#include "surface/fleet/clickhouse.h"
+#include "surface/fleet/remote.h"
 #include "surface/sql/fleet_export.h"
 #include "util/file.h"
 #include "view/text/quantity.h"

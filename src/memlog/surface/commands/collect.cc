@@ -6,7 +6,7 @@
 #include "surface/cli/command.h"
 #include "surface/cli/fleet_export.h"
 #include "surface/cli/report_options.h"
-#include "surface/fleet/transfer.h"
+#include "surface/fleet/remote.h"
 #include "surface/serve/access.h"
 #include "surface/serve/discovery.h"
 #include "util/text.h"
@@ -78,31 +78,27 @@ int run_collect(const Arguments& arguments, const Streams& streams) {
     sources.insert(sources.end(), urls.begin(), urls.end());
   }
   fleet::Store store(to, read_store_limits("collect", arguments));
-  const auto tell = [&](const std::string& text) { complain(streams, text); };
   fleet::Transferred done;
   bool failed = false;
   for (const std::string& source : sources) {
+    fleet::Copier copier(store, [&](const std::string& text) { complain(streams, text); });
     try {
       if (is_url(source)) {
         fleet::HttpServerAddress server = fleet::read_url(source);
         server.ca_file = arguments.value("--ca-file");
         fleet::Remote remote(server, token);
-        fleet::collect_remote(remote, store, tell, done);
+        copier.copy(remote, done);
       } else {
         fleet::LocalReports local({source}, search_path(arguments));
-        fleet::collect_local(local, store, tell, done);
+        copier.copy(local, done);
       }
     } catch (const std::runtime_error& error) {
       complain(streams, error.what());  // the other sources may do
       failed = true;
     }
   }
-  std::string out = fmt::format("{} copied to {}", text::count_text(done.stored, "report"),
-                                util::escaped(to, ""));
-  if (done.held != 0) out += fmt::format("; {} there already", done.held);
-  if (done.expired != 0) out += fmt::format("; {} older than is kept", done.expired);
-  if (done.refused != 0) out += fmt::format("; {} left out", done.refused);
-  print(streams, out + '\n');
+  print(streams, fmt::format("{} copied to {}{}\n", text::count_text(done.stored, "report"),
+                             util::escaped(to, ""), done.left_text()));
   return failed || done.refused != 0 ? kFailed : kGood;
 }
 

@@ -8,7 +8,7 @@
 #include "surface/cli/command.h"
 #include "surface/cli/fleet_export.h"
 #include "surface/cli/report_options.h"
-#include "surface/fleet/transfer.h"
+#include "surface/fleet/remote.h"
 #include "surface/serve/access.h"
 #include "view/reports/catalog.h"
 #include "view/text/style.h"
@@ -38,16 +38,6 @@ constexpr seconds kLook{1};          // between two looks at the directories
 constexpr seconds kLongestWait{60};  // between two tries
 constexpr unsigned kTries = 5;
 
-std::string told(const fleet::Transferred& done, const std::string& url) {
-  std::string out =
-      fmt::format("{} sent to {}, {} compressed", text::count_text(done.stored, "report"), url,
-                  text::count_text(done.bytes, "byte"));
-  if (done.held != 0) out += fmt::format("; {} there already", done.held);
-  if (done.expired != 0) out += fmt::format("; {} older than the server keeps", done.expired);
-  if (done.refused != 0) out += fmt::format("; {} left out", done.refused);
-  return out + '\n';
-}
-
 fleet::HttpServerAddress read_server(const Arguments& arguments, const std::string& url) {
   try {
     fleet::HttpServerAddress server = fleet::read_url(url);
@@ -59,12 +49,12 @@ fleet::HttpServerAddress read_server(const Arguments& arguments, const std::stri
 }
 
 // Tries until it succeeds or patience ends.
-void push_patiently(fleet::Pusher& pusher, fleet::Transferred& done, bool forever,
-                    const Streams& streams) {
+void push_patiently(fleet::Copier& copier, fleet::LocalReports& local, fleet::Transferred& done,
+                    bool forever, const Streams& streams) {
   for (unsigned tries = 1;; ++tries) {
     const size_t stored = done.stored;
     try {
-      return pusher.push(done);
+      return copier.copy(local, done);
     } catch (const ServerError& error) {
       if (error.kind() != ServerError::Kind::kPassing) throw;
       if (done.stored != stored) tries = 1;
@@ -86,14 +76,19 @@ int run_push(const Arguments& arguments, const Streams& streams) {
       arguments.has("--token-file") ? serve::read_token(arguments.value("--token-file")) : "";
   fleet::LocalReports local(paths, search_path(arguments));
   fleet::Remote remote(server, token);
-  fleet::Pusher pusher(local, remote, [&](const std::string& text) { complain(streams, text); });
+  fleet::Copier copier(remote, [&](const std::string& text) { complain(streams, text); });
   const bool follow = arguments.has("--follow");
   size_t refused = 0;
   do {
     fleet::Transferred done;
-    push_patiently(pusher, done, follow, streams);
+    push_patiently(copier, local, done, follow, streams);
     refused += done.refused;
-    if (!follow || done.stored != 0) print(streams, told(done, url));
+    if (!follow || done.stored != 0) {
+      print(streams,
+            fmt::format("{} sent to {}, {} compressed{}\n",
+                        text::count_text(done.stored, "report"), url,
+                        text::count_text(done.bytes, "byte"), done.left_text()));
+    }
     std::fflush(streams.out);
     if (follow) std::this_thread::sleep_for(kLook);
   } while (follow);

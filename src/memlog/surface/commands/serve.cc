@@ -82,10 +82,6 @@ constexpr Option kOwnOptions[] = {
     {"--announce", "", "",
      R"(Answer memlog collect --discover, which asks by multicast on the local network: address,
      version and the name of this machine. Needs --listen with an IPv4 address of this machine.)"},
-    {"--resolve", "", "",
-     R"(Name the frames of received reports that have no names, after they were received, by the
-     build-ids of their modules: from the files of this machine, --symbols, and the debuginfod servers
-     in DEBUGINFOD_URLS.)"},
 };
 
 std::vector<Option> serve_options() {
@@ -189,10 +185,6 @@ serve::SiteOptions read_site(const Arguments& arguments) {
   } else if (limits.bytes != 0 || limits.age != 0) {
     throw UsageError("serve: --max-disk and --max-age need --receive");
   }
-  options.resolve = arguments.has("--resolve");
-  if (options.resolve && options.store == nullptr) {
-    throw UsageError("serve: --resolve needs --receive");
-  }
   return options;
 }
 
@@ -267,7 +259,6 @@ int run_serve(const Arguments& arguments, const Streams& streams) {
   const auto announcer = announcer_of(arguments, listener.address());
   print(streams, fmt::format("listening at {}\n", listener.address().text()));
   std::fflush(streams.out);
-  site.begin();
   std::promise<void> served;
   std::thread end([&] {
     constexpr std::chrono::milliseconds kPatience{700};

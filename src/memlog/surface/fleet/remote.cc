@@ -1,12 +1,16 @@
 #include "surface/fleet/remote.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <chrono>
 #include <thread>
 
+#include "process/run/preload.h"
 #include "util/text.h"
-#include "view/json/stack.h"
 
 namespace mtrace::fleet {
 namespace {
@@ -37,15 +41,60 @@ ServerError::Kind kind_of(const HttpAnswer& answer) {
   return status == 400 || status == 413 ? ServerError::Kind::kReport : ServerError::Kind::kRefusal;
 }
 
+constexpr std::string_view kPlain = "clickhouse://";
+constexpr std::string_view kEncrypted = "clickhouses://";
+// Too many queries, too little memory, too many parts to merge: may be otherwise later.
+constexpr std::array kBusyCodes = {"Code: 202,", "Code: 241,", "Code: 252,"};
+
+std::string percent_encoded(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    out += std::isalnum(byte) != 0 ? std::string(1, c) : fmt::format("%{:02X}", byte);
+  }
+  return out;
+}
+
+bool is_word(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_';
+  });
+}
+
 }  // namespace
+
+void* http_module_function(const char* name, const char* what) {
+  const std::string path = process::find_installed("mtrace/memlog-http.so");
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* found = library != nullptr ? ::dlsym(library, name) : nullptr;
+  if (found != nullptr) return found;
+  throw std::runtime_error(fmt::format(
+      "cannot load the HTTP {}: {}; on Debian, install libcpp-httplib0.11", what, ::dlerror()));
+}
+
+HttpServerAddress read_url(const std::string& url) {
+  const size_t host = url.find("://") + 3;
+  const bool known = url.starts_with("http://") || url.starts_with("https://");
+  if (!known || host >= url.size() || url[host] == '/' || !util::is_printable(url, false) ||
+      url.find_first_of(" ?#@") != std::string::npos) {
+    throw std::runtime_error(
+        fmt::format("{} is not a URL like http://web3:7040", util::escaped(url, "")));
+  }
+  const size_t path = std::min(url.find('/', host), url.size());
+  HttpServerAddress server = {url.substr(0, path), url.substr(path), ""};
+  while (server.path.ends_with('/')) server.path.pop_back();
+  return server;
+}
+
+std::unique_ptr<HttpClient> load_http_client(const HttpServerAddress& server) {
+  void* const make = http_module_function(kMakeHttpClient, "client");
+  std::unique_ptr<HttpClient> client;
+  reinterpret_cast<MakeHttpClient*>(make)(server, client);
+  return client;
+}
 
 Remote::Remote(const HttpServerAddress& server, const std::string& token)
     : url_(server.origin + server.path), token_(token), client_(load_http_client(server)) {}
-
-ServerError Remote::not_ours() const {
-  return {ServerError::Kind::kRefusal,
-          url_ + ": the answer is not that of memlog serve: check the URL"};
-}
 
 std::string Remote::ask(const std::string& method, const std::string& path, std::string_view body) {
   HttpHeaders headers;
@@ -62,52 +111,109 @@ std::string Remote::ask(const std::string& method, const std::string& path, std:
       fmt::format("{}: {}", url_, answer.status == 0 ? answer.failure : reason_in(answer)));
 }
 
+json::Value Remote::answer_to(const std::string& method, const std::string& path,
+                              std::string_view body) {
+  auto answer = json::parse(ask(method, path, body));
+  if (!answer) not_ours();
+  return std::move(*answer);
+}
+
+void Remote::not_ours() const {
+  throw ServerError(ServerError::Kind::kRefusal,
+                    url_ + ": the answer is not that of memlog serve: check the URL");
+}
+
+std::string Remote::text_in(const json::Value& answer, const char* key) const {
+  const json::Value* const found = answer.find(key);
+  const std::string* const text = found != nullptr ? found->as_text() : nullptr;
+  if (text == nullptr) not_ours();
+  return *text;
+}
+
+uint64_t Remote::number_in(const json::Value& answer, const char* key) const {
+  const json::Value* const found = answer.find(key);
+  const auto number = found != nullptr ? found->as_unsigned() : std::nullopt;
+  if (!number) not_ours();
+  return *number;
+}
+
 Remote::Listing Remote::list(const std::string& host) {
-  const auto body =
-      json::parse(ask("GET", host.empty() ? kMemlogs : fmt::format("{}?host={}", kMemlogs, host)));
-  // The member, or the end.
-  const auto member = [this](const json::Value& of, const char* key) -> const json::Value& {
-    const json::Value* found = of.find(key);
-    if (found == nullptr) throw not_ours();
-    return *found;
-  };
-  const auto number = [&](const json::Value& of, const char* key) {
-    const auto found = member(of, key).as_unsigned();
-    if (!found) throw not_ours();
-    return *found;
-  };
-  if (!body) throw not_ours();
-  Listing listing;
-  listing.expired_until = number(*body, "expired_until");
-  for (const json::Value& one : member(*body, "memlogs").elements()) {
-    const std::string* name = member(one, "name").as_text();
-    if (name == nullptr) throw not_ours();
-    const auto key = read_name(*name);
-    if (key) listing.reports.push_back({*key, number(one, "taken_at")});
+  const json::Value answer =
+      answer_to("GET", host.empty() ? kMemlogs : fmt::format("{}?host={}", kMemlogs, host));
+  Listing listing = {.reports = {}, .expired_until = number_in(answer, "expired_until")};
+  const json::Value* const memlogs = answer.find("memlogs");
+  if (memlogs == nullptr) not_ours();
+  for (const json::Value& one : memlogs->elements()) {
+    const auto key = read_name(text_in(one, "name"));
+    if (!key) continue;
+    listing.reports.push_back({*key, one.find("merged") != nullptr, number_in(one, "taken_at")});
   }
   return listing;
 }
 
-std::string Remote::read(const ReportKey& key) {
+std::vector<ReportFacts> Remote::look(const Complain& /*complain*/) { return list("").reports; }
+
+std::optional<std::string> Remote::packed(const ReportKey& key) {
   return ask("GET", fmt::format("{}/{}", kMemlogs, key.name()));
 }
 
-Receipt Remote::send(std::string_view bytes) {
-  const auto body = json::parse(ask("PUT", kMemlogs, bytes));
-  const json::Value* receipt = body ? body->find("receipt") : nullptr;
-  const std::string* text = receipt != nullptr ? receipt->as_text() : nullptr;
+Receipt Remote::put(std::string_view bytes, const std::string& /*title*/) {
+  const std::string receipt = text_in(answer_to("PUT", kMemlogs, bytes), "receipt");
   for (const Receipt one : {Receipt::kStored, Receipt::kHeld, Receipt::kExpired}) {
-    if (text != nullptr && *text == receipt_text(one)) return one;
+    if (receipt == receipt_text(one)) return one;
   }
-  throw not_ours();
+  not_ours();
 }
 
 uint64_t Remote::append_log(const std::string& name, uint64_t at, std::string_view bytes) {
-  const auto body = json::parse(ask("PUT", fmt::format("/api/logs/{}?at={}", name, at), bytes));
-  const json::Value* size = body ? body->find("size") : nullptr;
-  const auto number = size != nullptr ? size->as_unsigned() : std::nullopt;
-  if (!number) throw not_ours();
-  return *number;
+  return number_in(answer_to("PUT", fmt::format("/api/logs/{}?at={}", name, at), bytes), "size");
+}
+
+ClickHouseAddress read_clickhouse_url(const std::string& url) {
+  const auto fail = [&]() -> ClickHouseAddress {
+    throw std::runtime_error(fmt::format(
+        "{} is not an address like clickhouse://127.0.0.1:8123/fleet", util::escaped(url, "")));
+  };
+  const bool encrypted = url.starts_with(kEncrypted);
+  if (!encrypted && !url.starts_with(kPlain)) return fail();
+  std::string rest = url.substr(encrypted ? kEncrypted.size() : kPlain.size());
+  ClickHouseAddress address;
+  const size_t slash = std::min(rest.find('/'), rest.size());
+  address.database = slash + 1 < rest.size() ? rest.substr(slash + 1) : "default";
+  rest.resize(slash);
+  if (const size_t at = rest.rfind('@'); at != std::string::npos) {
+    address.user = rest.substr(0, at);
+    rest.erase(0, at + 1);
+  }
+  // The colons of an IPv6 address are in brackets.
+  if (rest.find(':', rest.find(']') == std::string::npos ? 0 : rest.find(']')) ==
+      std::string::npos) {
+    rest += encrypted ? ":8443" : ":8123";
+  }
+  if (rest.starts_with(':') || !is_word(address.database)) return fail();
+  address.server = read_url((encrypted ? "https://" : "http://") + rest);
+  return address;
+}
+
+ClickHouse::ClickHouse(const ClickHouseAddress& address, const std::string& password)
+    : url_(fmt::format("{}/{}", address.server.origin, address.database)),
+      target_(fmt::format("/?database={}&query=", address.database)),
+      client_(load_http_client(address.server)) {
+  if (!address.user.empty()) headers_["X-ClickHouse-User"] = address.user;
+  if (!password.empty()) headers_["X-ClickHouse-Key"] = password;
+}
+
+std::string ClickHouse::ask(const std::string& statement, std::string_view rows) {
+  const HttpAnswer answer =
+      client_->ask("POST", target_ + percent_encoded(statement), headers_, rows);
+  if (answer.status == 200) return answer.body;
+  std::string why = answer.status == 0 ? answer.failure : answer.body;
+  why = util::escaped(why.substr(0, why.find('\n')), "");
+  const bool busy = std::any_of(kBusyCodes.begin(), kBusyCodes.end(),
+                                [&](const char* code) { return why.starts_with(code); });
+  const bool passing = !answer.untrusted && (answer.status == 0 || answer.status > 500 || busy);
+  throw ServerError(passing ? ServerError::Kind::kPassing : ServerError::Kind::kRefusal,
+                    fmt::format("{}: {}", url_, why));
 }
 
 }  // namespace mtrace::fleet

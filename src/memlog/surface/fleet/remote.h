@@ -1,16 +1,24 @@
-// A memlog serve on another machine: what it holds, gives and takes.
+// Servers on other machines: memlog serve and ClickHouse.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "surface/fleet/http_client.h"
-#include "surface/fleet/store.h"
+#include "surface/fleet/transfer.h"
+#include "view/json/stack.h"
 
 namespace mtrace::fleet {
+
+// Loads memlog-http.so, the part of memlog that uses cpp-httplib and OpenSSL, and returns its
+// function of that name. With these libraries every command would take twice as long to start.
+// `what` it makes is named in the error. Throws std::runtime_error when the module is not installed
+// or a library that it needs is missing.
+void* http_module_function(const char* name, const char* what);
 
 // The server refused a request or cannot be reached.
 class ServerError : public std::runtime_error {
@@ -27,33 +35,60 @@ class ServerError : public std::runtime_error {
   Kind kind_;
 };
 
-// For one thread. All functions throw ServerError. One that the server is too busy for is tried
-// again for three seconds.
-class Remote {
+// A memlog serve. For one thread. All functions throw ServerError. One that the server is too busy
+// for is tried again for three seconds.
+class Remote : public Source, public Target {
  public:
   // `token`: empty: none is sent. Throws std::runtime_error when the HTTP client cannot be loaded.
   Remote(const HttpServerAddress& server, const std::string& token);
 
-  struct Listing {
-    std::vector<ListedReport> reports;
-    uint64_t expired_until = 0;  // reports taken until then are not taken, ns since 1970
-  };
-  // `host`: only the reports of this directory; empty: all.
-  Listing list(const std::string& host);
-  // Returns the report, compressed.
-  std::string read(const ReportKey& key);
-  // `bytes`: a report, compressed.
-  Receipt send(std::string_view bytes);
+  Listing list(const std::string& host) override;
+  Receipt put(std::string_view bytes, const std::string& title) override;
+  std::vector<ReportFacts> look(const Complain& complain) override;
+  std::optional<std::string> packed(const ReportKey& key) override;
   // Appends to the event log `name` if it has `at` bytes there. Returns how many it has then.
   // Without bytes it only asks.
   uint64_t append_log(const std::string& name, uint64_t at, std::string_view bytes);
 
  private:
-  ServerError not_ours() const;
   std::string ask(const std::string& method, const std::string& path, std::string_view body = "");
+  json::Value answer_to(const std::string& method, const std::string& path,
+                        std::string_view body = "");
+  // Members of an answer. Throw ServerError when there is none of the type.
+  std::string text_in(const json::Value& answer, const char* key) const;
+  uint64_t number_in(const json::Value& answer, const char* key) const;
+  [[noreturn]] void not_ours() const;
 
   std::string url_;
   std::string token_;
+  std::unique_ptr<HttpClient> client_;
+};
+
+struct ClickHouseAddress {
+  HttpServerAddress server;
+  std::string database;
+  std::string user;  // empty: the server's default
+};
+
+// Reads "clickhouse://[USER@]HOST[:PORT][/DATABASE]"; port 8123 and database "default" unless they
+// are named. "clickhouses://" is encrypted; its port is 8443. Throws std::runtime_error that says
+// what an address looks like.
+ClickHouseAddress read_clickhouse_url(const std::string& url);
+
+// ClickHouse's HTTP interface. For one thread.
+class ClickHouse {
+ public:
+  // Throws std::runtime_error when the HTTP client cannot be loaded.
+  ClickHouse(const ClickHouseAddress& address, const std::string& password);
+
+  // Returns the answer to a statement; `rows` follows an INSERT. Throws ServerError, passing when
+  // the server cannot be reached or has too much to do.
+  std::string ask(const std::string& statement, std::string_view rows = "");
+
+ private:
+  std::string url_;
+  std::string target_;
+  HttpHeaders headers_;
   std::unique_ptr<HttpClient> client_;
 };
 

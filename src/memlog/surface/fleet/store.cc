@@ -13,9 +13,11 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "format/memlog.h"
+#include "model/profile/line.h"
 #include "util/compression.h"
 #include "util/error.h"
-#include "util/file.h"
+#include "util/input.h"
 #include "util/text.h"
 #include "util/time.h"
 #include "view/reports/catalog.h"
@@ -28,12 +30,11 @@ namespace fs = std::filesystem;
 constexpr char kIncoming[] = ".incoming-";
 constexpr char kRemoved[] = "/.removed";
 constexpr uint64_t kSecond = 1'000'000'000;
-// A bit of the file's mode that has no other meaning: not all names of the report are there, and
-// nobody has looked for them. A later start sees it without reading the report.
-constexpr mode_t kUntried = S_ISVTX;
-constexpr uint64_t kBlock = 4096;  // bytes that a file takes at least
 
-uint64_t on_disk(uint64_t size) { return (size / kBlock + 1) * kBlock; }
+uint64_t on_disk(uint64_t size) {
+  constexpr uint64_t kBlock = 4096;  // bytes
+  return (size + kBlock - 1) / kBlock * kBlock;
+}
 
 uint64_t now() {
   timespec time = {};
@@ -43,8 +44,16 @@ uint64_t now() {
 
 util::Descriptor open_directory(const std::string& path) {
   util::Descriptor out(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (out.get() < 0) throw util::FileError("cannot open " + path, errno);
+  if (out.get() < 0) throw util::FileError("cannot read directory " + path, errno);
   return out;
+}
+
+// What is renamed or made in a directory survives a power failure only when the directory is on the
+// disk.
+void flush_directory(const std::string& path) {
+  if (::fsync(open_directory(path).get()) != 0) {
+    throw util::FileError("cannot write " + path, errno);
+  }
 }
 
 void make_directory(const std::string& path) {
@@ -53,7 +62,7 @@ void make_directory(const std::string& path) {
   }
 }
 
-// The time of the file says when the report was taken: a later start need not read it.
+// A later start need not read the report to know when it was taken.
 void set_time(int file, uint64_t nanoseconds) {
   timespec time = {};
   time.tv_sec = static_cast<time_t>(nanoseconds / kSecond);
@@ -67,17 +76,56 @@ uint64_t time_of(const struct stat& state) {
          static_cast<uint64_t>(state.st_mtim.tv_nsec);
 }
 
-}  // namespace
-
-uint64_t expired_until(const StoreLimits& limits) {
-  const uint64_t time = now();
-  return limits.age == 0 || limits.age > time ? 0 : time - limits.age;
+util::Descriptor open_log(const std::string& path, int flags) {
+  util::Descriptor file(::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600));
+  if (file.get() < 0 && errno != ENOENT) throw util::FileError("cannot write " + path, errno);
+  return file;
 }
 
-void flush_directory(const std::string& path) {
-  if (::fsync(open_directory(path).get()) != 0) {
-    throw util::FileError("cannot write " + path, errno);
+uint64_t nanoseconds_of(const std::string& time) {
+  const auto instant = util::read_instant(time.substr(0, 10), time.substr(11, time.size() - 12));
+  return instant && *instant > 0 ? static_cast<uint64_t>(*instant) : 0;
+}
+
+// Finds "# host: NAME boot-id=ID ..." among the last lines of a report.
+void read_host(std::string_view tail, profile::Header& header) {
+  const std::string mark = fmt::format("\n# {}: ", format::kKeyHost);
+  const size_t at = tail.rfind(mark);
+  if (at == std::string_view::npos) return;
+  const size_t begin = at + mark.size();
+  const auto words = util::split(tail.substr(begin, tail.find('\n', begin) - begin), ' ');
+  header.host = profile::unescape_or_throw(words.front());
+  constexpr std::string_view kBoot = "boot-id=";
+  for (const std::string_view word : words) {
+    if (word.starts_with(kBoot)) header.boot_id = word.substr(kBoot.size());
   }
+}
+
+}  // namespace
+
+ReportFacts read_facts(const std::string& path, const std::string& title) {
+  constexpr size_t kTail = 65536;  // bytes: the lines behind the modules
+  const auto listed = reports::list_memlog(path);
+  if (!listed || listed->taken.empty()) {
+    throw util::FormatError(title, 1, "does not begin like a memlog");
+  }
+  const std::string tail = util::Input(path).last(kTail);
+  if (!tail.ends_with(fmt::format("\n{}\n", format::kEndLine))) {
+    throw util::FormatError(title, 1, "the memlog was cut short");
+  }
+  profile::Header header;
+  header.program = listed->program;
+  header.pid = listed->pid;
+  header.started = listed->started;
+  try {
+    read_host(tail, header);
+  } catch (const profile::LineError& error) {
+    throw util::FormatError(title, 1, error.what);
+  }
+  return {.key = {process_key(header), listed->seq},
+          .merged = listed->first != listed->seq,
+          .taken = nanoseconds_of(listed->taken),
+          .snapshot = listed->trigger == "snapshot"};
 }
 
 const char* receipt_text(Receipt receipt) {
@@ -105,7 +153,7 @@ void Store::Incoming::write(std::string_view bytes) {
 }
 
 Store::Store(const std::string& directory, const StoreLimits& limits)
-    : directory_(directory), limits_(limits), started_(now()) {
+    : directory_(directory), limits_(limits) {
   make_directory(directory_);
   lock_ = open_directory(directory_);
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -114,8 +162,7 @@ Store::Store(const std::string& directory, const StoreLimits& limits)
                     util::escaped(directory_, "")));
   }
   scan();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  keep_limits();
+  make_room(0);
 }
 
 void Store::scan() {
@@ -126,63 +173,40 @@ void Store::scan() {
     if (error.error_number() != ENOENT) throw;
   }
   removed_until_ = util::read_unsigned(removed.substr(0, removed.find('\n'))).value_or(0);
-  std::vector<std::string> hosts;
+  std::vector<fs::path> hosts;
   for (const auto& item : fs::directory_iterator(directory_)) {
-    const std::string name = item.path().filename();
-    // Left by one that was killed: nobody else writes here.
-    if (name.starts_with(kIncoming)) ::unlink(item.path().c_str());
-    if (item.is_directory() && !name.starts_with('.')) hosts.push_back(name);
+    // Left by a store that was killed: nobody else writes here.
+    if (item.path().filename().string().starts_with(kIncoming)) ::unlink(item.path().c_str());
+    if (item.is_directory()) hosts.push_back(item.path());
   }
-  for (const std::string& host : hosts) scan_host(host);
-}
-
-void Store::scan_host(const std::string& host) {
-  std::vector<ReportKey> keys;
-  for (const auto& item : fs::directory_iterator(path_of(host))) {
-    const auto key = read_name(host + '/' + item.path().filename().string());
-    if (key) keys.push_back(*key);
-  }
-  std::sort(keys.begin(), keys.end(), [](const ReportKey& a, const ReportKey& b) {
-    return a.process != b.process ? a.process < b.process : a.seq < b.seq;
-  });
-  std::string process;  // of the key before
-  for (ReportKey& key : keys) {
-    const std::string path = path_of(key.name());
-    // memlog merge puts the merged report in the place of one of them: always the first that is
-    // left.
-    if (key.process != process && key.first == key.seq) {
-      const auto listed = reports::list_memlog(path);
-      ReportKey merged = key;
-      if (listed && listed->seq == key.seq) merged.first = std::min(listed->first, key.first);
-      if (merged != key && std::rename(path.c_str(), path_of(merged.name()).c_str()) == 0) {
-        key = merged;
-      }
+  for (const fs::path& host : hosts) {
+    for (const auto& item : fs::directory_iterator(host)) {
+      const std::string name = host.filename() / item.path().filename();
+      struct stat state = {};
+      if (!read_name(name) && !is_event_log_name(name)) continue;
+      if (::lstat(item.path().c_str(), &state) != 0 || !S_ISREG(state.st_mode)) continue;
+      add(name, {time_of(state), on_disk(static_cast<uint64_t>(state.st_size))});
     }
-    process = key.process;
-    struct stat state = {};
-    if (::stat(path_of(key.name()).c_str(), &state) != 0) continue;
-    add(key, time_of(state), on_disk(static_cast<uint64_t>(state.st_size)));
-    if ((state.st_mode & kUntried) != 0) untried_.insert(key.name());
   }
 }
 
-void Store::add(const ReportKey& key, uint64_t taken, uint64_t bytes) {
-  for (const ReportKey& contained : held_.add(key)) drop(contained);
-  const std::string name = key.name();
-  reports_[name] = {taken, bytes};
-  by_age_[{taken, name}] = bytes;
-  bytes_ += bytes;
+void Store::make_host(const std::string& name) {
+  make_directory(path_of(name.substr(0, name.find('/'))));
+  flush_directory(directory_);
 }
 
-// Removes the file.
-void Store::drop(const ReportKey& key) {
-  const auto found = reports_.find(key.name());
-  if (found == reports_.end()) return;
-  ::unlink(path_of(found->first).c_str());
-  by_age_.erase({found->second.first, found->first});
-  bytes_ -= found->second.second;
-  untried_.erase(found->first);
-  reports_.erase(found);
+void Store::add(const std::string& name, const File& file) {
+  files_[name] = file;
+  by_time_.emplace(file.time, name);
+  bytes_ += file.bytes;
+}
+
+void Store::forget(const std::string& name) {
+  const auto found = files_.find(name);
+  if (found == files_.end()) return;
+  bytes_ -= found->second.bytes;
+  by_time_.erase({found->second.time, name});
+  files_.erase(found);
 }
 
 Receipt Store::admit(Incoming& incoming, const std::string& title) {
@@ -192,131 +216,121 @@ Receipt Store::admit(Incoming& incoming, const std::string& title) {
     throw util::FormatError(title, 1, "not compressed with zstd");
   }
   const ReportFacts facts = read_facts(incoming.path_, title);
-  if (!facts.series) {
+  if (facts.snapshot) {
     throw util::FormatError(title, 1, "a snapshot, not one of the numbered reports");
   }
-  incoming.key_ = facts.key;
+  const std::string name = facts.key.name();
+  const std::string path = path_of(name);
   set_time(incoming.file_.get(), facts.taken);
-  // With the name or not at all. Where the file system refuses it, a later start does not look.
-  if (!facts.named) ::fchmod(incoming.file_.get(), S_IRUSR | S_IWUSR | kUntried);
   if (::fsync(incoming.file_.get()) != 0) {
     throw util::FileError("cannot write " + incoming.path_, errno);
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (held_.holds(facts.key)) return Receipt::kHeld;
-  if (facts.taken <= expired()) return Receipt::kExpired;
-  const std::string host = path_of(facts.key.host());
-  make_directory(host);
-  flush_directory(directory_);
-  const std::string path = path_of(facts.key.name());
+  if (files_.contains(name)) return Receipt::kHeld;
+  if (facts.taken <= std::max(removed_until_, expired_by_age())) return Receipt::kExpired;
+  make_host(name);
   if (std::rename(incoming.path_.c_str(), path.c_str()) != 0) {
     throw util::FileError("cannot write " + path, errno);
   }
   incoming.path_.clear();
-  flush_directory(host);
-  add(facts.key, facts.taken, on_disk(incoming.size_));
-  if (!facts.named) untried_.insert(facts.key.name());
-  keep_limits();
+  flush_directory(path_of(facts.key.host()));
+  add(name, {facts.taken, on_disk(incoming.size_)});
+  make_room(0);
   return Receipt::kStored;
 }
 
-Receipt Store::take(std::string_view bytes, const std::string& title) {
+Receipt Store::put(std::string_view bytes, const std::string& title) {
   Incoming incoming(*this);
   incoming.write(bytes);
   return admit(incoming, title);
 }
 
-std::vector<ReportKey> Store::untried() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<ReportKey> out;
-  for (const std::string& name : untried_) out.push_back(*read_name(name));
-  return out;
-}
-
-void Store::tried(const ReportKey& key) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (untried_.erase(key.name()) == 0) return;
-  const std::string path = path_of(key.name());
+std::optional<uint64_t> Store::append(const std::string& name, uint64_t at,
+                                      std::string_view bytes) {
+  const std::string path = path_of(name);
+  std::unique_lock lock(mutex_);
   struct stat state = {};
-  if (::stat(path.c_str(), &state) == 0) ::chmod(path.c_str(), state.st_mode & 0777);
-}
-
-// A child of a server that was killed may write for a moment longer: never to files of the next.
-std::string Store::named_path(size_t number) const {
-  return fmt::format("{}/{}named-{}-{}", directory_, kIncoming, started_, number);
-}
-
-bool Store::replace(const ReportKey& key, const std::string& path) {
-  const util::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return false;
-  struct stat state = {};
-  const bool flushed = ::fstat(file.get(), &state) == 0 && ::fsync(file.get()) == 0;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = reports_.find(key.name());
-  if (!flushed || found == reports_.end()) {
-    ::unlink(path.c_str());
-    return false;
+  util::Descriptor file = open_log(path, O_WRONLY);
+  if (file.get() >= 0) ::fstat(file.get(), &state);
+  if (!bytes.empty() && static_cast<uint64_t>(state.st_size) == at) {
+    const uint64_t after = on_disk(at + bytes.size());
+    if (limits_.bytes != 0 && after > limits_.bytes) return std::nullopt;
+    forget(name);
+    make_room(after);
+    if (file.get() < 0) {
+      make_host(name);
+      file = open_log(path, O_WRONLY | O_CREAT);
+      flush_directory(path.substr(0, path.rfind('/')));
+    }
+    const bool written = util::write_at(file.get(), at, bytes);
+    const int error = errno;
+    ::fstat(file.get(), &state);
+    add(name, {time_of(state), on_disk(static_cast<uint64_t>(state.st_size))});
+    if (!written) throw util::FileError("cannot write " + path, error);
   }
-  const uint64_t taken = found->second.first;
-  set_time(file.get(), taken);
-  if (std::rename(path.c_str(), path_of(found->first).c_str()) != 0) {
-    throw util::FileError("cannot write " + path_of(found->first), errno);
+  lock.unlock();
+  if (file.get() >= 0 && ::fdatasync(file.get()) != 0) {
+    throw util::FileError("cannot write " + path, errno);
   }
-  const uint64_t bytes = on_disk(static_cast<uint64_t>(state.st_size));
-  bytes_ += bytes - found->second.second;
-  by_age_[{taken, found->first}] = bytes;
-  found->second.second = bytes;
-  keep_limits();
-  return true;
+  return static_cast<uint64_t>(state.st_size);
 }
 
-uint64_t Store::expired() const { return std::max(removed_until_, fleet::expired_until(limits_)); }
+uint64_t Store::expired_by_age() const {
+  const uint64_t time = now();
+  return limits_.age == 0 || limits_.age > time ? 0 : time - limits_.age;
+}
 
-// The report that has just arrived may be the oldest.
-void Store::keep_limits() {
-  while (!by_age_.empty()) {
-    const auto& [taken, name] = by_age_.begin()->first;
-    const bool full = limits_.bytes != 0 && bytes_ > limits_.bytes;
-    if (!full && taken > expired()) return;
-    if (full) remember_removed(taken);
-    const ReportKey key = *read_name(name);
-    held_.remove(key);
-    drop(key);
+// For so many bytes more. The report that has just arrived may be the oldest.
+void Store::make_room(uint64_t bytes) {
+  while (!by_time_.empty()) {
+    const auto [time, name] = *by_time_.begin();
+    const bool full = limits_.bytes != 0 && bytes_ + bytes > limits_.bytes;
+    if (!full && time > expired_by_age()) return;
+    if (full && time > removed_until_ && read_name(name)) {
+      util::replace_file(directory_ + kRemoved, fmt::format("{}\n", time));
+      removed_until_ = time;
+    }
+    ::unlink(path_of(name).c_str());
+    forget(name);
   }
 }
 
-void Store::remember_removed(uint64_t taken) {
-  if (taken <= removed_until_) return;
-  util::replace_file(directory_ + kRemoved, fmt::format("{}\n", taken));
-  removed_until_ = taken;
-}
-
-bool Store::wants(const ReportKey& key, uint64_t taken) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return !held_.holds(key) && taken > expired();
-}
-
-std::vector<ListedReport> Store::list(const std::string& host) const {
+Target::Listing Store::list(const std::string& host) {
   const std::string begin = host.empty() ? "" : host + '/';
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<ListedReport> out;
-  for (auto one = reports_.lower_bound(begin); one != reports_.end(); ++one) {
-    if (!one->first.starts_with(begin)) break;
-    out.push_back({*read_name(one->first), one->second.first});
+  Listing out = {.reports = {}, .expired_until = std::max(removed_until_, expired_by_age())};
+  std::map<std::string, size_t> lowest;  // position of each process's report of lowest number
+  for (auto one = files_.lower_bound(begin); one != files_.end();) {
+    const auto [name, file] = *one++;
+    if (!name.starts_with(begin)) break;
+    const auto key = read_name(name);
+    if (!key) continue;
+    if (::access(path_of(name).c_str(), F_OK) != 0) {
+      forget(name);  // it was merged
+      continue;
+    }
+    const size_t last = out.reports.size();
+    out.reports.push_back({*key, false, file.time});
+    size_t& at = lowest.try_emplace(key->process, last).first->second;
+    if (key->seq < out.reports[at].key.seq) at = last;
+  }
+  // memlog merge puts the merged report in the place of the last that it contains.
+  for (const auto& [process, at] : lowest) {
+    ReportFacts& report = out.reports[at];
+    if (report.key.seq == 1) continue;
+    const auto listed = reports::list_memlog(path_of(report.key.name()));
+    report.merged = listed && listed->first != listed->seq;
   }
   return out;
-}
-
-uint64_t Store::expired_until() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return expired();
 }
 
 std::optional<std::string> Store::read(const ReportKey& key) const {
-  const std::string name = key.name();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!reports_.contains(name)) return std::nullopt;
-  return util::read_file(path_of(name));
+  try {
+    return util::read_file(path_of(key.name()));
+  } catch (const util::FileError& error) {
+    if (error.error_number() == ENOENT) return std::nullopt;
+    throw;
+  }
 }
 
 }  // namespace mtrace::fleet

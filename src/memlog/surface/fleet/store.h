@@ -1,4 +1,4 @@
-// A directory that receives reports of many machines, each report once.
+// A directory of the reports and event logs of many machines.
 #pragma once
 
 #include <cstdint>
@@ -16,38 +16,51 @@
 
 namespace mtrace::fleet {
 
-struct StoreLimits {
-  uint64_t bytes = 0;  // of all reports on the disk; 0: any number
-  uint64_t age = 0;    // ns since a report was taken; 0: any
+struct ReportFacts {
+  ReportKey key;
+  bool merged = false;    // all earlier reports of the process were merged into this one
+  uint64_t taken = 0;     // ns since 1970
+  bool snapshot = false;  // of a ledger: not one of the numbered reports of its process
 };
 
-// Returns until when what was taken is older than the limits keep, ns since 1970.
-uint64_t expired_until(const StoreLimits& limits);
+// Reads the beginning and the end of the memlog at `path`, compressed or not, in constant memory.
+// Throws FormatError in the name of `title` when it does not begin and end like one, FileError.
+ReportFacts read_facts(const std::string& path, const std::string& title);
 
-// What is renamed or made in a directory survives a power failure only when the directory is on the
-// disk. Throws FileError.
-void flush_directory(const std::string& path);
+struct StoreLimits {
+  uint64_t bytes = 0;  // of all files on the disk; 0: any number
+  uint64_t age = 0;    // ns since a report was taken or a log was written to; 0: any
+};
 
 enum class Receipt {
   kStored,
-  kHeld,     // it was there already, or a merged one that contains it
+  kHeld,     // it was there already
   kExpired,  // it is older than what the limits keep
 };
 
 // Returns "stored", "held" or "expired".
 const char* receipt_text(Receipt receipt);
 
-struct ListedReport {
-  ReportKey key;
-  uint64_t taken = 0;  // ns since 1970
+// What reports are copied to.
+class Target {
+ public:
+  struct Listing {
+    std::vector<ReportFacts> reports;
+    uint64_t expired_until = 0;  // reports taken until then are not taken, ns since 1970
+  };
+  virtual ~Target() = default;
+  // `host`: only the reports of this directory; empty: all.
+  virtual Listing list(const std::string& host) = 0;
+  // `bytes`: a report, compressed with zstd. `title`: for messages.
+  virtual Receipt put(std::string_view bytes, const std::string& title) = 0;
 };
 
-// The names of the files are the keys of the reports, so the directory itself says what has been
-// received: DIR/HOST/PROGRAM-PID-START-BOOT-SEQ.memlog.zst. A report gets its name when it is
-// whole and on the disk. When the limits are exceeded, the reports that were taken first are
-// removed; the file .removed says up to which time, so that none of them is received again.
-// All functions may be called from several threads at once.
-class Store {
+// DIR/HOST/PROGRAM-PID-START-BOOT-SEQ.memlog.zst is a report, which gets its name when it is whole
+// and on the disk; its time is when it was taken. DIR/HOST/PROGRAM-PID-START-BOOT.events is an
+// event log, which can be read while it grows. When the limits are exceeded, the oldest files are
+// removed; the file .removed says up to which time, so that no such report is taken again. Other
+// programs may merge and resolve what is there. All functions may be called from several threads.
+class Store : public Target {
  public:
   // Makes the directory unless it exists, and locks it against other stores. Throws FileError, and
   // std::runtime_error when another process receives there.
@@ -65,67 +78,49 @@ class Store {
 
     // Throws FileError.
     void write(std::string_view bytes);
-    // Of the report; after admit().
-    const ReportKey& key() const { return key_; }
 
    private:
     friend class Store;
     std::string path_;  // empty: it has its name
     util::Descriptor file_;
     uint64_t size_ = 0;
-    ReportKey key_;
   };
 
   // Gives the report its name, unless it is there. When this returns, the report survives a power
   // failure. Throws FormatError in the name of `title` when it is no whole memlog compressed with
   // zstd, FileError.
   Receipt admit(Incoming& incoming, const std::string& title);
-  Receipt take(std::string_view bytes, const std::string& title);
+  Receipt put(std::string_view bytes, const std::string& title) override;
 
-  // Puts the report in the file `path`, one of named_path(), into the place of the same report,
-  // with names. Removes the file and returns false when that report is not there any more, or there
-  // is no such file. Throws FileError.
-  bool replace(const ReportKey& key, const std::string& path);
-  // The reports that arrived without all names and were not tried().
-  std::vector<ReportKey> untried() const;
-  // Names of the report were looked up, found or not: a later start does not look again.
-  void tried(const ReportKey& key);
-  // Files for reports that are being named; the next start removes those that are left.
-  std::string named_path(size_t number) const;
-  const std::string& directory() const { return directory_; }
-  const StoreLimits& limits() const { return limits_; }
-  std::string path(const ReportKey& key) const { return path_of(key.name()); }
+  // Appends to the event log if it has exactly `at` bytes, so nothing is there twice. Returns its
+  // size; nothing: the limits do not allow so large a log. When this returns, the bytes survive a
+  // power failure. `name`: see is_event_log_name(). Throws FileError.
+  std::optional<uint64_t> append(const std::string& name, uint64_t at, std::string_view bytes);
 
-  // Whether admit() would store a report of this key.
-  bool wants(const ReportKey& key, uint64_t taken) const;
-  // The reports that are there; of one host if `host`, a directory, is not empty.
-  std::vector<ListedReport> list(const std::string& host) const;
-  // Reports taken until then, in ns since 1970, have expired.
-  uint64_t expired_until() const;
+  Listing list(const std::string& host) override;
   // Returns the content of a report that is there; nothing: it is not.
   std::optional<std::string> read(const ReportKey& key) const;
 
  private:
-  using Age = std::pair<uint64_t, std::string>;  // when it was taken, and the name
+  struct File {
+    uint64_t time = 0;   // ns since 1970: of a log, when it grew
+    uint64_t bytes = 0;  // on the disk
+  };
 
   std::string path_of(const std::string& name) const { return directory_ + '/' + name; }
   void scan();
-  void scan_host(const std::string& host);
-  void add(const ReportKey& key, uint64_t taken, uint64_t bytes);
-  void drop(const ReportKey& key);
-  uint64_t expired() const;
-  void keep_limits();
-  void remember_removed(uint64_t taken);
+  void make_host(const std::string& name);
+  void add(const std::string& name, const File& file);
+  void forget(const std::string& name);
+  uint64_t expired_by_age() const;
+  void make_room(uint64_t bytes);
 
   std::string directory_;
   StoreLimits limits_;
   util::Descriptor lock_;
-  uint64_t started_ = 0;      // ns since 1970
-  mutable std::mutex mutex_;  // over what follows
-  HeldReports held_;
-  std::map<std::string, std::pair<uint64_t, uint64_t>> reports_;  // taken, bytes on the disk
-  std::map<Age, uint64_t> by_age_;                                // bytes on the disk
-  std::set<std::string> untried_;
+  std::mutex mutex_;  // over what follows
+  std::map<std::string, File> files_;
+  std::set<std::pair<uint64_t, std::string>> by_time_;
   uint64_t bytes_ = 0;
   uint64_t removed_until_ = 0;
 };

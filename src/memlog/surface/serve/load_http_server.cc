@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "surface/fleet/http_module.h"
+#include "surface/fleet/remote.h"
 #include "surface/serve/http_server.h"
 
 namespace mtrace::serve {

@@ -114,8 +114,7 @@ Site::Site(SiteOptions options, Access access, RunCommand run)
       symbolizers_(options_.where),
       heaps_(symbolizers_, options_.responsible),
       meter_(options_.where, options_.metered),
-      memlogs_(options_.reports, options_.where, options_.store.get(), options_.resolve,
-               names_mutex_) {}
+      memlogs_(options_.reports, options_.where, std::move(options_.store), names_mutex_) {}
 
 Response Site::answer(const Request& request) {
   Response response;

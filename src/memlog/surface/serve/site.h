@@ -37,7 +37,6 @@ struct SiteOptions {
   analyze::ResponsiblePointer responsible;
   analyze::ResponsiblePointer metered;  // the same for /metrics: neither is for two threads
   std::unique_ptr<fleet::Store> store;  // for reports that are sent here; null: none are taken
-  bool resolve = false;                 // names them
 };
 
 // Three locks, since neither readers of ledgers nor symbolizers nor commands are for several
@@ -50,8 +49,6 @@ class Site {
 
   // Returns the answer; never throws.
   Response answer(const Request& request);
-  // Once all libraries are loaded: begins what is done in the background.
-  void begin() { memlogs_.begin(); }
   // Wakes the answers that wait, and ends them.
   void stop() { stop_.ask(); }
 

@@ -3,14 +3,16 @@
 #include <absl/container/flat_hash_set.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <compare>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <vector>
 
-#include "surface/fleet/remote.h"
-#include "surface/fleet/report_key.h"
+#include "surface/fleet/store.h"
 #include "util/text.h"
 #include "view/json/stack.h"
 
@@ -94,13 +96,36 @@ class JsonRows : public Answer {
   size_t count_ = 0;
 };
 
-// What the server has.
-struct Stored {
-  fleet::HeldReports whole;
-  std::map<std::string, std::set<int64_t>> parts;  // entries, by the name of the report
+// A report by its process and number, and the first of those that were merged into it.
+struct StoredKey {
+  std::string process;
+  int64_t first = 0;
+  int64_t seq = 0;
+
+  auto operator<=>(const StoredKey&) const = default;
 };
 
-std::set<int64_t> ask_entries(fleet::ClickHouse& server, const fleet::ReportKey& key) {
+// What the server has.
+struct Stored {
+  std::map<std::string, std::map<int64_t, int64_t>> whole;  // by process and `seq`: `first`
+  std::map<StoredKey, std::set<int64_t>> parts;             // entries
+
+  void add(const StoredKey& key) { whole[key.process].emplace(key.seq, key.first); }
+  // Returns how many of the reports that `key` stands for are there, alone or merged.
+  int64_t count(const StoredKey& key) const {
+    const auto process = whole.find(key.process);
+    if (process == whole.end()) return 0;
+    int64_t count = 0;
+    const auto& numbers = process->second;
+    for (auto one = numbers.lower_bound(key.first);
+         one != numbers.end() && one->second <= key.seq; ++one) {
+      count += std::min(one->first, key.seq) - std::max(one->second, key.first) + 1;
+    }
+    return count;
+  }
+};
+
+std::set<int64_t> ask_entries(fleet::ClickHouse& server, const StoredKey& key) {
   std::set<int64_t> entries;
   const std::string answer =
       server.ask(fmt::format("SELECT entry FROM fleet WHERE process_key = '{}' AND seq = {} AND "
@@ -125,27 +150,33 @@ Stored ask_stored(fleet::ClickHouse& server) {
     const auto number = [&](size_t at) {
       return static_cast<int64_t>(util::read_unsigned(fields[at], INT64_MAX).value_or(0));
     };
-    const fleet::ReportKey key = {std::string(fields[0]), number(1), number(2)};
-    if (!fleet::read_name(key.name())) continue;  // not of memlog's
+    const StoredKey key = {std::string(fields[0]), number(1), number(2)};
+    if (!fleet::read_name(fleet::ReportKey{key.process, key.seq}.name())) continue;  // not memlog's
     if (number(3) == number(4)) {
-      stored.whole.add(key);
+      stored.add(key);
     } else {
-      stored.parts[key.name()] = ask_entries(server, key);
+      stored.parts[key] = ask_entries(server, key);
     }
   }
   return stored;
 }
 
-// Without reading its entries: the server may have them all.
-fleet::ReportKey key_of(const ReportSource& source) {
-  if (source.ledger != nullptr) return fleet::key_of(source.ledger->report->header());
-  profile::Header beginning;
-  beginning.program = source.listed.program;
-  beginning.pid = source.listed.pid;
-  beginning.started = source.listed.started;
-  beginning.seq = source.listed.seq;
-  if (source.listed.first != source.listed.seq) beginning.merged = source.listed.first;
-  return fleet::key_of_file(source.listed.path, beginning);
+// Without reading the report if it is in a store, whose names have the key.
+std::string process_key_of(const ReportSource& source) {
+  if (source.ledger != nullptr) return fleet::process_key(source.ledger->report->header());
+  const reports::Listed& listed = source.listed;
+  const auto file = std::filesystem::absolute(listed.path).lexically_normal();
+  if (const auto named =
+          fleet::read_name((file.parent_path().filename() / file.filename()).native())) {
+    profile::Header header;
+    header.host = named->host();
+    header.boot_id = named->process.substr(named->process.rfind('-') + 1);
+    header.program = listed.program;
+    header.pid = listed.pid;
+    header.started = listed.started;
+    if (fleet::process_key(header) == named->process) return named->process;
+  }
+  return fleet::read_facts(listed.path, listed.path).key.process;
 }
 
 class Loading {
@@ -165,13 +196,15 @@ class Loading {
     std::string rows;
     std::string stacks;
     absl::flat_hash_set<uint64_t> fresh;
-    std::vector<fleet::ReportKey> keys;
+    std::vector<StoredKey> keys;
     size_t at = next_;
     for (; at < sources_.reports().size() && rows.size() < kBatch; ++at) {
-      const fleet::ReportKey key = key_of(sources_.reports()[at]);
-      if (stored_->whole.holds(key)) {
+      const ReportSource& source = sources_.reports()[at];
+      const StoredKey key = {process_key_of(source), source.listed.first, source.listed.seq};
+      const int64_t there = stored_->count(key);
+      if (there == key.seq - key.first + 1) {
         ++counted.held;
-      } else if (stored_->whole.touches(key)) {
+      } else if (there != 0) {
         ++counted.left_out;
       } else {
         counted.rows += add_rows(at, key, rows);
@@ -182,7 +215,7 @@ class Loading {
     }
     insert("stacks", stacks);
     insert("fleet", rows);
-    for (const fleet::ReportKey& key : keys) stored_->whole.add(key);
+    for (const StoredKey& key : keys) stored_->add(key);
     known_stacks_.insert(fresh.begin(), fresh.end());
     done_ = counted;
     next_ = at;
@@ -192,8 +225,8 @@ class Loading {
   const Loaded& done() const { return done_; }
 
  private:
-  size_t add_rows(size_t at, const fleet::ReportKey& key, std::string& rows) {
-    const auto part = stored_->parts.find(key.name());
+  size_t add_rows(size_t at, const StoredKey& key, std::string& rows) {
+    const auto part = stored_->parts.find(key);
     JsonRows answer([&](const std::string& line) { rows += line; },
                     part == stored_->parts.end() ? nullptr : &part->second);
     database_.run(fmt::format("SELECT * FROM fleet WHERE report = {}", at + 1), answer);

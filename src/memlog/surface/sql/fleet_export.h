@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "surface/fleet/clickhouse.h"
+#include "surface/fleet/remote.h"
 #include "surface/sql/database.h"
 #include "surface/sql/sources.h"
 

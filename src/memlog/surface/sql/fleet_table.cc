@@ -111,7 +111,7 @@ class FleetStream : public Stream<FleetRow> {
  private:
   void open() {
     const profile::Memlog& memlog = entries_.report().memlog();
-    row_.process = fleet::key_of(memlog.header).process;
+    row_.process = fleet::process_key(memlog.header);
     row_.build_id.clear();
     for (const profile::Module& module : memlog.modules) {
       if (module.path == memlog.header.program) row_.build_id = util::hex_bytes(module.build_id);

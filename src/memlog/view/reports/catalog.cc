@@ -60,6 +60,7 @@ std::optional<Listed> read_head(const std::string& path) {
         listed.peak = util::read_unsigned(bytes).value_or(0);
       }
       if (line.key == format::kKeyStarted && util::is_time(line.value)) listed.started = line.value;
+      if (line.key == format::kKeyTaken && util::is_time(line.value)) listed.taken = line.value;
     } catch (const profile::LineError&) {
       break;  // "# end", or damage that reading it will report
     }

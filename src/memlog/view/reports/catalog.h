@@ -21,6 +21,7 @@ struct Listed {
   int64_t first = 0;  // `seq`, or the first of the reports that were merged into this one
   std::string trigger;
   std::string refused_by;  // the directory that it should be in and could not be written to
+  std::string taken = {};
 };
 
 // Returns the files in `directory` that end in .memlog or .memlog.zst and begin like a memlog, by

@@ -13,9 +13,9 @@
 #include "model/events/replay_memlog.h"
 #include "model/profile/line.h"
 #include "model/profile/reader.h"
+#include "model/profile/report_file.h"
 #include "model/profile/writer.h"
 #include "model/symbols/symbolizer.h"
-#include "util/file.h"
 #include "util/text.h"
 #include "view/analyze/sum.h"
 
@@ -126,7 +126,7 @@ size_t merge_process(std::vector<Listed> reports, size_t keep) {
   const std::string text = profile::write(merged(std::move(memlogs), reports.front().first));
   const std::string& path = reports.back().path;
   profile::read(path, text);  // throws before anything is lost
-  util::replace_file(path, text);
+  profile::write_report(path, text, profile::is_compressed_name(path));
   for (size_t i = 0; i + 1 < reports.size(); ++i) ::unlink(reports[i].path.c_str());
   return reports.size() - 1;
 }
