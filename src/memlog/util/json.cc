@@ -1,6 +1,7 @@
 #include "util/json.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace mtrace::json {
@@ -62,6 +63,12 @@ size_t Value::size() const {
   return elements().size();
 }
 
+bool Value::is_empty() const {
+  if (as_text() != nullptr) return as_text()->empty();
+  if (is_array() || is_object()) return size() == 0;
+  return type_ == Type::kTruth ? !data_.truth : as_double() == 0;
+}
+
 Value& Value::operator[](std::string_view key) {
   if (is_null()) *this = object();
   if (const Value* found = find(key)) return const_cast<Value&>(*found);
@@ -98,6 +105,16 @@ std::optional<uint64_t> Value::as_unsigned() const {
   const bool whole = type_ == Type::kUnsigned ||
                      (type_ == Type::kSigned && static_cast<int64_t>(data_.number) >= 0);
   return whole ? std::optional(data_.number) : std::nullopt;
+}
+
+int64_t Value::as_signed() const {
+  if (const auto whole = as_unsigned()) return std::min<uint64_t>(*whole, INT64_MAX);
+  if (type_ == Type::kReal) return std::llround(std::clamp(data_.real, -9e18, 9e18));
+  return type_ == Type::kSigned ? static_cast<int64_t>(data_.number) : 0;
+}
+
+double Value::as_double() const {
+  return type_ == Type::kReal ? data_.real : static_cast<double>(as_signed());
 }
 
 bool operator==(const Value& a, const Value& b) {

@@ -72,6 +72,8 @@ class Value {
   bool is_object() const { return type_ == Type::kObject; }
   // The elements of a list, the members of an object, otherwise 0.
   size_t size() const;
+  // Null, false, 0, or a text, list or object that is empty.
+  bool is_empty() const;
 
   // A member, added as null if there is none. A null becomes an object.
   Value& operator[](std::string_view key);
@@ -90,6 +92,10 @@ class Value {
   // The text, or nullptr; the number if it is a whole one from 0, or nothing.
   const std::string* as_text() const { return type_ == Type::kText ? data_.text : nullptr; }
   std::optional<uint64_t> as_unsigned() const;
+  bool is_number() const { return type_ >= Type::kSigned && type_ <= Type::kReal; }
+  // A number, rounded and at most INT64_MAX; 0 for any other value.
+  int64_t as_signed() const;
+  double as_double() const;
 
   friend bool operator==(const Value& a, const Value& b);
 

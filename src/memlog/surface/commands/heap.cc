@@ -17,6 +17,7 @@
 #include "util/text.h"
 #include "view/analyze/block_type.h"
 #include "view/json/stack.h"
+#include "view/text/answer.h"
 #include "view/text/stack_names.h"
 #include "view/text/style.h"
 
@@ -83,30 +84,23 @@ class HeapAnswer {
   }
 
   std::string text(const text::Style& style) const {
-    std::string out =
-        fmt::format("{} ({}): {} live bytes in {}\n\n", name(), file_.header().pid,
-                    util::grouped(total_.bytes), text::count_text(total_.blocks, "block"));
+    const json::Value answer = json();
+    std::string notes;
     if (file_.header().sampled != 0) {
-      out +=
+      notes =
           text::remark("the process records a sample of its blocks: only these are counted", style);
     }
-    out += text::missing_blocks(whole_, known_->state(), style);
-    out +=
-        text::coloured(fmt::format("{:>15} {:>12}  type\n", "bytes", "blocks"), text::kBold, style);
-    for (size_t i = 0; i < shown(); ++i) {
-      out += fmt::format("{:>15} {:>12}  {}\n", util::grouped(rows_[i].bytes),
-                         util::grouped(rows_[i].blocks), text::plain(rows_[i].type));
-    }
-    if (shown() == rows_.size()) return out;
-    return out + fmt::format("{:>28}  {}: --limit 0 shows them\n", "",
-                             text::count_text(rows_.size() - shown(), "more type"));
+    return text::filled("{name} ({pid}): {bytes:,} live bytes in {blocks:block}\n\n", answer) +
+           notes + text::missing_blocks(whole_, known_->state(), style) +
+           text::table({{"bytes", "{bytes:,}"},
+                        {"blocks", "{blocks:,}"},
+                        {"type", "{type}[in {function}]"}},
+                       *answer.find("types"), style) +
+           text::hidden_text(rows_.size() - shown(), "type");
   }
 
-  std::string json() const {
-    json::Value out = json::answer("heap");
-    out["pid"] = file_.header().pid;
-    out["name"] = json::plain(util::array_text(file_.header().name));
-    if (!whole_) out["incomplete"] = true;
+  json::Value json() const {
+    json::Value out = json::answer("heap", file_.header(), whole_);
     out["bytes"] = total_.bytes;
     out["blocks"] = total_.blocks;
     json::Value types = json::Value::array();
@@ -118,7 +112,7 @@ class HeapAnswer {
                        {"blocks", row.blocks}});
     }
     out["types"] = types;
-    return json::text(out);
+    return out;
   }
 
  private:
@@ -142,7 +136,7 @@ class HeapAnswer {
     }
     for (const auto& [name, row] : found) types[analyze::class_type(name)].add(row);
   }
-  std::string name() const { return text::plain(util::array_text(file_.header().name)); }
+
   size_t shown() const { return limit_ == 0 ? rows_.size() : std::min(limit_, rows_.size()); }
 
   ledger::LedgerFile& file_;
@@ -159,8 +153,8 @@ int run_heap(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 1) throw UsageError(arguments.lacking("give one process"));
   const WatchedProcess target(arguments, streams);
   const HeapAnswer answer(arguments, target);
-  print(streams,
-        arguments.has("--json") ? answer.json() : answer.text(read_style(arguments, streams)));
+  print(streams, arguments.has("--json") ? json::text(answer.json())
+                                         : answer.text(read_style(arguments, streams)));
   return kGood;
 }
 

@@ -11,6 +11,7 @@
 #include "surface/cli/command.h"
 #include "util/text.h"
 #include "view/json/stack.h"
+#include "view/text/answer.h"
 #include "view/text/style.h"
 
 namespace mtrace::cli {
@@ -99,82 +100,58 @@ void measure(std::vector<Measured>& all, int plan, long rounds) {
   }
 }
 
-class ReplayAnswer {
- public:
-  ReplayAnswer(const events::EventHeader& header, const events::PlanFacts& facts,
-               const std::vector<Measured>& all)
-      : header_(header), facts_(facts), all_(all) {}
-
-  std::string text() const {
-    std::string out = fmt::format(
-        "{} ({}): {} of {} in {:.1f} s\nlive at peak {} KiB, at end {} KiB",
-        text::plain(header_.program), header_.pid, text::count_text(facts_.operations, "operation"),
-        text::count_text(facts_.threads, "thread"), static_cast<double>(facts_.nanoseconds) / 1e9,
-        text::kib_text(facts_.live_peak), text::kib_text(facts_.live_end));
-    if (facts_.resident_peak != 0) {
-      out += fmt::format("; the process itself: up to {} KiB resident",
-                         text::kib_text(facts_.resident_peak));
-    }
-    out += fmt::format("; sizes in KiB\n\n{:<26} {:>9} {:>9} {:>9} {:>6} {:>9} {:>9}\n", "",
-                       "time, ms", "peak", "at live", "/ live", "at end", "trimmed");
-    for (const Measured& one : all_) out += row(one);
-    return out;
-  }
-
-  std::string json() const {
-    json::Value out = json::answer("replay");
-    out["pid"] = header_.pid;
-    out["name"] = json::plain(header_.program);
-    out["operations"] = facts_.operations;
-    out["threads"] = facts_.threads;
-    out["own_time_ns"] = facts_.nanoseconds;
-    json::put_number(out, "own_resident_bytes", facts_.resident_peak);
-    out["live_peak_bytes"] = facts_.live_peak;
-    out["live_end_bytes"] = facts_.live_end;
-    json::put_number(out, "unknown_frees", facts_.unknown_frees);
-    json::put_number(out, "replaced_blocks", facts_.replaced);
-    json::Value list = json::Value::array();
-    for (const Measured& one : all_) list.push_back(json_of(one));
-    out["allocators"] = list;
-    return json::text(out);
-  }
-
- private:
-  double overhead(const format::ReplayResult& result) const {
-    return static_cast<double>(result.at_live_peak) /
-           static_cast<double>(std::max<uint64_t>(facts_.live_peak, 1));
-  }
-
-  std::string row(const Measured& one) const {
-    const format::ReplayResult& result = one.typical();
-    return fmt::format("{:<26} {:>9.1f} {:>9} {:>9} {:>6.2f} {:>9} {:>9}\n",
-                       text::plain(one.allocator.label),
-                       static_cast<double>(result.nanoseconds) / 1e6, text::kib_text(result.peak),
-                       text::kib_text(result.at_live_peak), overhead(result),
-                       text::kib_text(result.at_end), text::kib_text(result.trimmed));
-  }
-
-  json::Value json_of(const Measured& one) const {
+json::Value answer_of(const events::EventHeader& header, const events::PlanFacts& facts,
+                      const std::vector<Measured>& all) {
+  json::Value out = json::answer("replay");
+  out["pid"] = header.pid;
+  out["name"] = json::plain(header.program);
+  out["operations"] = facts.operations;
+  out["threads"] = facts.threads;
+  out["own_time_ns"] = facts.nanoseconds;
+  json::put_number(out, "own_resident_bytes", facts.resident_peak);
+  out["live_peak_bytes"] = facts.live_peak;
+  out["live_end_bytes"] = facts.live_end;
+  json::put_number(out, "unknown_frees", facts.unknown_frees);
+  json::put_number(out, "replaced_blocks", facts.replaced);
+  json::Value list = json::Value::array();
+  for (const Measured& one : all) {
     const format::ReplayResult& result = one.typical();
     json::Value times = json::Value::array();
     for (const format::ReplayResult& run : one.runs) times.push_back(run.nanoseconds);
-    json::Value out = {{"allocator", json::plain(one.allocator.label)},
-                       {"library", json::plain(one.library)},
-                       {"time_ns", result.nanoseconds},
-                       {"times_ns", times},
-                       {"peak_bytes", result.peak},
-                       {"at_live_peak_bytes", result.at_live_peak},
-                       {"fragmentation", overhead(result)},
-                       {"at_end_bytes", result.at_end},
-                       {"trimmed_bytes", result.trimmed}};
-    json::put_number(out, "failed", result.failed);
-    return out;
+    json::Value allocator = {
+        {"allocator", json::plain(one.allocator.label)},
+        {"library", json::plain(one.library)},
+        {"time_ns", result.nanoseconds},
+        {"times_ns", times},
+        {"peak_bytes", result.peak},
+        {"at_live_peak_bytes", result.at_live_peak},
+        {"fragmentation", static_cast<double>(result.at_live_peak) /
+                              static_cast<double>(std::max<uint64_t>(facts.live_peak, 1))},
+        {"at_end_bytes", result.at_end},
+        {"trimmed_bytes", result.trimmed}};
+    json::put_number(allocator, "failed", result.failed);
+    list.push_back(allocator);
   }
+  out["allocators"] = list;
+  return out;
+}
 
-  const events::EventHeader& header_;
-  const events::PlanFacts& facts_;
-  const std::vector<Measured>& all_;
-};
+std::string text_of(const json::Value& answer) {
+  return text::filled(
+             "{name} ({pid}): {operations:operation} of {threads:thread} in {own_time_ns:/1e9} s\n"
+             "live at peak {live_peak_bytes:KiB} KiB, at end {live_end_bytes:KiB} KiB"
+             "[; the process itself: up to {own_resident_bytes:KiB} KiB resident]; sizes in "
+             "KiB\n\n",
+             answer) +
+         text::table({{"", "{allocator}"},
+                      {"time, ms", "{time_ns:/1e6}"},
+                      {"peak", "{peak_bytes:KiB}"},
+                      {"at live", "{at_live_peak_bytes:KiB}"},
+                      {"/ live", "{fragmentation:.2}"},
+                      {"at end", "{at_end_bytes:KiB}"},
+                      {"trimmed", "{trimmed_bytes:KiB}"}},
+                     *answer.find("allocators"));
+}
 
 // Says what the replay lacks. Returns the status of the command.
 int tell_gaps(const events::EventLog& log, const events::PlanFacts& facts,
@@ -219,8 +196,8 @@ int run_replay(const Arguments& arguments, const Streams& streams) {
   }
   std::vector<Measured> all = chosen_allocators(arguments, streams, plan.facts.threads > 1);
   measure(all, plan.file.get(), rounds);
-  const ReplayAnswer answer(log.header(), plan.facts, all);
-  print(streams, arguments.has("--json") ? answer.json() : answer.text());
+  const json::Value answer = answer_of(log.header(), plan.facts, all);
+  print(streams, arguments.has("--json") ? json::text(answer) : text_of(answer));
   return tell_gaps(log, plan.facts, all, streams);
 }
 

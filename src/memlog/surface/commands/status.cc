@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -26,6 +25,7 @@
 #include "util/text.h"
 #include "util/time.h"
 #include "view/json/stack.h"
+#include "view/text/answer.h"
 
 namespace mtrace::cli {
 namespace {
@@ -46,8 +46,8 @@ inspect. For a named process that is not traced, says why. With --clean, instead
 that killed or detached processes have left, and prints their paths.
 
 States: active (counts), starting, dormant (excluded by MTRACE_FOLLOW), quiet (the library gave up
-or was detached; the program runs on). After the signal: taken or ignored by the program; blocked in
-every thread; lost (no longer caught); swallowed (caught without a report); forbidden (the
+or was detached; the program runs on). After the signal: ready; taken or ignored by the program;
+blocked in every thread; lost (no longer caught); swallowed (caught without a report); forbidden (the
 program has added a seccomp filter, which may not let a handler return).
 )";
 
@@ -71,8 +71,8 @@ std::string signal_of(const format::StatusBlock& block) {
                                                               : process::signal_name(block.signal);
 }
 
-// What stands in the way of that signal; empty: nothing.
-const char* signal_obstacle(const process::TracedProcess& process) {
+// What stands in the way of that signal; "ready": nothing.
+const char* signal_state(const process::TracedProcess& process) {
   const format::StatusBlock& block = process.block();
   switch (block.handler) {
     case Handler::kProgram:
@@ -89,8 +89,7 @@ const char* signal_obstacle(const process::TracedProcess& process) {
   const auto masks = process::signal_masks(process.pid());
   const uint64_t bit = uint64_t{1} << ((block.signal - 1) & 63);
   if (masks && (masks->caught & bit) == 0) return "lost";
-  if (masks && (masks->blocked & bit) != 0) return "blocked";
-  return "";
+  return masks && (masks->blocked & bit) != 0 ? "blocked" : "ready";
 }
 
 // What is not covered of processes. Files that have allocators linked into them are looked at once.
@@ -140,66 +139,25 @@ uint64_t tables_bytes(const process::TracedProcess& process) {
   return static_cast<uint64_t>(file.st_blocks) * kBlock;
 }
 
-constexpr uint64_t kMicrosecond = 1'000;  // nanoseconds
-constexpr uint64_t kMillisecond = 1'000'000;
-
-std::optional<ledger::TracingCost> cost_of(const process::TracedProcess& process) {
-  const format::OwnCost& cost = process.header().cost;
-  const auto calls = process.calls();
-  if (!calls) return std::nullopt;
-  return ledger::tracing_cost(cost, *calls, cost.full_since != 0);
-}
-
 void put_cost(json::Value& out, const process::TracedProcess& process) {
-  if (const uint64_t bytes = tables_bytes(process)) out["tables_bytes"] = bytes;
-  const auto cost = cost_of(process);
-  if (!cost) return;
-  out["shadow_bytes"] = cost->shadow;
-  out["reports_us"] = cost->stopped / kMicrosecond;
-  if (cost->processor != 0) out["processor_ms"] = cost->processor / kMillisecond;
-  const uint64_t since = process.header().cost.full_since;
-  if (since != 0) out["full_since"] = util::time_text(since);
+  json::put_number(out, "tables_bytes", tables_bytes(process));
+  const format::OwnCost& own = process.header().cost;
+  const auto calls = process.calls();
+  if (!calls) return;
+  const ledger::TracingCost cost = ledger::tracing_cost(own, *calls, own.full_since != 0);
+  out["shadow_bytes"] = cost.shadow;
+  out["reports_us"] = cost.stopped / 1'000;
+  json::put_number(out, "processor_ms", cost.processor / 1'000'000);
+  if (own.full_since != 0) out["full_since"] = util::time_text(own.full_since);
 }
 
-void write_cost(std::string& out, const process::TracedProcess& process) {
-  auto append = std::back_inserter(out);
-  const auto cost = cost_of(process);
-  if (const uint64_t bytes = tables_bytes(process)) {
-    fmt::format_to(append, "        tracing takes {} bytes for its tables{}\n", bytes,
-                   !cost || cost->shadow == 0
-                       ? ""
-                       : fmt::format(", {} of them for the shadow of the heap", cost->shadow));
-  }
-  if (!cost) return;
-  fmt::format_to(append, "        wrote reports for {} us{}\n", cost->stopped / kMicrosecond,
-                 cost->processor == 0 ? ""
-                                      : fmt::format(", tracing took some {} ms of processor time",
-                                                    cost->processor / kMillisecond));
-  const uint64_t since = process.header().cost.full_since;
-  if (since == 0) return;
-  fmt::format_to(append,
-                 "        new blocks are lost since {}: the tables had reached MTRACE_MAX_MEMORY\n",
-                 util::time_text(since));
-}
-
-std::string signal_state(const process::TracedProcess& process) {
-  const std::string name = signal_of(process.block());
-  if (name.empty()) return "none";
-  const std::string obstacle = signal_obstacle(process);
-  return obstacle.empty() ? name : name + ' ' + obstacle;
-}
-
-json::Value process_json(const process::TracedProcess& process,
-                         const std::vector<std::string>& not_covered) {
+json::Value process_json(const process::TracedProcess& process, Gaps& gaps) {
   const format::StatusBlock& block = process.block();
   json::Value out = {
       {"pid", process.pid()}, {"name", json::plain(process.name())}, {"state", state(block.mode)}};
   const std::string signal = signal_of(block);
   json::put_text(out, "signal", signal);
-  if (!signal.empty()) {
-    const std::string obstacle = signal_obstacle(process);
-    out["signal_state"] = obstacle.empty() ? "ready" : obstacle;
-  }
+  out["signal_state"] = signal.empty() ? "none" : signal_state(process);
   out["last_report_seq"] = process.seq();
   out["directory"] = json::plain(util::array_text(process.header().directory));
   json::put_text(out, "reason", json::plain(util::array_text(block.reason)));
@@ -214,70 +172,40 @@ json::Value process_json(const process::TracedProcess& process,
     out["last_error"] = json::plain(util::array_text(block.error));
     if (block.error_number > 0) out["last_error_reason"] = std::strerror(block.error_number);
   }
+  const std::vector<std::string> not_covered = gaps.of(process);
   if (!not_covered.empty()) out["not_covered"] = not_covered;
   return out;
 }
 
-// The lines or the objects of the processes found.
-class Listing {
- public:
-  explicit Listing(bool json) : json_(json) {}
-  void add(const process::TracedProcess& process) {
-    ++count_;
-    if (json_) {
-      processes_.push_back(process_json(process, gaps_.of(process)));
-    } else {
-      write_process(text_, process);
-      for (const std::string& line : gaps_.of(process)) {
-        fmt::format_to(std::back_inserter(text_), "        {}\n", line);
-      }
-    }
-  }
-  size_t count() const { return count_; }
-  std::string text() const {
-    if (json_) {
-      json::Value answer = json::answer("status");
-      answer["processes"] = processes_;
-      return json::text(answer);
-    }
-    return count_ == 0 ? ""
-                       : fmt::format("{:>7} {:<15} {:<8} {:<14} {:>6} {}\n", "PID", "NAME", "STATE",
-                                     "SIGNAL", "REPORT", "DIRECTORY") +
-                             text_;
-  }
+constexpr char kBelowProcess[] =
+    "[        {reason}\n]"
+    "[        forked from {forked_from_pid}, has not reported yet\n]"
+    "[        ledger {ledger}\n]"
+    "[        tracing takes {tables_bytes:,} bytes for its tables"
+    "[, {shadow_bytes:,} of them for the shadow of the heap]\n]"
+    "[        wrote reports for {reports_us:,} us\n]"
+    "[        tracing took some {processor_ms:,} ms of processor time\n]"
+    "[        new blocks are lost since {full_since}: the tables had reached MTRACE_MAX_MEMORY\n]"
+    "[        {reports_failed:report} failed, the last: {last_error}[: {last_error_reason}]\n]"
+    "[        {not_covered:\n        }\n]";
 
- private:
-  static void write_process(std::string& out, const process::TracedProcess& process);
-
-  bool json_;
-  size_t count_ = 0;
-  std::string text_;
-  Gaps gaps_;
-  json::Value processes_ = json::Value::array();
-};
-
-void Listing::write_process(std::string& out, const process::TracedProcess& process) {
-  const format::StatusBlock& block = process.block();
-  auto append = std::back_inserter(out);
-  const auto safe = [](const std::string& text) { return util::escaped(text, ""); };
-  fmt::format_to(append, "{:>7} {:<15} {:<8} {:<14} {:>6} {}\n", process.pid(),
-                 safe(process.name()), state(block.mode), signal_state(process), process.seq(),
-                 safe(util::array_text(process.header().directory)));
-  const std::string reason = util::array_text(block.reason);
-  if (!reason.empty()) fmt::format_to(append, "        {}\n", safe(reason));
-  if (process.is_child_without_report()) {
-    fmt::format_to(append, "        forked from {}, has not reported yet\n", process.header().pid);
-    return;
+// The text that a person reads, or the JSON object.
+std::string listing(const json::Value& processes, bool as_json) {
+  if (as_json) {
+    json::Value answer = json::answer("status");
+    answer["processes"] = processes;
+    return json::text(answer);
   }
-  const std::string ledger = util::array_text(process.header().path);
-  if (!ledger.empty()) fmt::format_to(append, "        ledger {}\n", safe(ledger));
-  write_cost(out, process);
-  if (process.header().failures != 0) {
-    fmt::format_to(append, "        {} reports failed, the last: {}{}{}\n",
-                   process.header().failures, safe(util::array_text(block.error)),
-                   block.error_number > 0 ? ": " : "",
-                   block.error_number > 0 ? std::strerror(block.error_number) : "");
-  }
+  if (processes.size() == 0) return {};
+  return text::table({{"PID", "{pid}"},
+                      {"NAME", "{name}"},
+                      {"STATE", "{state}"},
+                      {"SIGNAL", "[{signal} ]{signal_state}"},
+                      {"REPORT", "{last_report_seq}"},
+                      {"DIRECTORY", "{directory}"}},
+                     processes, {}, [&](size_t i) {
+                       return text::filled(kBelowProcess, processes.elements()[i]);
+                     });
 }
 
 int clean(const Arguments& arguments, const Streams& streams) {
@@ -300,14 +228,17 @@ int clean(const Arguments& arguments, const Streams& streams) {
 
 int run_status(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--clean")) return clean(arguments, streams);
-  Listing listing(arguments.has("--json"));
+  json::Value processes = json::Value::array();
+  Gaps gaps;
   std::string why;
   if (arguments.operands().empty()) {
     for (const pid_t pid : process::all_processes()) {
-      if (const auto process = process::TracedProcess::find(pid, false, why)) listing.add(*process);
+      if (const auto process = process::TracedProcess::find(pid, false, why)) {
+        processes.push_back(process_json(*process, gaps));
+      }
     }
-    print(streams, listing.text());
-    if (listing.count() != 0) return kGood;
+    print(streams, listing(processes, arguments.has("--json")));
+    if (processes.size() != 0) return kGood;
     complain(streams, "none of the processes that this user may inspect is traced");
     return kFailed;
   }
@@ -323,7 +254,7 @@ int run_status(const Arguments& arguments, const Streams& streams) {
       if (!known.insert(pid).second) continue;
       const auto process = process::TracedProcess::find(pid, true, why);
       if (process) {
-        listing.add(*process);
+        processes.push_back(process_json(*process, gaps));
         continue;
       }
       complain(streams,
@@ -331,7 +262,7 @@ int run_status(const Arguments& arguments, const Streams& streams) {
       status = kFailed;
     }
   }
-  print(streams, listing.text());
+  print(streams, listing(processes, arguments.has("--json")));
   return status;
 }
 

@@ -132,6 +132,14 @@ void put_left_out(Value& out, const analyze::LeftOut& left_out) {
 
 Value answer(const char* view) { return {{"version", kVersion}, {"view", view}}; }
 
+Value answer(const char* view, const format::LedgerHeader& header, bool whole) {
+  Value out = answer(view);
+  out["pid"] = header.pid;
+  out["name"] = plain(util::array_text(header.name));
+  if (!whole) out["incomplete"] = true;
+  return out;
+}
+
 std::string list_begin(const char* view, const char* key) {
   return fmt::format("{{\n \"version\": {},\n \"view\": \"{}\",\n \"{}\": [\n", kVersion, view,
                      key);

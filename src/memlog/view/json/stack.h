@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "format/ledger.h"
 #include "util/json.h"
 #include "view/analyze/filter.h"
 #include "view/analyze/table.h"
@@ -20,6 +21,9 @@ inline constexpr int kVersion = 1;
 
 // Returns the beginning of an answer: {"version": 1, "view": VIEW}.
 Value answer(const char* view);
+// Likewise about a process, with "pid", "name", and "incomplete" unless `whole`: all of its live
+// blocks could be read.
+Value answer(const char* view, const format::LedgerHeader& header, bool whole);
 
 // For a list that is too large to hold: the text of an answer up to its only list, `key`, and the
 // text after it. Print between them what text() returns for each element, parted by commas.

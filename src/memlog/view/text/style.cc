@@ -63,6 +63,11 @@ std::string blocks_text(int64_t blocks, bool sign) {
                      blocks == 1 || blocks == -1 ? "" : "s");
 }
 
+std::string hidden_text(size_t hidden, const std::string& what) {
+  if (hidden == 0) return {};
+  return count_text(hidden, ("more " + what).c_str()) + ": --limit 0 shows them\n";
+}
+
 std::string remark(const std::string& text, const Style& style) {
   return coloured("note: " + text, kYellow, style) + '\n';
 }

@@ -62,6 +62,9 @@ std::string count_text(uint64_t number, const char* what);
 // Returns "1 block", "2000 blocks"; with `sign` "+1 block".
 std::string blocks_text(int64_t blocks, bool sign = false);
 
+// Returns "3 more types: --limit 0 shows them\n"; empty when none are hidden.
+std::string hidden_text(size_t hidden, const std::string& what);
+
 // Returns a line of the listing with something the reader must know.
 std::string remark(const std::string& text, const Style& style);
 
