@@ -14,8 +14,10 @@
 #include "surface/cli/report_options.h"
 #include "util/text.h"
 #include "view/heap/expiry.h"
-#include "view/text/expire_text.h"
+#include "view/heap/live_time.h"
+#include "view/text/answer.h"
 #include "view/text/quantity.h"
+#include "view/text/stack_names.h"
 
 namespace mtrace::cli {
 namespace {
@@ -70,6 +72,71 @@ ExpireOptions expire_options(const Arguments& arguments) {
   return options;
 }
 
+constexpr char kBegin[] = "{name} ({pid}): blocks from now on that outlive {after_ms:s} s\n";
+constexpr char kNews[] =
+    "{at}  {whose}[  +{expired_blocks} outlived {after_ms:s} s]"
+    "[  -{expired_freed_blocks} freed since]"
+    "  now {may_leak_blocks:blocks}, {may_leak_bytes} bytes\n{frames}"
+    "[{at}  {whose}  {muted_what}: it frees its blocks; try --after {suggested_after_ms:s}s\n]";
+constexpr char kFailed[] =
+    "{failed_allocations:allocation} failed: no memory; {failed_at_stack} of them at {line}\n";
+constexpr char kEnd[] = "\n{why}; {stack_count:stack} with blocks that outlived {after_ms:s} s\n";
+constexpr char kStatistics[] =
+    "\n{whose}[{muted}  muted]\n"
+    "  may leak {may_leak_blocks:blocks}, {may_leak_bytes} bytes[ in {stack_count:stack}];"
+    " expired {expired_blocks}, freed after that {expired_freed_blocks}\n"
+    "  allocations {allocated_blocks}, frees {freed_blocks}[; the freed had lived {lived}]\n"
+    "[  oldest live {oldest_ms:s} s\n]{frames}";
+
+std::string seconds(uint64_t milliseconds) {
+  return fmt::format("{:.3f}", static_cast<double>(milliseconds) / 1000);
+}
+
+// A time in ms that the stack's blocks would not have outlived, rounded up to be remembered.
+uint64_t enough(uint64_t longest_ticks) {
+  constexpr uint64_t kSecond = 1000;
+  const uint64_t milliseconds = ledger::tick_milliseconds(longest_ticks);
+  const uint64_t more = milliseconds + milliseconds / 4;
+  return more < kSecond ? (more / 100 + 1) * 100 : (more / kSecond + 1) * kSecond;
+}
+
+// Puts an exact limit under `key`, a bound under the other one. Returns it as "0.010 s",
+// ">= 0.010 s" or "?".
+std::string put_limit(json::Value& out, const std::optional<analyze::LiveTimeLimit>& limit,
+                      const std::string& key, const char* bound_key, const char* bound) {
+  out[key] = nullptr;
+  if (!limit) return "?";
+  const uint64_t milliseconds = ledger::tick_milliseconds(limit->ticks);
+  out[limit->exact ? key : key + bound_key] = milliseconds;
+  return fmt::format("{}{} s", limit->exact ? "" : bound, seconds(milliseconds));
+}
+
+// Facts about a stack or function for the closing statistics, besides its expired blocks.
+struct ExpireStatistics {
+  uint64_t allocations = 0;  // since the watch began
+  analyze::LiveTime lived;   // of the blocks freed since
+  uint64_t oldest = 0;       // milliseconds: age of the oldest live expired block; 0: there is none
+};
+
+// Returns how long the freed blocks had lived, as text.
+std::string put_statistics(json::Value& out, const analyze::ExpiryStack& expiry,
+                           const ExpireStatistics& more) {
+  out["may_leak_blocks"] = expiry.may_leak();
+  out["may_leak_bytes"] = expiry.expired_bytes - expiry.freed_bytes;
+  out["expired_blocks"] = expiry.expired;
+  out["expired_freed_blocks"] = expiry.freed;
+  out["muted"] = expiry.muted;
+  out["allocated_blocks"] = more.allocations;
+  out["freed_blocks"] = more.lived.frees;
+  const std::string least = put_limit(out, more.lived.least, "lifetime_min_ms", "_at_least", ">= ");
+  const uint64_t mean = ledger::tick_milliseconds(more.lived.mean);
+  out["lifetime_mean_ms"] = more.lived.frees == 0 ? json::Value() : json::Value(mean);
+  const std::string most = put_limit(out, more.lived.most, "lifetime_max_ms", "_at_most", "<= ");
+  out["oldest_ms"] = more.oldest;
+  if (more.lived.frees == 0) return {};
+  return fmt::format("min {}, mean {} s, max {}", least, seconds(mean), most);
+}
+
 class ExpireSession {
  public:
   ExpireSession(ledger::LedgerFile& file, const ExpireOptions& options, text::StackNames& names,
@@ -78,7 +145,6 @@ class ExpireSession {
         options_(options),
         names_(names),
         streams_(streams),
-        text_(options.json, options.after),
         renewals_(file.header().extremes_renewed),
         first_(file),
         known_(first_),
@@ -86,8 +152,10 @@ class ExpireSession {
         expiry_(
             begun_, ledger::ticks_in(options.after * 1'000'000), options.mute,
             options.json || options.grouped ? analyze::Pace::kEachLook : analyze::Pace::kDoubling) {
-    const format::LedgerHeader& header = file.header();
-    print(streams_, text_.beginning(util::array_text(header.name), header.pid));
+    tell(kBegin, {{"event", "begin"},
+                  {"pid", file.header().pid},
+                  {"after_ms", options.after},
+                  {"name", json::plain(util::array_text(file.header().name))}});
     std::fflush(streams_.out);
   }
 
@@ -121,12 +189,18 @@ class ExpireSession {
     });
     learn(stacks);
     const auto oldest = expiry_.oldest();
-    print(streams_, text_.closing(why, stacks.size(), whole_, known_.state()));
+    json::Value end = {{"event", "end"},
+                       {"why", why},
+                       {"stack_count", stacks.size()},
+                       {"after_ms", options_.after}};
+    if (!whole_) end["incomplete"] = true;
+    tell(kEnd, end);
+    if (!options_.json) print(streams_, text::missing_blocks(whole_, known_.state(), {}));
     tell_failed();
     const auto statistics = [&](const analyze::ExpiryStack& stack) {
       const ledger::LedgerStackState* known = known_.find(stack.index);
       const ledger::LedgerStackState* before = first_.find(stack.index);
-      text::ExpireStatistics more;
+      ExpireStatistics more;
       more.allocations =
           (before != nullptr ? known->now - before->now : known->now).allocated_blocks;
       more.lived = analyze::live_time(before, *known, whole);
@@ -139,24 +213,69 @@ class ExpireSession {
     std::erase_if(stacks, [&](const auto* stack) { return known_.find(stack->index) == nullptr; });
     if (options_.grouped) {
       for (const analyze::ExpiryGroup& group : analyze::ExpiryGroups::sums(stacks, group_of())) {
-        text::ExpireStatistics sum;
+        ExpireStatistics sum;
         for (const analyze::ExpiryStack* stack : group.stacks) {
-          const text::ExpireStatistics more = statistics(*stack);
+          const ExpireStatistics more = statistics(*stack);
           sum.allocations += more.allocations;
           analyze::add(sum.lived, more.lived);
           sum.oldest = std::max(sum.oldest, more.oldest);
         }
-        print(streams_, text_.statistics(group, sum, names_));
+        json::Value line = {{"whose", name_of(group)}, {"stack_count", group.stacks.size()}};
+        line["lived"] = put_statistics(line, group.sum, sum);
+        tell(kStatistics, line);
       }
       return;
     }
-    for (const analyze::ExpiryStack* stack : stacks) {
-      print(streams_,
-            text_.statistics(*stack, statistics(*stack), *known_.find(stack->index), names_));
+    for (const analyze::ExpiryStack* expiry : stacks) {
+      const ledger::LedgerStackState& stack = *known_.find(expiry->index);
+      json::Value line = {{"event", "stack"}, {"stack", names_.id(stack)}};
+      const std::string lived = put_statistics(line, *expiry, statistics(*expiry));
+      if (options_.json) {
+        names_.put(line, stack);
+      } else {
+        line["whose"] = "stack=" + names_.id(stack);
+        line["lived"] = lived;
+        line["frames"] = frames_text(stack);
+      }
+      tell(kStatistics, line);
     }
   }
 
  private:
+  // Prints the object as a line of JSON, or as the form has it.
+  void tell(const char* form, const json::Value& line) {
+    print(streams_, options_.json ? json::line(line) : text::filled(form, line));
+  }
+
+  std::string name_of(const analyze::ExpiryGroup& group) const {
+    return text::group_text(names_.group(group.group), {});
+  }
+
+  std::string frames_text(const ledger::LedgerStackState& stack) const {
+    std::string out;
+    for (const std::string& frame : names_.frames(stack)) out += "    " + frame + '\n';
+    return out;
+  }
+
+  json::Value news_of(uint64_t now, uint64_t expired, uint64_t freed,
+                      const analyze::ExpiryStack& all) const {
+    return {{"event", "expired"},
+            {"at_ms", ledger::tick_milliseconds(now - begun_)},
+            {"expired_blocks", expired},
+            {"expired_freed_blocks", freed},
+            {"total_expired_blocks", all.expired},
+            {"total_expired_freed_blocks", all.freed},
+            {"may_leak_blocks", all.may_leak()},
+            {"may_leak_bytes", all.expired_bytes - all.freed_bytes}};
+  }
+
+  void tell_news(json::Value line, uint64_t now, const std::string& whose) {
+    line["at"] = fmt::format("{:>10}", seconds(ledger::tick_milliseconds(now - begun_)));
+    line["whose"] = whose;
+    line["after_ms"] = options_.after;
+    tell(kNews, line);
+  }
+
   // For stacks that are known.
   analyze::ExpiryGroups::GroupOf group_of() const {
     return [this](uint32_t stack) { return names_.group_of(*known_.find(stack)); };
@@ -193,7 +312,14 @@ class ExpireSession {
     }
     if (most == nullptr) return;
     names_.learn(file_, known_.state(), {most});
-    print(streams_, text_.failed(all, at_most, *most, names_));
+    json::Value line = {
+        {"event", "failed"}, {"failed_allocations", all}, {"failed_at_stack", at_most}};
+    if (options_.json) {
+      names_.put(line, *most);
+    } else {
+      line["line"] = names_.line(*most);
+    }
+    tell(kFailed, line);
   }
 
   void tell(const std::vector<analyze::ExpiryNews>& news, uint64_t now) {
@@ -202,14 +328,27 @@ class ExpireSession {
     learn(stacks);
     if (options_.grouped) {
       tell_groups(news, now);
-      return;
-    }
-    for (const analyze::ExpiryNews& one : news) {
-      const ledger::LedgerStackState* stack = known_.find(one.stack->index);
-      if (stack == nullptr) continue;
-      print(streams_, text_.news(ledger::tick_milliseconds(now - begun_), one, *stack, names_));
+    } else {
+      for (const analyze::ExpiryNews& one : news) tell_stack(one, now);
     }
     std::fflush(streams_.out);
+  }
+
+  void tell_stack(const analyze::ExpiryNews& news, uint64_t now) {
+    const ledger::LedgerStackState* stack = known_.find(news.stack->index);
+    // Of a muted stack nothing but that it is.
+    if (stack == nullptr || (news.stack->muted && !news.muted)) return;
+    json::Value line = news_of(now, news.expired, news.freed, *news.stack);
+    if (news.muted) line["suggested_after_ms"] = enough(news.stack->longest);
+    if (options_.json) {
+      if (news.muted) line["muted"] = true;
+      line["stack"] = names_.id(*stack);
+      if (news.first) names_.put(line, *stack);
+      return tell(kNews, line);
+    }
+    if (news.first) line["frames"] = frames_text(*stack);
+    if (news.muted) line["muted_what"] = "muted";
+    tell_news(std::move(line), now, "stack=" + names_.id(*stack));
   }
 
   void tell_groups(std::vector<analyze::ExpiryNews> news, uint64_t now) {
@@ -220,16 +359,19 @@ class ExpireSession {
     std::erase_if(stacks, unknown);
     std::erase_if(news, [&](const analyze::ExpiryNews& one) { return unknown(one.stack); });
     for (const analyze::ExpiryGroupNews& one : groups_.add(news, stacks, group_of())) {
-      print(streams_, text_.news(ledger::tick_milliseconds(now - begun_), one, names_));
+      json::Value line = news_of(now, one.expired, one.freed, one.group.sum);
+      if (one.muted) {
+        line["muted_what"] = "muted a stack";
+        line["suggested_after_ms"] = enough(one.mute_longest);
+      }
+      tell_news(std::move(line), now, name_of(one.group));
     }
-    std::fflush(streams_.out);
   }
 
   ledger::LedgerFile& file_;
   const ExpireOptions& options_;
   text::StackNames& names_;
   const Streams& streams_;
-  text::ExpireText text_;
   uint32_t renewals_;  // before the first state was read
   ledger::KnownLedger first_;
   ledger::KnownLedger known_;
