@@ -39,13 +39,13 @@ void put_decimal(Value& out, const char* key, const std::string& number) {
   if (!number.empty()) out[key] = std::strtod(number.c_str(), nullptr);
 }
 
-void put_before(Value& out, const profile::Header& header) {
+void put_header(Value& out, const profile::Header& header) {
   out["program"] = plain(header.program);
   put_text(out, "command", header.command);
   out["pid"] = header.pid;
   put_known(out, "parent_pid", header.parent);
   out["seq"] = header.seq;
-  out["trigger"] = header.trigger;
+  out["trigger"] = plain(header.trigger);
   put_text(out, "label", plain(header.label));
   out["started"] = header.started;
   out["taken"] = header.taken;
@@ -62,9 +62,6 @@ void put_before(Value& out, const profile::Header& header) {
   put_total(out, "freed", header.freed);
   out["lost"] = counts(header.lost);
   if (header.stopped) out["recording"] = "stopped";
-}
-
-void put_after(Value& out, const profile::Header& header) {
   if (!header.notes.empty()) out["notes"] = texts(header.notes);
   for (const profile::KindTotal& kind : header.kinds) out["kinds"][kind.kind] = total(kind.live);
   put_text(out, "host", plain(header.host));
@@ -101,11 +98,16 @@ void put_unknown(Value& out, const profile::Memlog& memlog) {
 
 }  // namespace
 
+Value header(const profile::Header& header) {
+  Value out = Value::object();
+  put_header(out, header);
+  return out;
+}
+
 Value report(const profile::Memlog& memlog) {
   Value out = Value::object();
   out["file"] = plain(memlog.name);
-  put_before(out, memlog.header);
-  put_after(out, memlog.header);
+  put_header(out, memlog.header);
   out["resolved"] = profile::resolved_text(memlog.header.resolved);
   put_unknown(out, memlog);
   return out;
@@ -134,8 +136,7 @@ Value process(const analyze::ProcessSum& sum) {
   if (!sum.notes.empty()) out["remarks"] = texts(sum.notes);
   if (!sum.incomplete.empty()) out["incomplete"] = texts(sum.incomplete);
   // The rest is of the last report.
-  put_before(out, sum.last);
-  put_after(out, sum.last);
+  put_header(out, sum.last);
   return out;
 }
 

@@ -12,6 +12,7 @@
 
 namespace mtrace::json {
 
+Value header(const profile::Header& header);
 // Returns the header of `memlog`: program, pid, number, times, totals, and what else it tells.
 // Fields that it does not have are left out.
 Value report(const profile::Memlog& memlog);

@@ -10,6 +10,8 @@
 #include "format/memlog.h"
 #include "model/profile/regions.h"
 #include "util/text.h"
+#include "view/json/report.h"
+#include "view/text/answer.h"
 #include "view/text/frame_text.h"
 
 namespace mtrace::text {
@@ -63,22 +65,6 @@ std::string lost_words(const profile::Field& count) {
     return count_text(number, "mapping") + " of which something is missing under @mmap";
   }
   return fmt::format("lost: {} {}", util::grouped(number), plain(count.key));
-}
-
-// What the process takes of the machine.
-std::string memory_text(const profile::Header& header, const Style& style) {
-  std::string out;
-  if (header.rss) out += ", resident " + size_text(*header.rss, style);
-  if (header.rss_max) {
-    out += fmt::format("{}at most {}{}", header.rss ? " (" : ", resident ",
-                       size_text(*header.rss_max, style), header.rss ? ")" : "");
-  }
-  if (header.virtual_size) out += ", virtual " + size_text(*header.virtual_size, style);
-  return out;
-}
-
-std::string usable_text(const profile::Header& header, const Style& style) {
-  return header.usable ? ", usable " + size_text(*header.usable, style) : "";
 }
 
 std::string calls_text(const profile::Header& header) {
@@ -137,50 +123,38 @@ std::string command_text(const profile::Header& header) {
 }
 
 std::string peak_text(const profile::Header& header, const Style& style) {
-  if (!header.peak) return {};
-  return fmt::format("peak {}{} at {}\n", size_text(header.peak->bytes, style),
-                     error_text(header.peak_error.value_or(0), style), header.peak->time);
+  return filled("[peak {peak.bytes:size}[{peak_error_bytes:error}] at {peak.time}\n]",
+                json::header(header), style);
 }
 
 std::string header_text(const profile::Header& header, const Style& style) {
-  std::string out = coloured(command_text(header), kBold, style) + '\n';
-  auto append = std::back_inserter(out);
-  fmt::format_to(append, "pid {}{}{}, report {} ({}){}\n", header.pid,
-                 header.host.empty() ? "" : " on ", plain(header.host), header.seq,
-                 plain(header.trigger),
-                 header.label.empty() ? "" : fmt::format(", \"{}\"", plain(header.label)));
-  fmt::format_to(
-      append, "taken {}{}\n", header.taken,
-      header.uptime.empty() ? "" : fmt::format(", {} seconds after the start", header.uptime));
-  if (header.sampled) {
-    fmt::format_to(append,
-                   "sampled, a block in about every {}: estimates {} their standard errors\n",
-                   size_text(*header.sampled, style), plus_minus());
-  }
-  fmt::format_to(append, "changed by {}{} in {}\n", bytes_text(header.delta.bytes, style),
-                 error_text(header.delta_error.value_or(0), style),
-                 blocks_text(header.delta.blocks, true));
-  fmt::format_to(append, "now {}{} in {}{}{}\n", bytes_text(header.live.bytes, style, false),
-                 error_text(header.live_error.value_or(0), style), blocks_text(header.live.blocks),
-                 usable_text(header, style), memory_text(header, style));
-  out += peak_text(header, style);
+  const json::Value facts = json::header(header);
+  std::string out =
+      coloured(command_text(header), kBold, style) + '\n' +
+      filled(
+          "pid {pid}[ on {host}], report {seq} ({trigger})[, \"{label}\"]\n"
+          "taken {taken}[, {uptime_s:.3} seconds after the start]\n"
+          "[sampled, a block in about every {sample_bytes:size}: estimates with standard errors\n]"
+          "changed by {delta.bytes:+size}{delta_error_bytes:error} in {delta.blocks:+blocks}\n"
+          "now {live.bytes:size}{live_error_bytes:error} in {live.blocks:blocks}"
+          "[, usable {usable_bytes:size}][, resident {rss_bytes:size}]"
+          "[ (at most {rss_max_bytes:size})][, virtual {virtual_bytes:size}]\n",
+          facts, style) +
+      peak_text(header, style);
   for (const profile::KindTotal& total : header.kinds) {
-    fmt::format_to(append, "besides, @{}: {} in {}\n", total.kind,
-                   bytes_text(total.live.bytes, style, false), blocks_text(total.live.blocks));
+    out += fmt::format("besides, @{}: {} in {}\n", total.kind,
+                       bytes_text(total.live.bytes, style, false), blocks_text(total.live.blocks));
   }
   if (header.allocated && header.freed) {
-    fmt::format_to(
-        append, "in all allocated {} in {}, freed {} in {}\n",
-        bytes_text(header.allocated->bytes, style, false), blocks_text(header.allocated->blocks),
-        bytes_text(header.freed->bytes, style, false), blocks_text(header.freed->blocks));
+    out += filled(
+        "in all allocated {allocated.bytes:size} in {allocated.blocks:blocks}, "
+        "freed {freed.bytes:size} in {freed.blocks:blocks}\n",
+        facts, style);
   }
-  out += calls_text(header);
-  if (header.inherited && header.inherited->blocks != 0) {
-    fmt::format_to(append, "inherited at fork: {} in {}\n",
-                   bytes_text(header.inherited->bytes, style, false),
-                   blocks_text(header.inherited->blocks));
-  }
-  out += trouble_text(header, style);
+  out += calls_text(header) +
+         filled("[inherited at fork: {inherited.bytes:size} in {inherited.blocks:blocks}\n]", facts,
+                style) +
+         trouble_text(header, style);
   for (const std::string& note : header.notes) {
     if (!note.starts_with(format::kResident)) out += remark(plain(note), style);
   }

@@ -7,6 +7,8 @@
 #include <stdexcept>
 
 #include "view/analyze/table.h"
+#include "view/json/report.h"
+#include "view/text/answer.h"
 #include "view/text/header_text.h"
 
 namespace mtrace::text {
@@ -126,10 +128,10 @@ std::string view_header(const std::vector<analyze::ProcessSum>& sums, const Styl
   std::string out;
   for (const analyze::ProcessSum& process : sums) {
     const profile::Header& last = process.last;
-    out += fmt::format("{}, pid {}: {} in {}, from {}, the last taken {}\n", plain(last.program),
-                       last.pid, bytes_text(process.total.bytes, style, false),
-                       blocks_text(process.total.blocks), count_text(process.reports, "report"),
-                       last.taken);
+    out += filled(
+        "{program}, pid {pid}: {sum.bytes:size} in {sum.blocks:blocks}, "
+        "from {summed_reports:report}, the last taken {taken}\n",
+        json::process(process), style);
     out += peak_text(last, style) + coverage_remarks(last, style);
     for (const std::string& note : process.notes) out += remark(plain(note), style);
     for (const std::string& why : process.incomplete) out += remark(plain(why), style);
