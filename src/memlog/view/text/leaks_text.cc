@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "util/text.h"
+#include "view/json/views.h"
+#include "view/text/answer.h"
 #include "view/text/frame_text.h"
 #include "view/text/report_text.h"
 
@@ -16,15 +18,15 @@ using analyze::Course;
 using analyze::Finding;
 using analyze::Row;
 using analyze::Series;
-using analyze::Slope;
 
-std::string rate_text(double bytes, const Style& style) {
-  return bytes_text(static_cast<int64_t>(std::llround(bytes)), style);
-}
-
-std::string interval_text(const Slope& slope, const Style& style) {
-  if (slope.low == slope.high) return {};
-  return fmt::format(" (95%: {} to {})", rate_text(slope.low, style), rate_text(slope.high, style));
+// Where the growth is known exactly, its interval says nothing.
+std::string interval_text(const json::Value& slope, const Style& style) {
+  if (*slope.find("growth_low_bytes_per_report") == *slope.find("growth_high_bytes_per_report")) {
+    return {};
+  }
+  return filled(
+      " (95%: {growth_low_bytes_per_report:+size} to {growth_high_bytes_per_report:+size})", slope,
+      style);
 }
 
 // How likely a stack that only fluctuates looks like this.
@@ -50,96 +52,88 @@ std::string stack_text(const Series& series, const Row& row, const Style& style)
   return out;
 }
 
-std::string leak_text(const Series& series, const Finding& finding, bool explain,
-                      const Style& style) {
-  const Row& row = series.table().rows()[finding.row];
-  std::string out = coloured(rate_text(finding.slope.middle, style) + " a report", kRed, style);
-  if (explain) out += interval_text(finding.slope, style);
-  out += fmt::format("  {} -> {}  {}", bytes_text(finding.first, style, false),
-                     bytes_text(finding.last, style, false),
-                     chance_text(finding.probability, explain));
-  if (row.group != nullptr) out += "  " + count_text(row.group->stacks, "stack");
-  if (row.stack != 0) out += coloured(fmt::format("  stack={:016x}", row.stack), kFaint, style);
-  return out + '\n' + stack_text(series, row, style);
+std::string leak_text(const Series& series, const Finding& finding, const json::Value& leak,
+                      bool explain, const Style& style) {
+  return coloured(filled("{growth_bytes_per_report:+size} a report", leak, style), kRed, style) +
+         (explain ? interval_text(leak, style) : "") +
+         filled("  {first_bytes:size} -> {last_bytes:size}  ", leak, style) +
+         chance_text(finding.probability, explain) + filled("[  {stack_count:stack}]", leak) +
+         coloured(filled("[  stack={stack}]", leak), kFaint, style) + '\n' +
+         stack_text(series, series.table().rows()[finding.row], style);
 }
 
-std::string other_text(const Series& series, const Finding& finding, const Style& style) {
-  const Row& row = series.table().rows()[finding.row];
-  std::string out =
-      fmt::format("{:<13} {:>14} -> {:<14}", analyze::course_name(finding.course),
-                  bytes_text(finding.first, style, false), bytes_text(finding.last, style, false));
-  out += ' ' + (row.group != nullptr ? group_text(*row.group, style)
-                                     : stack_line(series.table(), row, style));
-  return out + '\n';
-}
-
-std::string forecast_text(const Series& series, const Slope& growth, uint64_t limit,
-                          const Style& style) {
-  const auto bytes = static_cast<int64_t>(std::min<uint64_t>(limit, INT64_MAX));
-  const std::string what = size_text(limit, style);
-  if (series.states().back().live >= bytes) return fmt::format("{} are live already\n", what);
-  const analyze::Forecast when = analyze::forecast(series, growth, bytes);
-  const auto count = [](double states) {
-    return util::grouped(static_cast<uint64_t>(std::llround(std::min(states, 1e15))));
-  };
-  Style units = style;
-  units.units = true;
-  const std::string latest =
-      when.latest == 0 ? "never" : fmt::format("after {} at the latest", count(when.latest));
-  return fmt::format(
-      "{} are live after {} more reports (95%: after {} at the earliest, {}), at this pace in {}\n",
-      what, count(when.states), count(when.earliest), latest,
-      duration_text(static_cast<uint64_t>(std::min(when.seconds, 1e12) * 1000), units));
+std::string forecast_text(json::Value forecast, Style style) {
+  if (forecast.find("reports") == nullptr) {
+    return filled("{limit_bytes:size} are live already\n", forecast, style);
+  }
+  forecast["latest"] = filled("[after {reports_latest:,} at the latest]", forecast);
+  if (forecast["latest"].is_empty()) forecast["latest"] = "never";
+  const std::string what = filled("{limit_bytes:size}", forecast, style);
+  style.units = true;
+  forecast["milliseconds"] = forecast["seconds"].as_double() * 1000;
+  return what + filled(
+                    " are live after {reports:,} more reports (95%: after {reports_earliest:,} "
+                    "at the earliest, {latest}), at this pace in {milliseconds:time}\n",
+                    forecast, style);
 }
 
 }  // namespace
 
 std::string leaks_text(const Series& series, const std::vector<Finding>& findings,
                        const LeaksContext& context, const Style& style) {
-  const char* row = analyze::group_word(context.group_by);
+  const std::string row = analyze::group_word(context.group_by);
+  json::Value facts;
+  json::put_findings(facts, series, findings, context.level, context.limit, style.limit);
+  const std::vector<json::Value>& stacks = facts.find("stacks")->elements();
+  const size_t leaks = static_cast<size_t>(facts.find("stacks_growing")->as_signed());
+  const size_t others = findings.size() - leaks;
+  const auto hidden = [](size_t more) {
+    return more == 0 ? "" : fmt::format("... {} more (-n 0)\n", util::grouped(uint64_t{more}));
+  };
+  const size_t shown = style.limit == 0 ? leaks : std::min(leaks, style.limit);
   std::string out;
-  size_t leaks = 0;
-  for (const Finding& finding : findings) {
-    if (finding.course != Course::kGrows) break;
-    ++leaks;
-    if (style.limit == 0 || leaks <= style.limit)
-      out += leak_text(series, finding, context.explain, style);
+  for (size_t i = 0; i < shown; ++i) {
+    out += leak_text(series, findings[i], stacks[i], context.explain, style);
   }
-  if (style.limit != 0 && leaks > style.limit) {
-    out += fmt::format("... {} more (-n 0)\n", util::grouped(uint64_t{leaks - style.limit}));
-  }
+  out += hidden(leaks - shown);
   if (leaks == 0) {
     out += fmt::format("no {} grows\n", row);
   } else {
-    const Slope growth = analyze::growth_of(findings);
-    out += fmt::format("\n{} {}: {} a report in all{}\n", count_text(leaks, row),
-                       leaks == 1 ? "grows" : "grow", rate_text(growth.middle, style),
-                       context.explain ? interval_text(growth, style) : "");
-    const auto is_several = [&](const Finding& finding) {
-      const Row& one = series.table().rows()[finding.row];
-      return finding.course == Course::kGrows && one.group != nullptr && one.group->stacks > 1;
+    out += fmt::format("\n{} {}: ", count_text(leaks, row.c_str()), leaks == 1 ? "grows" : "grow") +
+           filled("{growth_bytes_per_report:+size} a report in all", facts, style) +
+           (context.explain ? interval_text(facts, style) : "") + '\n';
+    const auto is_several = [](const json::Value& stack) {
+      const json::Value* const count = stack.find("stack_count");
+      return count != nullptr && count->as_signed() > 1;
     };
     if (context.group_by == analyze::GroupBy::kFunction &&
-        std::any_of(findings.begin(), findings.end(), is_several)) {
+        std::any_of(stacks.begin(), stacks.begin() + static_cast<ptrdiff_t>(shown), is_several)) {
       out += "--group-by line tells the lines of a function apart, --group-by stack its callers\n";
     }
-    if (context.limit) out += forecast_text(series, growth, *context.limit, style);
+    if (context.limit) out += forecast_text(*facts.find("forecast"), style);
   }
   if (context.explain) {
-    out += fmt::format("{} changed and {} tested; by chance, {:.2g} would be taken for growing\n",
-                       count_text(findings.size(), row), findings.size() == 1 ? "was" : "were",
-                       context.level * static_cast<double>(findings.size()));
+    out +=
+        fmt::format("{} changed and {} tested; by chance, {:.2g} would be taken for growing\n",
+                    count_text(findings.size(), row.c_str()), findings.size() == 1 ? "was" : "were",
+                    facts.find("stacks_growing_by_chance")->as_double());
   }
-  const size_t others = findings.size() - leaks;
-  if (others != 0) out += "\n" + coloured("not growing:", kBold, style) + '\n';
-  for (size_t i = 0; i < others; ++i) {
-    if (style.limit != 0 && i == style.limit) {
-      out += fmt::format("... {} more (-n 0)\n", util::grouped(uint64_t{others - i}));
-      break;
-    }
-    out += other_text(series, findings[leaks + i], style);
+  if (others == 0) return out + left_out_text(context.filtered);
+  json::Value rest = json::Value::array();
+  for (size_t i = shown; i < stacks.size(); ++i) {
+    const Row& one = series.table().rows()[findings[leaks + i - shown].row];
+    json::Value stack = stacks[i];
+    stack["what"] = one.group != nullptr ? group_text(*one.group, style)
+                                         : stack_line(series.table(), one, style);
+    rest.push_back(std::move(stack));
   }
-  return out + left_out_text(context.filtered);
+  return out + '\n' + coloured("not growing:", kBold, style) + '\n' +
+         table({{"", "{course}"},
+                {"", "{first_bytes:size}"},
+                {"", "-> {last_bytes:size}"},
+                {"", "{what}"}},
+               rest, style) +
+         hidden(others - rest.size()) + left_out_text(context.filtered);
 }
 
 }  // namespace mtrace::text
