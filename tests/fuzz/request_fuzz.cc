@@ -14,8 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "model/profile/model.h"
-#include "model/profile/reader.h"
 #include "surface/fleet/store.h"
 #include "surface/serve/access.h"
 #include "surface/serve/expire_watch.h"
