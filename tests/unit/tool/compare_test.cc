@@ -40,7 +40,7 @@ Table table(const std::vector<Stack>& stacks, const std::string& build,
       text += '\t' + frame + '\n';
     }
     text += fmt::format("# module: {} build-id={} base=0x1000\n# end\n", path, build);
-    EXPECT_TRUE(out.merge(profile::read("f", text), {}));
+    out.merge(profile::read("f", text), {});
   }
   return out;
 }

@@ -315,6 +315,8 @@ profile::Frame LedgerFrames::python(uint64_t frame) {
                                      [&](const auto& one) { return one.path == python.module; });
     number->second = add_({.path = python.module,
                            .generation = is_twin ? format::kPythonGeneration : 1,
+                           .build_id = {},
+                           .base = 0,
                            .described = true,
                            .python = true});
   }

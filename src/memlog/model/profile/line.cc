@@ -317,7 +317,11 @@ ModuleIndex ModuleTable::index(std::string_view escaped_name) {
 ModuleIndex ModuleTable::index(const std::string& path, uint32_t generation) {
   const auto [place, added] =
       by_path_.try_emplace(std::pair(path, generation), static_cast<ModuleIndex>(modules_.size()));
-  if (added) modules_.push_back({.path = path, .generation = generation});
+  if (added) {
+    modules_.emplace_back();
+    modules_.back().path = path;
+    modules_.back().generation = generation;
+  }
   return place->second;
 }
 

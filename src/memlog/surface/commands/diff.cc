@@ -110,12 +110,8 @@ json::Value side_json(const reports::ReportSet& set, const std::string& name) {
 
 // Sets B less A. Throws std::runtime_error when it does not fit.
 profile::Total difference(const reports::ReportSet& a, const reports::ReportSet& b) {
-  profile::Total net;
-  if (__builtin_sub_overflow(b.total.bytes, a.total.bytes, &net.bytes) ||
-      __builtin_sub_overflow(b.total.blocks, a.total.blocks, &net.blocks)) {
-    throw std::runtime_error("the difference does not fit 64 bits");
-  }
-  return net;
+  return {analyze::difference(b.total.bytes, a.total.bytes),
+          analyze::difference(b.total.blocks, a.total.blocks)};
 }
 
 std::string changes_text(const analyze::Comparison& comparison, size_t unchanged,

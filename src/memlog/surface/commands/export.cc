@@ -212,12 +212,8 @@ reports::ReportSeries series_for(const std::vector<std::string>& operands) {
 }
 
 profile::Total before(const profile::Header& header) {
-  profile::Total total = header.live;
-  if (__builtin_sub_overflow(total.bytes, header.delta.bytes, &total.bytes) ||
-      __builtin_sub_overflow(total.blocks, header.delta.blocks, &total.blocks)) {
-    throw std::runtime_error("a difference does not fit 64 bits");
-  }
-  return total;
+  return {analyze::difference(header.live.bytes, header.delta.bytes),
+          analyze::difference(header.live.blocks, header.delta.blocks)};
 }
 
 // Whether nobody asked the process for a report before its end. Its peak then says more than what
@@ -386,9 +382,7 @@ std::string write(const Format& format, ExportRows& rows, analyze::Order order,
     if (rows.first) return text_over_time(format, *rows.first, reports, rows.table);
     if (!rows.series.empty()) return text_over_time(format, rows.series, reports, rows.table);
   }
-  if (!format.has(exporting::kRows) && !rows.table.unite_calls()) {
-    throw std::runtime_error("a sum does not fit 64 bits");
-  }
+  if (!format.has(exporting::kRows)) rows.table.unite_calls();
   const analyze::Filter& filter = reports.filter();
   const exporting::Moment moment = {
       .table = rows.table,

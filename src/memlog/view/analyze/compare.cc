@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,10 +36,8 @@ void add_part(Part& sum, const Part& more) {
     sum = more;
     return;
   }
-  if (__builtin_add_overflow(sum.bytes, more.bytes, &sum.bytes) ||
-      __builtin_add_overflow(sum.blocks, more.blocks, &sum.blocks)) {
-    throw std::runtime_error("a sum does not fit 64 bits");
-  }
+  add_to(sum.bytes, more.bytes);
+  add_to(sum.blocks, more.blocks);
 }
 
 Part part_of(const Table& table, const Row& row) { return {&table, &row, row.bytes, row.blocks}; }
@@ -188,10 +185,8 @@ class Matcher {
     row.cut = shown.row->cut;
     row.depth = shown.row->depth;
     row.before = before.bytes;
-    if (__builtin_sub_overflow(after.bytes, before.bytes, &row.bytes) ||
-        __builtin_sub_overflow(after.blocks, before.blocks, &row.blocks)) {
-      throw std::runtime_error("a difference does not fit 64 bits");
-    }
+    row.bytes = difference(after.bytes, before.bytes);
+    row.blocks = difference(after.blocks, before.blocks);
     out_.added += before.row == nullptr;
     out_.removed += after.row == nullptr;
     out_.table.add_row(*shown.owner, std::move(row));

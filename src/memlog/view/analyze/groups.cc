@@ -1,7 +1,6 @@
 #include "view/analyze/groups.h"
 
 #include <cstdio>
-#include <stdexcept>
 
 #include "util/file.h"
 #include "view/analyze/block_type.h"
@@ -59,14 +58,6 @@ Name name_of(GroupBy by, const Frame& frame, const std::string& module) {
   return {'\n' + address + '\n' + module, {function.empty() ? address : function, source}};
 }
 
-void add_checked(Row& sum, const Row& more) {
-  if (!add(sum, more, Combine::kStacks)) throw std::runtime_error("a sum does not fit 64 bits");
-  if (more.before) {
-    if (!sum.before) sum.before = 0;
-    add_to(*sum.before, *more.before);
-  }
-}
-
 }  // namespace
 
 const char* group_word(GroupBy by) {
@@ -118,7 +109,7 @@ void GroupedTable::add(const Table& table) {
       rows_.emplace_back().kind = row.kind;
       rows_.back().group = groups_.all().back();
     }
-    add_checked(rows_[index], row);
+    add(rows_[index], row, Combine::kStacks);
   }
 }
 

@@ -12,8 +12,6 @@
 namespace mtrace::analyze {
 namespace {
 
-bool add_within(uint64_t& sum, uint64_t more) { return !__builtin_add_overflow(sum, more, &sum); }
-
 void add_lifetimes(Lifetimes& sum, const Lifetimes& more) {
   if (more.frees == 0) return;
   sum.least = sum.frees == 0 ? more.least : std::min(sum.least, more.least);
@@ -38,25 +36,6 @@ void add_call(profile::Name& sum, const profile::Name& more) {
 }
 
 double square(uint64_t number) { return static_cast<double>(number) * static_cast<double>(number); }
-
-bool add_state(Row& sum, const Row& more, Combine how) {
-  if (how == Combine::kLater) {
-    sum.live = more.live;
-    sum.live_variance = more.live_variance;
-    sum.age = more.age;
-    sum.slack = more.slack;
-    sum.peak = more.peak;
-    return true;
-  }
-  if (more.live) {
-    uint64_t live = sum.live.value_or(0);
-    if (!add_within(live, *more.live)) return false;
-    sum.live = live;
-    sum.live_variance += more.live_variance;
-  }
-  sum.age = std::max(sum.age, more.age);
-  return add_within(sum.slack, more.slack) && add_within(sum.peak, more.peak);
-}
 
 }  // namespace
 
@@ -127,17 +106,42 @@ Row row_of(const profile::Entry& entry, bool times) {
   return row;
 }
 
-bool add(Row& sum, const Row& more, Combine how) {
-  add_call(sum.call, more.call);
+void add(Numbers& sum, const Numbers& more, Combine how) {
   add_lifetimes(sum.lifetimes, more.lifetimes);
   sum.variance += more.variance;
-  return !__builtin_add_overflow(sum.bytes, more.bytes, &sum.bytes) &&
-         !__builtin_add_overflow(sum.blocks, more.blocks, &sum.blocks) &&
-         add_within(sum.allocations, more.allocations) &&
-         add_within(sum.allocated_bytes, more.allocated_bytes) &&
-         add_within(sum.frees, more.frees) && add_within(sum.freed_bytes, more.freed_bytes) &&
-         add_within(sum.temporary, more.temporary) &&
-         add_within(sum.short_lived, more.short_lived) && add_state(sum, more, how);
+  add_to(sum.bytes, more.bytes);
+  add_to(sum.blocks, more.blocks);
+  add_to(sum.allocations, more.allocations);
+  add_to(sum.allocated_bytes, more.allocated_bytes);
+  add_to(sum.frees, more.frees);
+  add_to(sum.freed_bytes, more.freed_bytes);
+  add_to(sum.temporary, more.temporary);
+  add_to(sum.short_lived, more.short_lived);
+  if (how == Combine::kLater) {
+    sum.live = more.live;
+    sum.live_variance = more.live_variance;
+    sum.age = more.age;
+    sum.slack = more.slack;
+    sum.peak = more.peak;
+    return;
+  }
+  if (more.live) {
+    if (!sum.live) sum.live = 0;
+    add_to(*sum.live, *more.live);
+    sum.live_variance += more.live_variance;
+  }
+  if (more.before) {
+    if (!sum.before) sum.before = 0;
+    add_to(*sum.before, *more.before);
+  }
+  sum.age = std::max(sum.age, more.age);
+  add_to(sum.slack, more.slack);
+  add_to(sum.peak, more.peak);
+}
+
+void add(Row& sum, const Row& more, Combine how) {
+  add_call(sum.call, more.call);
+  add(static_cast<Numbers&>(sum), more, how);
 }
 
 uint64_t block_size(const Row& row) {

@@ -33,8 +33,7 @@ struct Group {
   bool untyped = false;  // grouped by type: the name is kInFunction and a function
 };
 
-struct Row {
-  std::string kind;  // empty: heap
+struct Numbers {
   int64_t bytes = 0;
   double variance = 0;  // of a sampled change, bytes squared; over several reports an upper bound
   int64_t blocks = 0;
@@ -54,6 +53,10 @@ struct Row {
   uint64_t age = 0;    // milliseconds, of the oldest live block
   uint64_t slack = 0;  // bytes
   uint64_t peak = 0;   // bytes
+};
+
+struct Row : Numbers {
+  std::string kind;  // empty: heap
   // The function that was called, or several separated by commas; empty: not known.
   profile::Name call;
   uint64_t stack = 0;
@@ -87,8 +90,10 @@ enum class Combine {
   kLater,   // from a later report of the same process: replace
 };
 
-// Adds the numbers of `more` to `sum`. Returns false when a sum does not fit 64 bits.
-[[nodiscard]] bool add(Row& sum, const Row& more, Combine how);
+// Adds the numbers of `more` to `sum`; of rows also what was called. Throw std::runtime_error when
+// a sum does not fit 64 bits.
+void add(Numbers& sum, const Numbers& more, Combine how);
+void add(Row& sum, const Row& more, Combine how);
 
 enum class Order {
   kBytes,
@@ -126,8 +131,6 @@ size_t drop_empty(std::vector<Row>& rows, Order order);
 // Returns the sum of the heap rows' positive changes. Saturates.
 int64_t gross_growth(const std::vector<Row>& rows);
 
-// Sums with overflow checks.
-
 // Adds; what does not fit 64 bits becomes the nearest that does.
 inline void add_saturating(int64_t& sum, int64_t more) {
   if (__builtin_add_overflow(sum, more, &sum)) sum = more > 0 ? INT64_MAX : INT64_MIN;
@@ -139,6 +142,20 @@ void add_to(Number& sum, Number more) {
   if (__builtin_add_overflow(sum, more, &sum)) {
     throw std::runtime_error("a sum does not fit 64 bits");
   }
+}
+inline void add_to(profile::Total& sum, const profile::Total& more) {
+  add_to(sum.bytes, more.bytes);
+  add_to(sum.blocks, more.blocks);
+}
+
+// Returns `a` less `b`. Throws as add_to().
+template <typename Number>
+Number difference(Number a, Number b) {
+  Number out;
+  if (__builtin_sub_overflow(a, b, &out)) {
+    throw std::runtime_error("a difference does not fit 64 bits");
+  }
+  return out;
 }
 
 }  // namespace mtrace::analyze

@@ -30,13 +30,6 @@ void note_gap(ProcessSum& process, const std::string& name, int64_t first, int64
 
 }  // namespace
 
-void Summing::add_numbers(profile::Total& sum, const profile::Total& more) const {
-  if (__builtin_add_overflow(sum.bytes, more.bytes, &sum.bytes) ||
-      __builtin_add_overflow(sum.blocks, more.blocks, &sum.blocks)) {
-    throw std::runtime_error(fmt::format("the sum of {} does not fit 64 bits", name_));
-  }
-}
-
 void Summing::add(const Memlog& memlog) {
   const profile::Header& header = memlog.header;
   const bool first = process_.reports == 0;
@@ -53,10 +46,8 @@ void Summing::add(const Memlog& memlog) {
   if (!first && peak_bytes(process_.last) != peak_bytes(header)) process_.table.forget_peak();
   const int64_t begin = header.merged.value_or(header.seq);
   if (!chosen_) note_gap(process_, name_, first ? 1 : process_.last.seq + 1, begin - 1);
-  add_numbers(process_.total, header.delta);
-  if (!process_.table.append(memlog)) {
-    throw std::runtime_error(fmt::format("the sum of {} does not fit 64 bits", name_));
-  }
+  add_to(process_.total, header.delta);
+  process_.table.append(memlog);
   process_.reports += header.seq - begin + 1;
   process_.last = header;
   last_report_ = memlog.name;
@@ -70,9 +61,7 @@ void Summing::join_entries() {
     row.live_variance = 0;
     row.further.clear();
   }
-  if (!process_.table.unite_calls()) {
-    throw std::runtime_error(fmt::format("the sum of {} does not fit 64 bits", name_));
-  }
+  process_.table.unite_calls();
 }
 
 ProcessSum Summing::finish() {
@@ -89,7 +78,7 @@ ProcessSum Summing::finish() {
         "say which stacks hold them",
         name_, util::grouped(process_.inherited->bytes),
         util::grouped(process_.inherited->blocks)));
-    add_numbers(all, *process_.inherited);
+    add_to(all, *process_.inherited);
   }
   const profile::Total& live = process_.last.live;
   const bool gaps = process_.reports != process_.last.seq;

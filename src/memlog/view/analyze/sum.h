@@ -38,7 +38,6 @@ class Summing {
   ProcessSum finish();
 
  private:
-  void add_numbers(profile::Total& sum, const profile::Total& more) const;
   void join_entries();
 
   bool chosen_;

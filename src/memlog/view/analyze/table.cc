@@ -145,39 +145,34 @@ size_t Table::find_or_add(const std::vector<Module>& modules, Row& row, FrameRan
   return rows_.size() - 1;
 }
 
-bool Table::merge(const std::vector<Module>& modules, Row row, FrameRange range) {
+void Table::merge(const std::vector<Module>& modules, Row row, FrameRange range) {
   row.further.clear();
   const size_t known = rows_.size();
   const size_t index = place(modules, row, range);
-  return index == known || add(rows_[index], row, Combine::kStacks);
+  if (index != known) add(rows_[index], row, Combine::kStacks);
 }
 
-bool Table::merge(const Memlog& memlog, FrameRange range) {
+void Table::merge(const Memlog& memlog, FrameRange range) {
   for (const profile::Entry& entry : memlog.entries) {
-    if (!merge(memlog.modules, row_of(entry, times(memlog)), range)) return false;
+    merge(memlog.modules, row_of(entry, times(memlog)), range);
   }
-  return true;
 }
 
-bool Table::merge(const Table& other, FrameRange range) {
-  for (const Row& row : other.rows_) {
-    if (!merge(other.memlog_.modules, row, range)) return false;
-  }
-  return true;
+void Table::merge(const Table& other, FrameRange range) {
+  for (const Row& row : other.rows_) merge(other.memlog_.modules, row, range);
 }
 
-bool Table::unite_calls() {
+void Table::unite_calls() {
   absl::flat_hash_set<uint64_t> seen;
   bool once = true;
   for (const Row& row : rows_) once = seen.insert(row.stack).second && once;
-  if (once) return true;
+  if (once) return;
   Table stacks;
-  if (!stacks.merge(*this, {})) return false;
+  stacks.merge(*this, {});
   *this = std::move(stacks);
-  return true;
 }
 
-bool Table::append(const Memlog& memlog) {
+void Table::append(const Memlog& memlog) {
   // Stacks that are the same to this table may be two entries there, say of two modules that are
   // the same build: the first one is later than what was known, the other adds to it.
   ++reports_;
@@ -195,9 +190,8 @@ bool Table::append(const Memlog& memlog) {
     if (last_report_.size() < rows_.size()) last_report_.resize(rows_.size());
     const Combine how = last_report_[index] == reports_ ? Combine::kStacks : Combine::kLater;
     last_report_[index] = reports_;
-    if (index != known && !add(rows_[index], row, how)) return false;
+    if (index != known) add(rows_[index], row, how);
   }
-  return true;
 }
 
 void Table::add_row(const Table& owner, Row row) {

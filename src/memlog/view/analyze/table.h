@@ -48,15 +48,14 @@ class Table {
 
   // Adds the entries of `memlog`. Entries of one kind merge into one row when their frames in
   // `range` agree, so that opposite signs cancel; the other frames are dropped. Frames agree when
-  // offset and build-id (or path) of the module do. Returns false when a sum does not fit 64 bits;
-  // the table is then unusable.
-  [[nodiscard]] bool merge(const profile::Memlog& memlog, FrameRange range);
+  // offset and build-id (or path) of the module do. Throws std::runtime_error when a sum does not
+  // fit 64 bits, as do those below; the table is then unusable.
+  void merge(const profile::Memlog& memlog, FrameRange range);
   // Like the above, for the rows of another table.
-  [[nodiscard]] bool merge(const Table& other, FrameRange range);
+  void merge(const Table& other, FrameRange range);
   // Adds a later report of the same process. Its values of age, slack and share in the peak replace
-  // the earlier ones; so does live if rows are entries, else it becomes unknown. Returns false as
-  // merge() does.
-  [[nodiscard]] bool append(const profile::Memlog& memlog);
+  // the earlier ones; so does live if rows are entries, else it becomes unknown.
+  void append(const profile::Memlog& memlog);
   // Returns the index of the row with the stack of `row`, cut to `range`. If there is none, appends
   // `row` as a new row, which empties it.
   size_t place(const std::vector<profile::Module>& modules, Row& row, FrameRange range);
@@ -64,9 +63,8 @@ class Table {
   void take(Table& part);
   // Appends a row whose frames name modules of `owner`.
   void add_row(const Table& owner, Row row);
-  // Makes one row of those of a stack that calls several functions. Returns false when a sum does
-  // not fit 64 bits.
-  [[nodiscard]] bool unite_calls();
+  // Makes one row of those of a stack that calls several functions.
+  void unite_calls();
   // Clears the shares in the peak: the process has a new one.
   void forget_peak();
 
@@ -86,7 +84,7 @@ class Table {
   profile::ModuleIndex adopt(const profile::Module& module);
   void adopt(const std::vector<profile::Module>& modules, profile::Frames& frames);
   size_t find_or_add(const std::vector<profile::Module>& modules, Row& row, FrameRange range);
-  bool merge(const std::vector<profile::Module>& modules, Row row, FrameRange range);
+  void merge(const std::vector<profile::Module>& modules, Row row, FrameRange range);
 
   Rows one_;
   profile::Memlog memlog_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <stdexcept>
 #include <utility>
 
 namespace mtrace::analyze {
@@ -12,28 +11,7 @@ namespace {
 using profile::Frame;
 using profile::Place;
 
-// The row without its stack.
-Row numbers_of(const Row& row) {
-  Row out;
-  out.bytes = row.bytes;
-  out.blocks = row.blocks;
-  out.live = row.live;
-  out.allocations = row.allocations;
-  out.allocated_bytes = row.allocated_bytes;
-  out.frees = row.frees;
-  out.freed_bytes = row.freed_bytes;
-  out.temporary = row.temporary;
-  out.short_lived = row.short_lived;
-  out.lifetimes = row.lifetimes;
-  out.age = row.age;
-  out.slack = row.slack;
-  out.peak = row.peak;
-  return out;
-}
-
-void add_numbers(Row& sum, const Row& more) {
-  if (!add(sum, more, Combine::kStacks)) throw std::runtime_error("a sum does not fit 64 bits");
-}
+void add_numbers(Numbers& sum, const Numbers& more) { add(sum, more, Combine::kStacks); }
 
 bool adds_up(Order order) {
   return order != Order::kLifetime && order != Order::kAge && order != Order::kSize;
@@ -61,12 +39,11 @@ class Builder {
     }
     if (row.cut) frames.push_back({nullptr, 0});
     if (shape_.inverted) std::reverse(frames.begin(), frames.end());
-    const Row numbers = numbers_of(row);
     TreeNode* node = &root;
-    add_numbers(node->sum, numbers);
+    add_numbers(node->sum, row);
     for (const Step& frame : frames) {
       node = &child(*node, frame);
-      add_numbers(node->sum, numbers);
+      add_numbers(node->sum, row);
     }
   }
 
@@ -138,10 +115,10 @@ int64_t whole_of(const Table& table, const std::string& kind, Order order) {
   for (const Row& row : table.rows()) {
     if (row.kind != kind) continue;
     const int64_t value = quantity(row, order);
-    if (!adds_up(order)) {
+    if (adds_up(order)) {
+      add_to(value > 0 ? up : down, value);
+    } else {
       up = std::max(up, value);
-    } else if (__builtin_add_overflow(value > 0 ? up : down, value, value > 0 ? &up : &down)) {
-      throw std::runtime_error("a sum does not fit 64 bits");
     }
   }
   return up >= -down ? up : down;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <utility>
 
 #include "util/file.h"
@@ -173,11 +172,9 @@ class Grower {
   // No sum here exceeds those of the first node.
   void add(size_t node, const Stack& stack, uint64_t FlameNode::*side) {
     FlameNode& to = nodes_[node];
-    uint64_t width = 0;
-    if (__builtin_add_overflow(to.width(), stack.value, &width) ||
-        __builtin_add_overflow(to.blocks, stack.row->blocks, &to.blocks)) {
-      throw std::runtime_error("a sum does not fit 64 bits");
-    }
+    uint64_t width = to.width();
+    analyze::add_to(width, stack.value);  // both sides together fit
+    analyze::add_to(to.blocks, stack.row->blocks);
     to.*side += stack.value;
   }
 

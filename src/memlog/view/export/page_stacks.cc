@@ -58,11 +58,7 @@ Course course_of(const analyze::Series& series, size_t row) {
   return course;
 }
 
-void add_to(int64_t& sum, int64_t more) {
-  if (__builtin_add_overflow(sum, more, &sum)) {
-    throw std::runtime_error("a sum does not fit 64 bits");
-  }
-}
+using analyze::add_to;
 
 void add_to(Course& sum, const Course& more) {
   for (size_t state = 0; state < sum.bytes.size(); ++state) {
@@ -246,10 +242,8 @@ int64_t most_of(const Course& course) {
 Course missing_in(const Course& listed, const PageInput& input) {
   Course missing(input.headers.size());
   const auto take = [&](size_t state, const profile::Total& live) {
-    if (__builtin_sub_overflow(live.bytes, listed.bytes[state], &missing.bytes[state]) ||
-        __builtin_sub_overflow(live.blocks, listed.blocks[state], &missing.blocks[state])) {
-      throw std::runtime_error("a sum does not fit 64 bits");
-    }
+    missing.bytes[state] = analyze::difference(live.bytes, listed.bytes[state]);
+    missing.blocks[state] = analyze::difference(live.blocks, listed.blocks[state]);
   };
   take(0, input.before);
   for (size_t i = 0; i < input.headers.size(); ++i) take(i + 1, input.headers[i].live);

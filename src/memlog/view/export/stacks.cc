@@ -4,7 +4,6 @@
 #include <re2/re2.h>
 
 #include <set>
-#include <stdexcept>
 #include <string_view>
 
 #include "format/memlog.h"
@@ -116,9 +115,7 @@ Stacks stacks_of(const analyze::Table& table, analyze::Order order, Side side,
     const auto amount = static_cast<uint64_t>(value);
     Stack stack = {&row, {}, {}, !wanted ? 0 : value > 0 ? amount : 0 - amount};
     stack.locations = locations.of(row, &stack.frames);
-    if (__builtin_add_overflow(out.total, stack.value, &out.total)) {
-      throw std::runtime_error("a sum does not fit 64 bits");
-    }
+    analyze::add_to(out.total, stack.value);
     out.stacks.push_back(std::move(stack));
   }
   return out;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <stdexcept>
 
 #include "util/text.h"
 
@@ -102,9 +101,7 @@ void Timeline::moment(uint64_t milliseconds, std::vector<Held> held, uint64_t rs
     if (other || !rows[i].kind.empty()) held[i] = {};
     const uint64_t bytes = static_cast<uint64_t>(std::max<int64_t>(held[i].bytes, 0));
     stacks_.stacks[i].value = bytes;
-    if (__builtin_add_overflow(stacks_.total, bytes, &stacks_.total)) {
-      throw std::runtime_error("a sum does not fit 64 bits");
-    }
+    analyze::add_to(stacks_.total, bytes);
   }
   if (massif_ != nullptr) {
     massif_->snapshot(milliseconds, stacks_);

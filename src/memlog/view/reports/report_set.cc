@@ -52,11 +52,8 @@ void add_earlier(std::vector<Found>& found) {
 
 ReportSet finish(ReportSet set, const analyze::FrameRange& frames) {
   for (const analyze::ProcessSum& process : set.processes) {
-    if (!set.table.merge(process.table, frames) ||
-        __builtin_add_overflow(set.total.bytes, process.total.bytes, &set.total.bytes) ||
-        __builtin_add_overflow(set.total.blocks, process.total.blocks, &set.total.blocks)) {
-      throw std::runtime_error("a sum does not fit 64 bits");
-    }
+    set.table.merge(process.table, frames);
+    analyze::add_to(set.total, process.total);
   }
   // What was allocated and freed again is in neither of two sets.
   analyze::drop_empty(set.table.rows(), analyze::Order::kBytes);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <stdexcept>
 
 #include "view/analyze/table.h"
 #include "view/json/report.h"
@@ -71,8 +70,8 @@ void each_part(reports::Report& report, const analyze::Filter& filter, const Sty
       add_holders(header, part, style, context.holders);
       narrow(part, filter, style, rows, context);
       action(part);
-    } else if (!merged.merge(piece, filter.frames)) {
-      throw std::runtime_error(piece.name + ": a sum does not fit 64 bits");
+    } else {
+      merged.merge(piece, filter.frames);
     }
   });
   context.filtered.add(report.left_out());
@@ -102,10 +101,8 @@ analyze::Table table_of(const std::vector<analyze::ProcessSum>& sums, const anal
   analyze::Table all;
   for (const analyze::ProcessSum& process : sums) {
     context.net |= lists_net(process.last);
-    if (!all.merge(process.table, filter.frames) ||
-        __builtin_add_overflow(context.peak, peak_of(process.last), &context.peak)) {
-      throw std::runtime_error("the sum of all processes does not fit 64 bits");
-    }
+    all.merge(process.table, filter.frames);
+    analyze::add_to(context.peak, peak_of(process.last));
   }
   all = analyze::grouped(std::move(all), filter.group_by, filter.responsible);
   context.growth = analyze::gross_growth(all.rows());
