@@ -35,10 +35,6 @@ size_t weight_of(const Report& report) {
   return report.entries().size() + report.memlog().modules.size();
 }
 
-auto process_of(const reports::Listed& report) {
-  return std::tie(report.started, report.pid, report.program);
-}
-
 // The first bytes of the text of a file; fewer if it is not there or shorter.
 std::string head_of(const std::string& path) {
   auto input = util::Input::of_file(path);
@@ -87,19 +83,6 @@ uint64_t id_of(const profile::Frames& frames, const profile::Memlog& memlog) {
     return profile::identity_of(memlog.modules[at]);
   };
   return profile::stack_ids({frames.begin(), frames.end()}, identity).value();
-}
-
-reports::Listed listed(const profile::Memlog& memlog) {
-  reports::Listed out;
-  out.path = memlog.name;
-  out.program = memlog.header.program;
-  out.started = memlog.header.started;
-  out.label = memlog.header.label;
-  out.pid = memlog.header.pid;
-  out.seq = memlog.header.seq;
-  out.first = memlog.header.merged.value_or(memlog.header.seq);
-  out.trigger = memlog.header.trigger;
-  return out;
 }
 
 }  // namespace
@@ -166,12 +149,12 @@ void Sources::add_ledger(const ledger::LedgerFile& file, bool running) {
                                                          .notes = {}})
                                    : process::recovered_memlog(file, "");
   snapshot->report = std::make_shared<const Report>(std::move(memlog));
-  reports_.push_back({listed(snapshot->report->memlog()), 0, std::move(snapshot)});
+  reports_.push_back({reports::listed(snapshot->report->memlog()), 0, std::move(snapshot)});
 }
 
 void Sources::arrange() {
   const auto key = [](const ReportSource& one) {
-    return std::tuple_cat(process_of(one.listed), std::tie(one.listed.seq, one.listed.path));
+    return std::tuple_cat(one.listed.process(), std::tie(one.listed.seq, one.listed.path));
   };
   std::sort(reports_.begin(), reports_.end(),
             [&](const ReportSource& a, const ReportSource& b) { return key(a) < key(b); });
@@ -179,7 +162,7 @@ void Sources::arrange() {
   reports_.clear();
   for (auto from = all.begin(); from != all.end();) {
     const auto to = std::find_if(from, all.end(), [&](const ReportSource& one) {
-      return process_of(one.listed) != process_of(from->listed);
+      return one.listed.process() != from->listed.process();
     });
     add_process({std::move_iterator(from), std::move_iterator(to)});
     from = to;

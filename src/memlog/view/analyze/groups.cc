@@ -109,7 +109,7 @@ void GroupedTable::add(const Table& table) {
       rows_.emplace_back().kind = row.kind;
       rows_.back().group = groups_.all().back();
     }
-    add(rows_[index], row, Combine::kStacks);
+    analyze::add(rows_[index], row, Combine::kStacks);
   }
 }
 

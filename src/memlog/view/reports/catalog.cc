@@ -93,6 +93,21 @@ void drop_seen_twice(std::vector<Listed>& all) {
 
 }  // namespace
 
+Listed listed(const profile::Memlog& memlog) {
+  const profile::Header& header = memlog.header;
+  return {memlog.name,
+          header.program,
+          header.started,
+          header.label,
+          header.pid,
+          header.seq,
+          header.peak ? header.peak->bytes : 0,
+          header.merged.value_or(header.seq),
+          header.trigger,
+          "",
+          header.taken};
+}
+
 std::vector<Listed> list_memlogs(const std::string& directory) {
   const auto close = [](DIR* d) { ::closedir(d); };
   const std::unique_ptr<DIR, decltype(close)> open(::opendir(directory.c_str()), close);

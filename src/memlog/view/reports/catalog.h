@@ -5,9 +5,14 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "model/profile/model.h"
+
 namespace mtrace::reports {
+
+using ProcessKey = std::tuple<std::string, int64_t, std::string>;  // start, pid, program
 
 // The facts of a memlog needed to choose among many; read without reading it whole.
 struct Listed {
@@ -22,7 +27,13 @@ struct Listed {
   std::string trigger;
   std::string refused_by;  // the directory that it should be in and could not be written to
   std::string taken = {};
+
+  // What identifies the process on one machine.
+  ProcessKey process() const { return {started, pid, program}; }
 };
+
+// Of a report that has been read.
+Listed listed(const profile::Memlog& memlog);
 
 // Returns the files in `directory` that end in .memlog or .memlog.zst and begin like a memlog, by
 // path. Skips others, and those made from event logs unless all are. Throws FileError when the

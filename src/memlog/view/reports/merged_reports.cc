@@ -135,10 +135,10 @@ size_t merge_process(std::vector<Listed> reports, size_t keep) {
 
 size_t merge_oldest(const std::string& directory, size_t keep,
                     const std::function<bool(const Listed&)>& wanted) {
-  std::map<std::tuple<std::string, int64_t, std::string>, std::vector<Listed>> processes;
+  std::map<ProcessKey, std::vector<Listed>> processes;
   for (Listed& listed : list_memlogs(directory)) {
     if (!is_numbered(listed) || !wanted(listed)) continue;
-    processes[{listed.started, listed.pid, listed.program}].push_back(std::move(listed));
+    processes[listed.process()].push_back(std::move(listed));
   }
   size_t count = 0;
   for (auto& [process, reports] : processes) count += merge_process(std::move(reports), keep);

@@ -17,10 +17,6 @@
 namespace mtrace::reports {
 namespace {
 
-using ProcessKey = std::tuple<std::string, int64_t, std::string>;
-
-ProcessKey key_of(const Listed& report) { return {report.started, report.pid, report.program}; }
-
 std::string directory_of(const std::string& file) {
   const size_t slash = file.rfind('/');
   return slash == std::string::npos ? "." : file.substr(0, std::max<size_t>(slash, 1));
@@ -32,7 +28,7 @@ void add_earlier(std::vector<Found>& found) {
   std::map<ProcessKey, std::set<int64_t>> known;
   std::set<std::string> directories;
   for (const Found& report : found) {
-    known[key_of(report.listed)].insert(report.listed.seq);
+    known[report.listed.process()].insert(report.listed.seq);
     if (report.memlog == nullptr) directories.insert(directory_of(report.listed.path));
   }
   const bool complete = std::all_of(known.begin(), known.end(), [](const auto& process) {
@@ -41,7 +37,7 @@ void add_earlier(std::vector<Found>& found) {
   if (complete) return;
   for (const std::string& directory : directories) {
     for (Listed& listed : list_memlogs(directory)) {
-      const auto process = known.find(key_of(listed));
+      const auto process = known.find(listed.process());
       if (process == known.end()) continue;
       const std::set<int64_t>& numbers = process->second;
       if (listed.seq > *numbers.rbegin() || numbers.count(listed.seq) != 0) continue;

@@ -20,20 +20,6 @@
 namespace mtrace::reports {
 namespace {
 
-Listed listed(const profile::Memlog& memlog) {
-  const profile::Header& header = memlog.header;
-  return {memlog.name,
-          header.program,
-          header.started,
-          header.label,
-          header.pid,
-          header.seq,
-          header.peak ? header.peak->bytes : 0,
-          header.merged.value_or(header.seq),
-          header.trigger,
-          ""};
-}
-
 // The newest report of a directory, or all of them.
 std::vector<std::string> files_in(const std::string& directory, bool all) {
   if (all) {
@@ -52,10 +38,6 @@ std::vector<std::string> files_in(const std::string& directory, bool all) {
   }
   throw util::NotFound(fmt::format("no report in {}: memlog run PROGRAM makes one",
                                    directory == "." ? "the current directory" : directory));
-}
-
-auto process_of(const Listed& report) {
-  return std::tie(report.started, report.pid, report.program);
 }
 
 }  // namespace
@@ -142,14 +124,14 @@ std::vector<Found> Reports::find(const std::vector<std::string>& files) {
 std::vector<analyze::ProcessSum> Reports::sum(std::vector<Found> found, bool chosen,
                                               analyze::LeftOut& left_out) {
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
-    return std::tuple(process_of(a.listed), a.listed.seq, a.listed.path) <
-           std::tuple(process_of(b.listed), b.listed.seq, b.listed.path);
+    return std::tuple(a.listed.process(), a.listed.seq, a.listed.path) <
+           std::tuple(b.listed.process(), b.listed.seq, b.listed.path);
   });
   // Where merging was cut short, reports are there that another one contains.
   const std::vector<Found> all = found;
   std::erase_if(found, [&](const Found& one) {
     return std::any_of(all.begin(), all.end(), [&](const Found& other) {
-      return process_of(other.listed) == process_of(one.listed) &&
+      return other.listed.process() == one.listed.process() &&
              other.listed.first != other.listed.seq && other.listed.first <= one.listed.first &&
              one.listed.seq < other.listed.seq;
     });
@@ -163,7 +145,7 @@ std::vector<analyze::ProcessSum> Reports::sum(std::vector<Found> found, bool cho
     // Of several that nobody asked for one is enough.
     const int64_t seq = found[i].listed.seq;
     if ((found[i].asked || seq != last) && add(found[i], *summing, left_out)) last = seq;
-    if (i + 1 < found.size() && process_of(found[i].listed) == process_of(found[i + 1].listed)) {
+    if (i + 1 < found.size() && found[i].listed.process() == found[i + 1].listed.process()) {
       continue;
     }
     sums.push_back(summing->finish());
@@ -230,14 +212,14 @@ bool is_large(const std::string& path) {
 }
 
 std::vector<ReportSeries> series_in(const std::vector<std::string>& files) {
-  std::map<std::tuple<std::string, int64_t, std::string>, ReportSeries> processes;
+  std::map<ProcessKey, ReportSeries> processes;
   for (const std::string& file : files) {
     if (file == "-") {
       throw std::runtime_error(
           "a series of reports cannot be read from standard input: name the files");
     }
     const Listed listed = Reports::look(file);
-    processes[{listed.started, listed.pid, listed.program}].push_back(listed);
+    processes[listed.process()].push_back(listed);
   }
   std::vector<ReportSeries> out;
   for (auto& [process, series] : processes) {

@@ -87,9 +87,9 @@ constexpr char kSnapshot[] = "snapshot";
 uint64_t size_of(const RunProcess& process) { return std::max(process.peak, process.resident); }
 
 std::vector<RunProcess> processes_of(std::vector<Listed> all, const std::string& setting) {
-  std::map<std::tuple<std::string, int64_t, std::string>, std::vector<Listed>> found;
+  std::map<ProcessKey, std::vector<Listed>> found;
   for (Listed& listed : all) {
-    found[{listed.started, listed.pid, listed.program}].push_back(std::move(listed));
+    found[listed.process()].push_back(std::move(listed));
   }
   std::vector<RunProcess> processes;
   for (auto& [key, reports] : found) {
