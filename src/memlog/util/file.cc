@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <utility>
 
 #include "util/error.h"
@@ -163,6 +164,19 @@ void replace_file(const std::string& path, std::string_view content) {
   Replacement file(path);
   file.write(content);
   file.finish();
+}
+
+TemporaryDirectory::TemporaryDirectory(const std::string& name, const std::string& other) {
+  std::error_code error;
+  path_ = std::filesystem::temp_directory_path(error);
+  if (error || ::access(path_.c_str(), W_OK | X_OK) != 0) path_ = other;
+  path_ += '/' + name + "-XXXXXX";
+  if (::mkdtemp(path_.data()) == nullptr) throw FileError("cannot make " + path_, errno);
+}
+
+void TemporaryDirectory::remove() const {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace mtrace::util

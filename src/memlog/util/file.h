@@ -104,7 +104,22 @@ class HeldSignals {
   sigset_t before_;
 };
 
-// File names of paths in memlogs.
+// A directory of its own for files of a while, which ends with all that is in it.
+class TemporaryDirectory {
+ public:
+  // Makes NAME-XXXXXX in the directory for temporary files or, if that takes none, in `other`.
+  // Throws FileError.
+  explicit TemporaryDirectory(const std::string& name, const std::string& other = "/tmp");
+  ~TemporaryDirectory() { remove(); }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+  void remove() const;
+
+ private:
+  std::string path_;
+};
 
 // Returns the text after the last slash, or all of `path` if it has none.
 inline std::string base_name(std::string_view path) {

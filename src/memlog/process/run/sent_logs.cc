@@ -22,21 +22,11 @@ bool is_running(pid_t pid) {
 
 }  // namespace
 
-SentLogs::SentLogs(const std::string& other) {
-  std::error_code error;
-  directory_ = std::filesystem::temp_directory_path(error);
-  if (error || ::access(directory_.c_str(), W_OK | X_OK) != 0) directory_ = other;
-  directory_ += "/memlog-run-XXXXXX";
-  if (::mkdtemp(directory_.data()) == nullptr) throw util::FileError(directory_, errno);
+SentLogs::SentLogs(const std::string& other) : directory_("memlog-run", other) {
   if (::mkfifo(path().c_str(), 0600) == 0) {
     pipe_ = util::Descriptor(::open(path().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   }
   if (pipe_.get() < 0) throw util::FileError(path(), errno);
-}
-
-SentLogs::~SentLogs() {
-  ::unlink(path().c_str());
-  ::rmdir(directory_.c_str());
 }
 
 void SentLogs::settle(const std::function<void()>& waits) {

@@ -22,9 +22,6 @@ class SentLogs {
  public:
   // Makes the pipe in the directory for temporary files, or else in `other`. Throws FileError.
   explicit SentLogs(const std::string& other);
-  ~SentLogs();
-  SentLogs(const SentLogs&) = delete;
-  SentLogs& operator=(const SentLogs&) = delete;
 
   // For the environment of the program, "MEMLOG_EVENTS_STATUS=...".
   std::string setting() const { return "MEMLOG_EVENTS_STATUS=" + path(); }
@@ -47,11 +44,11 @@ class SentLogs {
   const std::vector<Log>& logs() const { return logs_; }
 
  private:
-  std::string path() const { return directory_ + "/status"; }
+  std::string path() const { return directory_.path() + "/status"; }
   bool read_lines();
   void take(const std::string& line);
 
-  std::string directory_;
+  util::TemporaryDirectory directory_;
   util::Descriptor pipe_;
   std::string read_;  // of a line
   std::vector<Log> logs_;

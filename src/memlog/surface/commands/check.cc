@@ -204,34 +204,12 @@ Manual check_manual() {
 )"};
 }
 
-// A directory that is removed with all that is in it.
-class ScratchDirectory {
- public:
-  ScratchDirectory() {
-    std::string name = std::filesystem::temp_directory_path() / "memlog-check-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) {
-      throw std::runtime_error(fmt::format("cannot make {}: {}", name, std::strerror(errno)));
-    }
-    path_ = name;
-  }
-  ~ScratchDirectory() { remove(); }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  const std::string& path() const { return path_; }
-  void remove() const {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-
- private:
-  std::string path_;
-};
-
 // Runs the program. Its status if it failed by itself; otherwise `files` are its reports, and
 // `looked_at` what was looked at when it exited.
 std::optional<int> run_program(const CheckOptions& options, const Arguments& arguments,
-                               const ScratchDirectory& scratch, std::vector<std::string>& files,
-                               std::vector<ExitLook>& looked_at, const Streams& streams) {
+                               const util::TemporaryDirectory& scratch,
+                               std::vector<std::string>& files, std::vector<ExitLook>& looked_at,
+                               const Streams& streams) {
   const std::string name = util::escaped(options.command[0], "");
   const std::string path = process::find_program(options.command[0]);
   const process::Uncovered not_covered =
@@ -468,11 +446,11 @@ int run_check(const Arguments& arguments, const Streams& streams) {
 
   std::vector<std::string> files;
   std::vector<ExitLook> looked_at;
-  std::optional<ScratchDirectory> scratch;
+  std::optional<util::TemporaryDirectory> scratch;
   if (options.command.empty()) {
     files = reports::files_of(options.files);
   } else {
-    scratch.emplace();
+    scratch.emplace("memlog-check");
     if (const auto status = run_program(options, arguments, *scratch, files, looked_at, streams)) {
       return *status;
     }

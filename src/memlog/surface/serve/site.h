@@ -101,7 +101,7 @@ class Site {
   SiteOptions options_;
   Access access_;
   RunCommand run_;
-  Workspace workspace_;
+  util::TemporaryDirectory workspace_{"memlog-serve"};
   Stop stop_;
   std::mutex expire_mutex_;  // one watch at a time: each look of it lists all blocks of a process
   std::mutex processes_mutex_;

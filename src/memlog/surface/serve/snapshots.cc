@@ -29,20 +29,8 @@ profile::Memlog named(const Heap& heap, const ledger::LedgerState& state) {
 
 }  // namespace
 
-Workspace::Workspace() {
-  std::error_code error;
-  const std::filesystem::path place = std::filesystem::temp_directory_path(error);
-  path_ = (error ? "/tmp" : place.string()) + "/memlog-serve-XXXXXX";
-  if (::mkdtemp(path_.data()) == nullptr) throw util::FileError("cannot make " + path_, errno);
-}
-
-Workspace::~Workspace() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-SnapshotFile::SnapshotFile(const Workspace& workspace, profile::Memlog& memlog)
-    : path_(fmt::format("{}/{}-{}-{}{}", workspace.path(), util::base_name(memlog.header.program),
+SnapshotFile::SnapshotFile(const util::TemporaryDirectory& directory, profile::Memlog& memlog)
+    : path_(fmt::format("{}/{}-{}-{}{}", directory.path(), util::base_name(memlog.header.program),
                         memlog.header.pid, memlog.header.seq, format::kSuffix)) {
   profile::write_report(path_, profile::write(memlog), false);
 }

@@ -6,28 +6,15 @@
 #include "model/ledger/ledger_state.h"
 #include "model/profile/model.h"
 #include "surface/serve/heaps.h"
+#include "util/file.h"
 
 namespace mtrace::serve {
-
-// A directory of the server's own for files that live as long as an answer takes.
-class Workspace {
- public:
-  // Throws FileError.
-  Workspace();
-  ~Workspace();
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // The file of a memlog. The destructor removes it.
 class SnapshotFile {
  public:
   // Throws FileError.
-  SnapshotFile(const Workspace& workspace, profile::Memlog& memlog);
+  SnapshotFile(const util::TemporaryDirectory& directory, profile::Memlog& memlog);
   ~SnapshotFile();
   SnapshotFile(const SnapshotFile&) = delete;
   SnapshotFile& operator=(const SnapshotFile&) = delete;
