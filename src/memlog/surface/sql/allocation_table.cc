@@ -22,50 +22,46 @@ struct AllocationRow {
   uint64_t stack() const { return log == nullptr ? ledger_stack : log->stack(block.stack).id; }
 };
 
+std::optional<double> lifetime_of(const AllocationRow& row) {
+  if (row.died == 0) return std::nullopt;
+  return static_cast<double>(std::max(row.died, row.block.time) - row.block.time) / 1e9;
+}
+
 RowTable<AllocationRow>::Columns allocation_columns() {
-  using Row = AllocationRow;
   return {
-      {{"process", kInteger, "the process", 0.1},
-       [](const Row& row, Cell cell) { cell.number(row.process); }},
-      {{"id", kInteger, "number of the block in its process, in the order of allocation"},
-       [](const Row& row, Cell cell) { cell.number(row.block.id); }},
-      {{"address", kInteger, "of the block; null: the log is compact"},
-       [](const Row& row, Cell cell) { cell.address(row.address); }},
-      {{"size", kInteger, "requested bytes"},
-       [](const Row& row, Cell cell) { cell.number(row.block.requested); }},
-      {{"usable", kInteger, "bytes that the allocator gave; null: from a ledger, unknown"},
-       [](const Row& row, Cell cell) {
-         if (row.log != nullptr) cell.number(row.block.usable);
+      {"process", "the process", [](auto& row) { return row.process; }, 0.1},
+      {"id", "number of the block in its process, in the order of allocation",
+       [](auto& row) { return row.block.id; }},
+      {"address", "of the block; null: the log is compact",
+       [](auto& row) { return address_of(row.address); }},
+      {"size", "requested bytes", [](auto& row) { return row.block.requested; }},
+      {"usable", "bytes that the allocator gave; null: from a ledger, unknown",
+       [](auto& row) { return row.log != nullptr ? Int(row.block.usable) : Int(); }},
+      {"call", "malloc, calloc, realloc, new ...; null: from a ledger, unknown",
+       [](auto& row) {
+         return row.log != nullptr ? Text(row.log->call(row.block.stack, row.block.call)) : Text();
        }},
-      {{"call", kText, "malloc, calloc, realloc, new ...; null: from a ledger, unknown"},
-       [](const Row& row, Cell cell) {
-         if (row.log != nullptr) cell.text(row.log->call(row.block.stack, row.block.call));
+      {"thread", "that allocated it, see threads; null: inherited, or from a ledger",
+       [](auto& row) { return known(row.block.thread); }},
+      {"stack", "id of the stack that allocated it",
+       [](auto& row) { return stack_text(row.stack()); }, 0.001},
+      {"allocated_at", "ns since 1970; from a ledger exact to about 1 ms",
+       [](auto& row) { return row.block.time; }, 0.001},
+      {"freed_at", "ns since 1970; null: it lives", [](auto& row) { return known(row.died); },
+       0.001},
+      {"lifetime", "seconds from its allocation to its end; null: it lives",
+       [](auto& row) { return lifetime_of(row); }},
+      {"freed_by", "thread that freed or reallocated it; null: it lives",
+       [](auto& row) { return known(row.freed_by); }},
+      {"freed_stack", "id of the stack that did; null: not recorded",
+       [](auto& row) {
+         return row.freed_stack != 0 ? Text(stack_text(row.log->stack(row.freed_stack).id))
+                                     : Text();
        }},
-      {{"thread", kInteger, "that allocated it, see threads; null: inherited, or from a ledger"},
-       [](const Row& row, Cell cell) { cell.known(uint64_t{row.block.thread}); }},
-      {{"stack", kText, "id of the stack that allocated it", 0.001},
-       [](const Row& row, Cell cell) { cell.text(stack_text(row.stack())); }},
-      {{"allocated_at", kInteger, "ns since 1970; from a ledger exact to about 1 ms", 0.001},
-       [](const Row& row, Cell cell) { cell.number(row.block.time); }},
-      {{"freed_at", kInteger, "ns since 1970; null: it lives", 0.001},
-       [](const Row& row, Cell cell) { cell.known(row.died); }},
-      {{"lifetime", kReal, "seconds from its allocation to its end; null: it lives"},
-       [](const Row& row, Cell cell) {
-         const uint64_t died = std::max(row.died, row.block.time);
-         if (row.died != 0) cell.real(static_cast<double>(died - row.block.time) / 1e9);
-       }},
-      {{"freed_by", kInteger, "thread that freed or reallocated it; null: it lives"},
-       [](const Row& row, Cell cell) { cell.known(uint64_t{row.freed_by}); }},
-      {{"freed_stack", kText, "id of the stack that did; null: not recorded"},
-       [](const Row& row, Cell cell) {
-         if (row.freed_stack != 0) cell.text(stack_text(row.log->stack(row.freed_stack).id));
-       }},
-      {{"chain", kInteger, "number of the chain of reallocs; null: from a ledger, unknown"},
-       [](const Row& row, Cell cell) { cell.known(row.block.chain); }},
-      {{"step", kInteger, "reallocs of the chain before, from 0; null: as chain"},
-       [](const Row& row, Cell cell) {
-         if (row.log != nullptr) cell.number(uint64_t{row.block.step});
-       }},
+      {"chain", "number of the chain of reallocs; null: from a ledger, unknown",
+       [](auto& row) { return known(row.block.chain); }},
+      {"step", "reallocs of the chain before, from 0; null: as chain",
+       [](auto& row) { return row.log != nullptr ? Int(row.block.step) : Int(); }},
   };
 }
 

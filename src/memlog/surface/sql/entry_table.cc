@@ -11,61 +11,50 @@ namespace mtrace::sql {
 namespace {
 
 RowTable<EntryRow>::Columns entry_columns() {
-  using Row = EntryRow;
   return {
-      {{"report", kInteger, "the report", 0.01},
-       [](const Row& row, Cell cell) { cell.number(row.report); }},
-      {{"process", kInteger, "the process", 0.1},
-       [](const Row& row, Cell cell) { cell.number(row.process); }},
-      {{"kind", kText, "heap, or what a resource is called, as mmap"},
-       [](const Row& row, Cell cell) {
-         cell.text(row.entry->heap() ? "heap" : std::string_view(row.entry->kind));
+      {"report", "the report", [](auto& row) { return row.report; }, 0.01},
+      {"process", "the process", [](auto& row) { return row.process; }, 0.1},
+      {"kind", "heap, or what a resource is called, as mmap",
+       [](auto& row) { return row.entry->heap() ? "heap" : std::string_view(row.entry->kind); }},
+      {"stack", "id of the stack; null: the entry has no frames",
+       [](auto& row) { return known(row.stack); }, 0.001},
+      {"bytes", "change since the report before", [](auto& row) { return row.entry->bytes; }},
+      {"blocks", "change since the report before", [](auto& row) { return row.entry->blocks; }},
+      {"live_bytes", "what the stack holds; null: the report does not say",
+       [](auto& row) { return row.entry->tells_live ? Int(row.entry->live) : Int(); }},
+      {"allocated_blocks", "allocated since the report before",
+       [](auto& row) { return row.entry->activity.allocations; }},
+      {"allocated_bytes", "allocated since the report before",
+       [](auto& row) { return row.entry->activity.allocated_bytes; }},
+      {"freed_blocks", "freed since the report before",
+       [](auto& row) { return row.entry->activity.frees; }},
+      {"freed_bytes", "freed since the report before",
+       [](auto& row) { return row.entry->activity.freed_bytes; }},
+      {"temporary_blocks", "of the freed: by the thread that allocated it and nothing since",
+       [](auto& row) { return row.entry->activity.temporary; }},
+      {"short_lived_blocks", "of the freed: soon after their allocation",
+       [](auto& row) { return row.entry->activity.short_lived; }},
+      {"lifetime_min_ms", "of the freed blocks; null: none was freed",
+       [](auto& row) {
+         return row.entry->activity.frees != 0 ? Int(row.entry->activity.lifetime.least) : Int();
        }},
-      {{"stack", kText, "id of the stack; null: the entry has no frames", 0.001},
-       [](const Row& row, Cell cell) { cell.known(row.stack); }},
-      {{"bytes", kInteger, "change since the report before"},
-       [](const Row& row, Cell cell) { cell.number(row.entry->bytes); }},
-      {{"blocks", kInteger, "change since the report before"},
-       [](const Row& row, Cell cell) { cell.number(row.entry->blocks); }},
-      {{"live_bytes", kInteger, "what the stack holds; null: the report does not say"},
-       [](const Row& row, Cell cell) {
-         if (row.entry->tells_live) cell.number(row.entry->live);
+      {"lifetime_mean_ms", "of the freed blocks; null: none was freed",
+       [](auto& row) {
+         return row.entry->activity.frees != 0 ? Int(row.entry->activity.lifetime.mean) : Int();
        }},
-      {{"allocated_blocks", kInteger, "allocated since the report before"},
-       [](const Row& row, Cell cell) { cell.number(row.entry->activity.allocations); }},
-      {{"allocated_bytes", kInteger, "allocated since the report before"},
-       [](const Row& row, Cell cell) { cell.number(row.entry->activity.allocated_bytes); }},
-      {{"freed_blocks", kInteger, "freed since the report before"},
-       [](const Row& row, Cell cell) { cell.number(row.entry->activity.frees); }},
-      {{"freed_bytes", kInteger, "freed since the report before"},
-       [](const Row& row, Cell cell) { cell.number(row.entry->activity.freed_bytes); }},
-      {{"temporary_blocks", kInteger,
-        "of the freed: by the thread that allocated it and nothing since"},
-       [](const Row& row, Cell cell) { cell.number(row.entry->activity.temporary); }},
-      {{"short_lived_blocks", kInteger, "of the freed: soon after their allocation"},
-       [](const Row& row, Cell cell) { cell.number(row.entry->activity.short_lived); }},
-      {{"lifetime_min_ms", kInteger, "of the freed blocks; null: none was freed"},
-       [](const Row& row, Cell cell) {
-         if (row.entry->activity.frees != 0) cell.number(row.entry->activity.lifetime.least);
+      {"lifetime_max_ms", "of the freed blocks; null: none was freed",
+       [](auto& row) {
+         return row.entry->activity.frees != 0 ? Int(row.entry->activity.lifetime.most) : Int();
        }},
-      {{"lifetime_mean_ms", kInteger, "of the freed blocks; null: none was freed"},
-       [](const Row& row, Cell cell) {
-         if (row.entry->activity.frees != 0) cell.number(row.entry->activity.lifetime.mean);
-       }},
-      {{"lifetime_max_ms", kInteger, "of the freed blocks; null: none was freed"},
-       [](const Row& row, Cell cell) {
-         if (row.entry->activity.frees != 0) cell.number(row.entry->activity.lifetime.most);
-       }},
-      {{"oldest_ms", kInteger, "age of the oldest live block"},
-       [](const Row& row, Cell cell) { cell.number(row.entry->age); }},
-      {{"slack_bytes", kInteger, "given by the allocator beyond what was asked for"},
-       [](const Row& row, Cell cell) { cell.number(row.entry->slack); }},
-      {{"peak_bytes", kInteger, "what the stack held at the peak of the process"},
-       [](const Row& row, Cell cell) { cell.number(row.entry->peak); }},
-      {{"error_bytes", kInteger, "standard error of the change; 0: exact"},
-       [](const Row& row, Cell cell) { cell.number(row.entry->error); }},
-      {{"live_error_bytes", kInteger, "standard error of the live bytes; 0: exact"},
-       [](const Row& row, Cell cell) { cell.number(row.entry->live_error); }},
+      {"oldest_ms", "age of the oldest live block", [](auto& row) { return row.entry->age; }},
+      {"slack_bytes", "given by the allocator beyond what was asked for",
+       [](auto& row) { return row.entry->slack; }},
+      {"peak_bytes", "what the stack held at the peak of the process",
+       [](auto& row) { return row.entry->peak; }},
+      {"error_bytes", "standard error of the change; 0: exact",
+       [](auto& row) { return row.entry->error; }},
+      {"live_error_bytes", "standard error of the live bytes; 0: exact",
+       [](auto& row) { return row.entry->live_error; }},
   };
 }
 

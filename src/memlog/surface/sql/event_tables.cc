@@ -44,47 +44,40 @@ bool has_size(Kind kind) {
 }
 
 RowTable<EventRow>::Columns event_columns() {
-  using Row = EventRow;
   return {
-      {{"process", kInteger, "the process", 0.1},
-       [](const Row& row, Cell cell) { cell.number(row.process); }},
-      {{"event", kInteger, "number of the event in its log, from 1"},
-       [](const Row& row, Cell cell) { cell.number(row.number); }},
-      {{"at", kInteger, "ns since 1970; never decreases", 0.001},
-       [](const Row& row, Cell cell) { cell.number(row.event.time); }},
-      {{"kind", kText, "allocation, free, realloc, mmap, note ...: as memlog events prints it",
-        0.1},
-       [](const Row& row, Cell cell) { cell.text(kind_text(row)); }},
-      {{"thread", kInteger, "see threads; null: of no thread"},
-       [](const Row& row, Cell cell) { cell.known(uint64_t{row.event.thread}); }},
-      {{"call", kText, "function that was called; null: the kind has none"},
-       [](const Row& row, Cell cell) {
-         if (has_call(row.event.kind)) cell.text(text::event_name(row.event, *row.log));
+      {"process", "the process", [](auto& row) { return row.process; }, 0.1},
+      {"event", "number of the event in its log, from 1", [](auto& row) { return row.number; }},
+      {"at", "ns since 1970; never decreases", [](auto& row) { return row.event.time; }, 0.001},
+      {"kind", "allocation, free, realloc, mmap, note ...: as memlog events prints it",
+       [](auto& row) { return kind_text(row); }, 0.1},
+      {"thread", "see threads; null: of no thread",
+       [](auto& row) { return known(row.event.thread); }},
+      {"call", "function that was called; null: the kind has none",
+       [](auto& row) {
+         return has_call(row.event.kind) ? Text(text::event_name(row.event, *row.log)) : Text();
        }},
-      {{"address", kInteger, "of the block or mapping; null: the kind or a compact log has none"},
-       [](const Row& row, Cell cell) { cell.address(row.event.address); }},
-      {{"old_address", kInteger, "before a realloc or mremap"},
-       [](const Row& row, Cell cell) { cell.address(row.event.old_address); }},
-      {{"block", kInteger, "number of the block in a compact log; null: it has an address"},
-       [](const Row& row, Cell cell) { cell.block(row.event.address); }},
-      {{"old_block", kInteger, "the same, before a realloc"},
-       [](const Row& row, Cell cell) { cell.block(row.event.old_address); }},
-      {{"size", kInteger, "requested bytes"},
-       [](const Row& row, Cell cell) {
-         if (has_size(row.event.kind)) cell.number(row.event.requested);
+      {"address", "of the block or mapping; null: the kind or a compact log has none",
+       [](auto& row) { return address_of(row.event.address); }},
+      {"old_address", "before a realloc or mremap",
+       [](auto& row) { return address_of(row.event.old_address); }},
+      {"block", "number of the block in a compact log; null: it has an address",
+       [](auto& row) { return block_of(row.event.address); }},
+      {"old_block", "the same, before a realloc",
+       [](auto& row) { return block_of(row.event.old_address); }},
+      {"size", "requested bytes",
+       [](auto& row) { return has_size(row.event.kind) ? Int(row.event.requested) : Int(); }},
+      {"old_size", "bytes before a mremap", [](auto& row) { return known(row.event.old_size); }},
+      {"usable", "bytes that the allocator gave",
+       [](auto& row) { return known(row.event.usable); }},
+      {"stack", "id of the stack; null: not recorded",
+       [](auto& row) {
+         return row.event.stack != 0 ? Text(stack_text(row.log->stack(row.event.stack).id))
+                                     : Text();
        }},
-      {{"old_size", kInteger, "bytes before a mremap"},
-       [](const Row& row, Cell cell) { cell.known(row.event.old_size); }},
-      {{"usable", kInteger, "bytes that the allocator gave"},
-       [](const Row& row, Cell cell) { cell.known(row.event.usable); }},
-      {{"stack", kText, "id of the stack; null: not recorded"},
-       [](const Row& row, Cell cell) {
-         if (row.event.stack != 0) cell.text(stack_text(row.log->stack(row.event.stack).id));
-       }},
-      {{"number", kInteger, "of the report or fork; bytes resident; events lost; inherited: birth"},
-       [](const Row& row, Cell cell) { cell.known(row.event.number); }},
-      {{"text", kText, "the note, or the label of the report", 0.001},
-       [](const Row& row, Cell cell) { cell.known(row.event.text); }},
+      {"number", "of the report or fork; bytes resident; events lost; inherited: birth",
+       [](auto& row) { return known(row.event.number); }},
+      {"text", "the note, or the label of the report",
+       [](auto& row) { return known(row.event.text); }, 0.001},
   };
 }
 
@@ -154,16 +147,12 @@ struct ThreadRow {
 };
 
 RowTable<ThreadRow>::Columns thread_columns() {
-  using Row = ThreadRow;
   return {
-      {{"process", kInteger, "the process", 0.1},
-       [](const Row& row, Cell cell) { cell.number(row.process); }},
-      {{"thread", kInteger, "number of the thread in its process, from 1"},
-       [](const Row& row, Cell cell) { cell.number(uint64_t{row.number}); }},
-      {{"tid", kInteger, "the kernel's number"},
-       [](const Row& row, Cell cell) { cell.number(uint64_t{row.thread.tid}); }},
-      {{"name", kText, "of the thread; null: none"},
-       [](const Row& row, Cell cell) { cell.known(row.thread.name); }},
+      {"process", "the process", [](auto& row) { return row.process; }, 0.1},
+      {"thread", "number of the thread in its process, from 1",
+       [](auto& row) { return row.number; }},
+      {"tid", "the kernel's number", [](auto& row) { return row.thread.tid; }},
+      {"name", "of the thread; null: none", [](auto& row) { return known(row.thread.name); }},
   };
 }
 

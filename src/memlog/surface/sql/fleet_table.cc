@@ -20,75 +20,66 @@ struct FleetRow {
   const analyze::Row& row() const { return book->stack(*stack); }
 };
 
-void put_function_id(const FleetRow& row, Cell cell) {
-  if (row.stack) cell.text(stack_text(analyze::function_id(row.row().frames, row.book->modules())));
+Text function_id_of(const FleetRow& row) {
+  if (!row.stack) return {};
+  return stack_text(analyze::function_id(row.row().frames, row.book->modules()));
 }
 
-void put_own_function(const FleetRow& row, Cell cell) {
+Text own_function_of(const FleetRow& row) {
   const auto own = row.stack ? row.book->own(*row.stack) : std::nullopt;
-  if (own) cell.text(row.book->function(*row.stack, *own));
+  return own ? Text(row.book->function(*row.stack, *own)) : Text();
 }
 
 RowTable<FleetRow>::Columns fleet_columns() {
-  using Row = FleetRow;
   return {
-      {{"report", kInteger, "the report", 0.01},
-       [](const Row& row, Cell cell) { cell.number(row.entry.report); }},
-      {{"process_key", kText, "HOST/PROGRAM-PID-START-BOOT: the process among all machines"},
-       [](const Row& row, Cell cell) { cell.text(row.process); }},
-      {{"host", kText, "name of the machine; null: unknown"},
-       [](const Row& row, Cell cell) { cell.known(row.header().host); }},
-      {{"program", kText, "path of the executable"},
-       [](const Row& row, Cell cell) { cell.text(row.header().program); }},
-      {{"build_id", kText, "of the executable, in hex; null: unknown"},
-       [](const Row& row, Cell cell) { cell.known(row.build_id); }},
-      {{"pid", kInteger, "process id"},
-       [](const Row& row, Cell cell) { cell.number(row.header().pid); }},
-      {{"started_at", kInteger, "time of the process's start or fork, ns since 1970"},
-       [](const Row& row, Cell cell) { cell.number(nanoseconds_of(row.header().started)); }},
-      {{"first_seq", kInteger, "seq, or the first of the reports that were merged into this one"},
-       [](const Row& row, Cell cell) {
-         cell.number(row.header().merged.value_or(row.header().seq));
-       }},
-      {{"seq", kInteger, "number of the report in its process, from 1"},
-       [](const Row& row, Cell cell) { cell.number(row.header().seq); }},
-      {{"taken_at", kInteger, "time of the report, ns since 1970"},
-       [](const Row& row, Cell cell) { cell.number(nanoseconds_of(row.header().taken)); }},
-      {{"label", kText, "of the report; null: none"},
-       [](const Row& row, Cell cell) { cell.known(row.header().label); }},
-      {{"entries", kInteger, "number of entries of the report"},
-       [](const Row& row, Cell cell) { cell.number(uint64_t{row.report->entries().size()}); }},
-      {{"entry", kInteger, "number of the entry in the report, from 1"},
-       [](const Row& row, Cell cell) { cell.number(row.entry.number); }},
-      {{"kind", kText, "heap, or what a resource is called, as mmap"},
-       [](const Row& row, Cell cell) {
+      {"report", "the report", [](auto& row) { return row.entry.report; }, 0.01},
+      {"process_key", "HOST/PROGRAM-PID-START-BOOT: the process among all machines",
+       [](auto& row) { return row.process; }},
+      {"host", "name of the machine; null: unknown",
+       [](auto& row) { return known(row.header().host); }},
+      {"program", "path of the executable", [](auto& row) { return row.header().program; }},
+      {"build_id", "of the executable, in hex; null: unknown",
+       [](auto& row) { return known(row.build_id); }},
+      {"pid", "process id", [](auto& row) { return row.header().pid; }},
+      {"started_at", "time of the process's start or fork, ns since 1970",
+       [](auto& row) { return nanoseconds_of(row.header().started); }},
+      {"first_seq", "seq, or the first of the reports that were merged into this one",
+       [](auto& row) { return row.header().merged.value_or(row.header().seq); }},
+      {"seq", "number of the report in its process, from 1",
+       [](auto& row) { return row.header().seq; }},
+      {"taken_at", "time of the report, ns since 1970",
+       [](auto& row) { return nanoseconds_of(row.header().taken); }},
+      {"label", "of the report; null: none", [](auto& row) { return known(row.header().label); }},
+      {"entries", "number of entries of the report",
+       [](auto& row) { return row.report->entries().size(); }},
+      {"entry", "number of the entry in the report, from 1",
+       [](auto& row) { return row.entry.number; }},
+      {"kind", "heap, or what a resource is called, as mmap",
+       [](auto& row) {
          const profile::Entry& entry = *row.entry.entry;
-         cell.text(entry.heap() ? "heap" : std::string_view(entry.kind));
+         return entry.heap() ? "heap" : std::string_view(entry.kind);
        }},
-      {{"stack", kText, "id of the stack; null: the entry has no frames", 0.001},
-       [](const Row& row, Cell cell) { cell.known(row.entry.stack); }},
-      {{"fn", kText, "id of its functions, the same in all builds; null: no frames"},
-       put_function_id},
-      {{"own_function", kText, "function of own code that is responsible; null: cut before it"},
-       put_own_function},
-      {{"bytes", kInteger, "change since the report before"},
-       [](const Row& row, Cell cell) { cell.number(row.entry.entry->bytes); }},
-      {{"blocks", kInteger, "change since the report before"},
-       [](const Row& row, Cell cell) { cell.number(row.entry.entry->blocks); }},
-      {{"live_bytes", kInteger, "what the stack holds; null: the report does not say"},
-       [](const Row& row, Cell cell) {
-         if (row.entry.entry->tells_live) cell.number(row.entry.entry->live);
-       }},
-      {{"allocated_blocks", kInteger, "allocated since the report before"},
-       [](const Row& row, Cell cell) { cell.number(row.entry.entry->activity.allocations); }},
-      {{"allocated_bytes", kInteger, "allocated since the report before"},
-       [](const Row& row, Cell cell) { cell.number(row.entry.entry->activity.allocated_bytes); }},
-      {{"freed_blocks", kInteger, "freed since the report before"},
-       [](const Row& row, Cell cell) { cell.number(row.entry.entry->activity.frees); }},
-      {{"freed_bytes", kInteger, "freed since the report before"},
-       [](const Row& row, Cell cell) { cell.number(row.entry.entry->activity.freed_bytes); }},
-      {{"peak_bytes", kInteger, "what the stack held at the peak of the process"},
-       [](const Row& row, Cell cell) { cell.number(row.entry.entry->peak); }},
+      {"stack", "id of the stack; null: the entry has no frames",
+       [](auto& row) { return known(row.entry.stack); }, 0.001},
+      {"fn", "id of its functions, the same in all builds; null: no frames",
+       [](auto& row) { return function_id_of(row); }},
+      {"own_function", "function of own code that is responsible; null: cut before it",
+       [](auto& row) { return own_function_of(row); }},
+      {"bytes", "change since the report before", [](auto& row) { return row.entry.entry->bytes; }},
+      {"blocks", "change since the report before",
+       [](auto& row) { return row.entry.entry->blocks; }},
+      {"live_bytes", "what the stack holds; null: the report does not say",
+       [](auto& row) { return row.entry.entry->tells_live ? Int(row.entry.entry->live) : Int(); }},
+      {"allocated_blocks", "allocated since the report before",
+       [](auto& row) { return row.entry.entry->activity.allocations; }},
+      {"allocated_bytes", "allocated since the report before",
+       [](auto& row) { return row.entry.entry->activity.allocated_bytes; }},
+      {"freed_blocks", "freed since the report before",
+       [](auto& row) { return row.entry.entry->activity.frees; }},
+      {"freed_bytes", "freed since the report before",
+       [](auto& row) { return row.entry.entry->activity.freed_bytes; }},
+      {"peak_bytes", "what the stack held at the peak of the process",
+       [](auto& row) { return row.entry.entry->peak; }},
   };
 }
 

@@ -20,32 +20,23 @@ struct ProcessRow {
 std::string host_name(const std::string& host) { return host.substr(0, host.find(' ')); }
 
 RowTable<ProcessRow>::Columns process_columns() {
-  using Row = ProcessRow;
   return {
-      {{"process", kInteger, "number of the process, from 1", 0.1},
-       [](const Row& row, Cell cell) { cell.number(row.number); }},
-      {{"program", kText, "path of the executable"},
-       [](const Row& row, Cell cell) { cell.text(row.process->program); }},
-      {{"command", kText, "arguments, escaped as in a memlog; null: not kept"},
-       [](const Row& row, Cell cell) { cell.known(row.header.command); }},
-      {{"pid", kInteger, "process id"},
-       [](const Row& row, Cell cell) { cell.number(row.process->pid); }},
-      {{"parent", kInteger, "pid of the process that forked it; null: it was not forked"},
-       [](const Row& row, Cell cell) {
-         if (row.header.parent) cell.number(*row.header.parent);
-       }},
-      {{"started_at", kInteger, "time of its start or fork, ns since 1970"},
-       [](const Row& row, Cell cell) { cell.known(nanoseconds_of(row.process->started)); }},
-      {{"host", kText, "name of the machine"},
-       [](const Row& row, Cell cell) { cell.known(host_name(row.header.host)); }},
-      {{"library", kText, "version of mtrace, allocator, and options"},
-       [](const Row& row, Cell cell) { cell.known(row.header.library); }},
-      {{"sampled_bytes", kInteger, "bytes from sample to sample, on average; null: exact"},
-       [](const Row& row, Cell cell) { cell.known(row.header.sampled.value_or(0)); }},
-      {{"reports", kInteger, "number of its reports"},
-       [](const Row& row, Cell cell) { cell.number(row.process->reports.size()); }},
-      {{"event_log", kText, "its event log; null: none"},
-       [](const Row& row, Cell cell) { cell.known(row.log); }},
+      {"process", "number of the process, from 1", [](auto& row) { return row.number; }, 0.1},
+      {"program", "path of the executable", [](auto& row) { return row.process->program; }},
+      {"command", "arguments, escaped as in a memlog; null: not kept",
+       [](auto& row) { return known(row.header.command); }},
+      {"pid", "process id", [](auto& row) { return row.process->pid; }},
+      {"parent", "pid of the process that forked it; null: it was not forked",
+       [](auto& row) { return row.header.parent; }},
+      {"started_at", "time of its start or fork, ns since 1970",
+       [](auto& row) { return known(nanoseconds_of(row.process->started)); }},
+      {"host", "name of the machine", [](auto& row) { return known(host_name(row.header.host)); }},
+      {"library", "version of mtrace, allocator, and options",
+       [](auto& row) { return known(row.header.library); }},
+      {"sampled_bytes", "bytes from sample to sample, on average; null: exact",
+       [](auto& row) { return known(row.header.sampled.value_or(0)); }},
+      {"reports", "number of its reports", [](auto& row) { return row.process->reports.size(); }},
+      {"event_log", "its event log; null: none", [](auto& row) { return known(row.log); }},
   };
 }
 
@@ -89,82 +80,58 @@ std::string counts_text(const std::vector<profile::Field>& counts) {
 }
 
 RowTable<ReportRow>::Columns report_columns() {
-  using Row = ReportRow;
   return {
-      {{"report", kInteger, "number of the report, from 1", 0.01},
-       [](const Row& row, Cell cell) { cell.number(row.number); }},
-      {{"process", kInteger, "the process it is about", 0.1},
-       [](const Row& row, Cell cell) { cell.number(row.source->process + 1); }},
-      {{"file", kText, "the memlog or ledger"},
-       [](const Row& row, Cell cell) { cell.text(row.source->listed.path); }},
-      {{"seq", kInteger, "number in the process, from 1"},
-       [](const Row& row, Cell cell) { cell.number(row.header.seq); }},
-      {{"merged_from", kInteger, "first of the reports that were merged into this one, or null"},
-       [](const Row& row, Cell cell) {
-         if (row.header.merged) cell.number(*row.header.merged);
+      {"report", "number of the report, from 1", [](auto& row) { return row.number; }, 0.01},
+      {"process", "the process it is about", [](auto& row) { return row.source->process + 1; },
+       0.1},
+      {"file", "the memlog or ledger", [](auto& row) { return row.source->listed.path; }},
+      {"seq", "number in the process, from 1", [](auto& row) { return row.header.seq; }},
+      {"merged_from", "first of the reports that were merged into this one, or null",
+       [](auto& row) { return row.header.merged; }},
+      {"trigger", "signal, exit, api, request, snapshot, recovered or events",
+       [](auto& row) { return row.header.trigger; }},
+      {"label", "given by the program or by memlog report; null: none",
+       [](auto& row) { return known(row.header.label); }},
+      {"taken_at", "ns since 1970",
+       [](auto& row) { return known(nanoseconds_of(row.header.taken)); }},
+      {"delta_bytes", "heap: change since the report before",
+       [](auto& row) { return row.header.delta.bytes; }},
+      {"delta_blocks", "heap: change since the report before",
+       [](auto& row) { return row.header.delta.blocks; }},
+      {"live_bytes", "heap: live when the report was taken",
+       [](auto& row) { return row.header.live.bytes; }},
+      {"live_blocks", "heap: live when the report was taken",
+       [](auto& row) { return row.header.live.blocks; }},
+      {"inherited_bytes", "live at the fork; null: not forked, or with a ledger",
+       [](auto& row) { return row.header.inherited ? Int(row.header.inherited->bytes) : Int(); }},
+      {"inherited_blocks", "live at the fork; null: not forked, or with a ledger",
+       [](auto& row) { return row.header.inherited ? Int(row.header.inherited->blocks) : Int(); }},
+      {"allocated_bytes", "heap: allocated since the start of the process",
+       [](auto& row) { return row.header.allocated ? Int(row.header.allocated->bytes) : Int(); }},
+      {"allocated_blocks", "heap: allocated since the start of the process",
+       [](auto& row) { return row.header.allocated ? Int(row.header.allocated->blocks) : Int(); }},
+      {"freed_bytes", "heap: freed since the start of the process",
+       [](auto& row) { return row.header.freed ? Int(row.header.freed->bytes) : Int(); }},
+      {"freed_blocks", "heap: freed since the start of the process",
+       [](auto& row) { return row.header.freed ? Int(row.header.freed->blocks) : Int(); }},
+      {"peak_bytes", "the most that was live since the start",
+       [](auto& row) { return row.header.peak ? Int(row.header.peak->bytes) : Int(); }},
+      {"peak_at", "when that was, ns since 1970",
+       [](auto& row) {
+         return row.header.peak ? known(nanoseconds_of(row.header.peak->time)) : Int();
        }},
-      {{"trigger", kText, "signal, exit, api, request, snapshot, recovered or events"},
-       [](const Row& row, Cell cell) { cell.text(row.header.trigger); }},
-      {{"label", kText, "given by the program or by memlog report; null: none"},
-       [](const Row& row, Cell cell) { cell.known(row.header.label); }},
-      {{"taken_at", kInteger, "ns since 1970"},
-       [](const Row& row, Cell cell) { cell.known(nanoseconds_of(row.header.taken)); }},
-      {{"delta_bytes", kInteger, "heap: change since the report before"},
-       [](const Row& row, Cell cell) { cell.number(row.header.delta.bytes); }},
-      {{"delta_blocks", kInteger, "heap: change since the report before"},
-       [](const Row& row, Cell cell) { cell.number(row.header.delta.blocks); }},
-      {{"live_bytes", kInteger, "heap: live when the report was taken"},
-       [](const Row& row, Cell cell) { cell.number(row.header.live.bytes); }},
-      {{"live_blocks", kInteger, "heap: live when the report was taken"},
-       [](const Row& row, Cell cell) { cell.number(row.header.live.blocks); }},
-      {{"inherited_bytes", kInteger, "live at the fork; null: not forked, or with a ledger"},
-       [](const Row& row, Cell cell) {
-         if (row.header.inherited) cell.number(row.header.inherited->bytes);
-       }},
-      {{"inherited_blocks", kInteger, "live at the fork; null: not forked, or with a ledger"},
-       [](const Row& row, Cell cell) {
-         if (row.header.inherited) cell.number(row.header.inherited->blocks);
-       }},
-      {{"allocated_bytes", kInteger, "heap: allocated since the start of the process"},
-       [](const Row& row, Cell cell) {
-         if (row.header.allocated) cell.number(row.header.allocated->bytes);
-       }},
-      {{"allocated_blocks", kInteger, "heap: allocated since the start of the process"},
-       [](const Row& row, Cell cell) {
-         if (row.header.allocated) cell.number(row.header.allocated->blocks);
-       }},
-      {{"freed_bytes", kInteger, "heap: freed since the start of the process"},
-       [](const Row& row, Cell cell) {
-         if (row.header.freed) cell.number(row.header.freed->bytes);
-       }},
-      {{"freed_blocks", kInteger, "heap: freed since the start of the process"},
-       [](const Row& row, Cell cell) {
-         if (row.header.freed) cell.number(row.header.freed->blocks);
-       }},
-      {{"peak_bytes", kInteger, "the most that was live since the start"},
-       [](const Row& row, Cell cell) {
-         if (row.header.peak) cell.number(row.header.peak->bytes);
-       }},
-      {{"peak_at", kInteger, "when that was, ns since 1970"},
-       [](const Row& row, Cell cell) {
-         if (row.header.peak) cell.known(nanoseconds_of(row.header.peak->time));
-       }},
-      {{"rss_bytes", kInteger, "resident memory of the process"},
-       [](const Row& row, Cell cell) { cell.known(row.header.rss.value_or(0)); }},
-      {{"rss_max_bytes", kInteger, "the most that it ever was"},
-       [](const Row& row, Cell cell) { cell.known(row.header.rss_max.value_or(0)); }},
-      {{"virtual_bytes", kInteger, "address space of the process"},
-       [](const Row& row, Cell cell) { cell.known(row.header.virtual_size.value_or(0)); }},
-      {{"failed_allocations", kInteger, "calls that returned no memory, since the start"},
-       [](const Row& row, Cell cell) {
-         if (row.header.failed_allocations) cell.number(*row.header.failed_allocations);
-       }},
-      {{"unknown_frees", kInteger, "frees of blocks never seen, since the start"},
-       [](const Row& row, Cell cell) {
-         if (row.header.unknown_frees) cell.number(*row.header.unknown_frees);
-       }},
-      {{"lost", kText, "what could not be counted, as in the memlog; null: nothing"},
-       [](const Row& row, Cell cell) { cell.known(counts_text(row.header.lost)); }},
+      {"rss_bytes", "resident memory of the process",
+       [](auto& row) { return known(row.header.rss.value_or(0)); }},
+      {"rss_max_bytes", "the most that it ever was",
+       [](auto& row) { return known(row.header.rss_max.value_or(0)); }},
+      {"virtual_bytes", "address space of the process",
+       [](auto& row) { return known(row.header.virtual_size.value_or(0)); }},
+      {"failed_allocations", "calls that returned no memory, since the start",
+       [](auto& row) { return row.header.failed_allocations; }},
+      {"unknown_frees", "frees of blocks never seen, since the start",
+       [](auto& row) { return row.header.unknown_frees; }},
+      {"lost", "what could not be counted, as in the memlog; null: nothing",
+       [](auto& row) { return known(counts_text(row.header.lost)); }},
   };
 }
 
@@ -190,17 +157,15 @@ struct ModuleRow {
 };
 
 RowTable<ModuleRow>::Columns module_columns() {
-  using Row = ModuleRow;
   return {
-      {{"process", kInteger, "the process that loaded it", 0.1},
-       [](const Row& row, Cell cell) { cell.number(row.process); }},
-      {{"module", kText, "path"}, [](const Row& row, Cell cell) { cell.text(row.module.path); }},
-      {{"generation", kInteger, "1: the first of this path in the process"},
-       [](const Row& row, Cell cell) { cell.number(uint64_t{row.module.generation}); }},
-      {{"build_id", kText, "in hex; null: none"},
-       [](const Row& row, Cell cell) { cell.known(util::hex_bytes(row.module.build_id)); }},
-      {{"base", kInteger, "load address: the address of ELF address 0"},
-       [](const Row& row, Cell cell) { cell.number(row.module.base); }},
+      {"process", "the process that loaded it", [](auto& row) { return row.process; }, 0.1},
+      {"module", "path", [](auto& row) { return row.module.path; }},
+      {"generation", "1: the first of this path in the process",
+       [](auto& row) { return row.module.generation; }},
+      {"build_id", "in hex; null: none",
+       [](auto& row) { return known(util::hex_bytes(row.module.build_id)); }},
+      {"base", "load address: the address of ELF address 0",
+       [](auto& row) { return row.module.base; }},
   };
 }
 

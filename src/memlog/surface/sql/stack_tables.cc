@@ -61,81 +61,66 @@ class FrameStream : public StackStream {
   }
 };
 
-void put_function(const StackRow& row, Cell cell) { cell.known(row.at().function.text()); }
+Text function_of(const StackRow& row) { return known(row.at().function.text()); }
 
-void put_file(const StackRow& row, Cell cell) {
-  cell.known(symbols::split_source(row.at().source).first);
-}
+Text file_of(const StackRow& row) { return known(symbols::split_source(row.at().source).first); }
 
-void put_line(const StackRow& row, Cell cell) {
-  cell.known(symbols::split_source(row.at().source).second);
-}
+Int line_of(const StackRow& row) { return known(symbols::split_source(row.at().source).second); }
 
 // An inlined frame is in the module of the frame that it is inlined into.
-void put_module(const StackRow& row, Cell cell) {
+Text module_of(const StackRow& row) {
   const profile::Frames& frames = row.row().frames;
   size_t at = row.frame;
   while (at + 1 < frames.size() && frames[at].place == profile::Place::kInlined) ++at;
-  if (frames[at].place != profile::Place::kModule) return;
-  cell.known(row.book->modules()[frames[at].module].path);
+  if (frames[at].place != profile::Place::kModule) return {};
+  return known(row.book->modules()[frames[at].module].path);
 }
 
-// Calls `put` with the responsible frame, if the stack has one.
-void put_own(const StackRow& row, Cell cell, void (*put)(const StackRow&, Cell)) {
-  const auto own = row.book->own(row.stack);
-  if (own) put({row.book, row.stack, *own}, cell);
+// What is so of the responsible frame, if the stack has one.
+template <typename Value>
+Value own(const StackRow& row, Value (*value)(const StackRow&)) {
+  const auto frame = row.book->own(row.stack);
+  return frame ? value({row.book, row.stack, *frame}) : Value();
 }
 
 RowTable<StackRow>::Columns stack_columns() {
-  using Row = StackRow;
   return {
-      {{"stack", kText, "id: 16 hex digits, the same in every report, run and machine", 0.00001},
-       [](const Row& row, Cell cell) { cell.text(stack_text(row.row().stack)); }},
-      {{"depth", kInteger, "number of frames, inlined ones too"},
-       [](const Row& row, Cell cell) { cell.number(uint64_t{row.row().frames.size()}); }},
-      {{"cut", kInteger, "1: the stack goes on beyond the depth"},
-       [](const Row& row, Cell cell) { cell.number(int64_t{row.row().cut}); }},
-      {{"own_level", kInteger, "level of the frame that is responsible; null: cut before it"},
-       [](const Row& row, Cell cell) {
-         const auto own = row.book->own(row.stack);
-         if (own) cell.number(uint64_t{*own});
-       }},
-      {{"own_function", kText, "its function; null: unknown"},
-       [](const Row& row, Cell cell) { put_own(row, cell, put_function); }},
-      {{"own_file", kText, "its source file; null: unknown"},
-       [](const Row& row, Cell cell) { put_own(row, cell, put_file); }},
-      {{"own_line", kInteger, "its source line; null: unknown"},
-       [](const Row& row, Cell cell) { put_own(row, cell, put_line); }},
-      {{"own_module", kText, "path of its module; null: none"},
-       [](const Row& row, Cell cell) { put_own(row, cell, put_module); }},
-      {{"text", kText, "the functions, innermost first, parted by <"},
-       [](const Row& row, Cell cell) { cell.text(row.book->text(row.stack)); }},
+      {"stack", "id: 16 hex digits, the same in every report, run and machine",
+       [](auto& row) { return stack_text(row.row().stack); }, 0.00001},
+      {"depth", "number of frames, inlined ones too",
+       [](auto& row) { return row.row().frames.size(); }},
+      {"cut", "1: the stack goes on beyond the depth", [](auto& row) { return row.row().cut; }},
+      {"own_level", "level of the frame that is responsible; null: cut before it",
+       [](auto& row) { return row.book->own(row.stack); }},
+      {"own_function", "its function; null: unknown",
+       [](auto& row) { return own(row, function_of); }},
+      {"own_file", "its source file; null: unknown", [](auto& row) { return own(row, file_of); }},
+      {"own_line", "its source line; null: unknown", [](auto& row) { return own(row, line_of); }},
+      {"own_module", "path of its module; null: none",
+       [](auto& row) { return own(row, module_of); }},
+      {"text", "the functions, innermost first, parted by <",
+       [](auto& row) { return row.book->text(row.stack); }},
   };
 }
 
 RowTable<StackRow>::Columns frame_columns() {
-  using Row = StackRow;
   return {
-      {{"stack", kText, "id of the stack", 0.00001},
-       [](const Row& row, Cell cell) { cell.text(stack_text(row.row().stack)); }},
-      {{"level", kInteger, "0: the innermost frame, which called malloc"},
-       [](const Row& row, Cell cell) { cell.number(uint64_t{row.frame}); }},
-      {{"function", kText, "as in the source; null: unknown"}, put_function},
-      {{"file", kText, "source file; null: unknown"}, put_file},
-      {{"line", kInteger, "in the source file; null: unknown"}, put_line},
-      {{"module", kText, "path of the program or library; null: none"}, put_module},
-      {{"offset", kInteger, "ELF address in the module, or address without one; null: inlined"},
-       [](const Row& row, Cell cell) {
-         if (row.at().place != profile::Place::kInlined) cell.number(row.at().offset);
+      {"stack", "id of the stack", [](auto& row) { return stack_text(row.row().stack); }, 0.00001},
+      {"level", "0: the innermost frame, which called malloc", [](auto& row) { return row.frame; }},
+      {"function", "as in the source; null: unknown", [](auto& row) { return function_of(row); }},
+      {"file", "source file; null: unknown", [](auto& row) { return file_of(row); }},
+      {"line", "in the source file; null: unknown", [](auto& row) { return line_of(row); }},
+      {"module", "path of the program or library; null: none",
+       [](auto& row) { return module_of(row); }},
+      {"offset", "ELF address in the module, or address without one; null: inlined",
+       [](auto& row) {
+         return row.at().place != profile::Place::kInlined ? Int(row.at().offset) : Int();
        }},
-      {{"inlined", kInteger, "1: inlined into the next frame that is not"},
-       [](const Row& row, Cell cell) {
-         cell.number(int64_t{row.at().place == profile::Place::kInlined});
-       }},
-      {{"own", kInteger, "1: the program's own code, not a library's"},
-       [](const Row& row, Cell cell) {
-         cell.number(int64_t{
-             row.book->responsible().own(row.row().frames, row.frame, row.book->modules())});
+      {"inlined", "1: inlined into the next frame that is not",
+       [](auto& row) { return row.at().place == profile::Place::kInlined; }},
+      {"own", "1: the program's own code, not a library's",
+       [](auto& row) {
+         return row.book->responsible().own(row.row().frames, row.frame, row.book->modules());
        }},
   };
 }

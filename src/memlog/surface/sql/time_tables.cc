@@ -19,17 +19,15 @@ struct MarkerRow {
 };
 
 RowTable<MarkerRow>::Columns marker_columns() {
-  using Row = MarkerRow;
   return {
-      {{"process", kInteger, "the process", 0.1},
-       [](const Row& row, Cell cell) { cell.number(row.process); }},
-      {{"at", kInteger, "ns since 1970"}, [](const Row& row, Cell cell) { cell.known(row.at); }},
-      {{"kind", kText, "report, or note: a text of the program (mtrace_note)"},
-       [](const Row& row, Cell cell) { cell.text(row.kind); }},
-      {{"text", kText, "the label of the report, or the note; null: none"},
-       [](const Row& row, Cell cell) { cell.known(row.text); }},
-      {{"report", kInteger, "the report, or the one that has the note; null: from an event log"},
-       [](const Row& row, Cell cell) { cell.known(uint64_t{row.report}); }},
+      {"process", "the process", [](auto& row) { return row.process; }, 0.1},
+      {"at", "ns since 1970", [](auto& row) { return known(row.at); }},
+      {"kind", "report, or note: a text of the program (mtrace_note)",
+       [](auto& row) { return row.kind; }},
+      {"text", "the label of the report, or the note; null: none",
+       [](auto& row) { return known(row.text); }},
+      {"report", "the report, or the one that has the note; null: from an event log",
+       [](auto& row) { return known(row.report); }},
   };
 }
 
@@ -82,20 +80,15 @@ struct MemoryRow {
 };
 
 RowTable<MemoryRow>::Columns memory_columns() {
-  using Row = MemoryRow;
   return {
-      {{"process", kInteger, "the process", 0.1},
-       [](const Row& row, Cell cell) { cell.number(row.process); }},
-      {{"at", kInteger, "end of the interval, ns since 1970"},
-       [](const Row& row, Cell cell) { cell.number(row.at); }},
-      {{"live_bytes", kInteger, "heap: the most that was live in the interval"},
-       [](const Row& row, Cell cell) { cell.number(row.sample.live); }},
-      {{"live_blocks", kInteger, "heap: live at that moment"},
-       [](const Row& row, Cell cell) { cell.number(row.sample.blocks); }},
-      {{"resident_bytes", kInteger, "the most that was resident in the interval"},
-       [](const Row& row, Cell cell) { cell.number(row.sample.resident); }},
-      {{"allocations", kInteger, "calls in the interval"},
-       [](const Row& row, Cell cell) { cell.number(row.sample.allocations); }},
+      {"process", "the process", [](auto& row) { return row.process; }, 0.1},
+      {"at", "end of the interval, ns since 1970", [](auto& row) { return row.at; }},
+      {"live_bytes", "heap: the most that was live in the interval",
+       [](auto& row) { return row.sample.live; }},
+      {"live_blocks", "heap: live at that moment", [](auto& row) { return row.sample.blocks; }},
+      {"resident_bytes", "the most that was resident in the interval",
+       [](auto& row) { return row.sample.resident; }},
+      {"allocations", "calls in the interval", [](auto& row) { return row.sample.allocations; }},
   };
 }
 

@@ -233,28 +233,18 @@ bool Constraints::null(std::string_view column) const {
   });
 }
 
-void Cell::number(int64_t value) { sqlite3_result_int64(context_, value); }
+void Cell::put(int64_t value) { sqlite3_result_int64(context_, value); }
 
-void Cell::real(double value) { sqlite3_result_double(context_, value); }
+void Cell::put(double value) { sqlite3_result_double(context_, value); }
 
-void Cell::text(std::string_view value) {
+void Cell::put(std::string_view value) {
   sqlite3_result_text64(context_, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
-void Cell::known(uint64_t value) {
-  if (value != 0) number(value);
-}
+Int address_of(uint64_t value) { return events::is_numbered(value) ? Int() : known(value); }
 
-void Cell::address(uint64_t value) {
-  if (!events::is_numbered(value)) known(value);
-}
-
-void Cell::block(uint64_t value) {
-  if (events::is_numbered(value)) number(events::block_number(value));
-}
-
-void Cell::known(std::string_view value) {
-  if (!value.empty()) text(value);
+Int block_of(uint64_t value) {
+  return events::is_numbered(value) ? Int(events::block_number(value)) : Int();
 }
 
 std::string Table::declaration() const {

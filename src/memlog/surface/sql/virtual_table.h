@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -70,22 +71,24 @@ class Constraints {
   std::vector<Constraint> all_;
 };
 
-// Gets the value of a column.
+// Null where there is nothing.
+using Int = std::optional<int64_t>;
+using Text = std::optional<std::string>;
+
+// Null if it is 0, or empty.
+inline Int known(uint64_t value) { return value == 0 ? Int() : Int(value); }
+inline Text known(std::string_view value) { return value.empty() ? Text() : Text(value); }
+// Of what an event of a log has as address: that, or else the number of a block.
+Int address_of(uint64_t value);
+Int block_of(uint64_t value);
+
+// Gets the value of a column; null until then. Numbers beyond 2^63 are kept as their 64 bits.
 class Cell {
  public:
   explicit Cell(sqlite3_context* context) : context_(context) {}
-  void number(int64_t value);
-  // Numbers beyond 2^63 are kept as their 64 bits.
-  void number(uint64_t value) { number(static_cast<int64_t>(value)); }
-  void real(double value);
-  void text(std::string_view value);
-  // Null if it is 0, or empty.
-  void known(uint64_t value);
-  // Of what an event of a log has as address: if that is one, or if it is a block's number.
-  void address(uint64_t value);
-  void block(uint64_t value);
-  void known(std::string_view value);
-  // Not called: null.
+  void put(int64_t value);
+  void put(double value);
+  void put(std::string_view value);
 
  private:
   sqlite3_context* context_;
@@ -160,8 +163,36 @@ class ListStream : public Stream<Row> {
   size_t at_ = 0;
 };
 
+// Puts what a column's function returns: a number, a text, or one of them that may be missing.
+template <typename Value>
+void put_value(Cell cell, const Value& value) {
+  if constexpr (std::is_integral_v<Value>) {
+    cell.put(static_cast<int64_t>(value));
+  } else if constexpr (requires { value.has_value(); }) {
+    if (value) put_value(cell, *value);
+  } else {
+    cell.put(value);
+  }
+}
+
+template <typename Value>
+constexpr Type type_of() {
+  if constexpr (requires(Value value) { value.has_value(); }) {
+    return type_of<typename Value::value_type>();
+  } else {
+    return std::is_integral_v<Value> ? kInteger : std::is_same_v<Value, double> ? kReal : kText;
+  }
+}
+
+// A column and the function of its values, which has no state.
 template <typename Row>
 struct RowColumn {
+  template <typename Function>
+  RowColumn(const char* name, const char* meaning, Function /*value*/, double selects = 0)
+      : column{name, type_of<std::decay_t<std::invoke_result_t<Function, const Row&>>>(), meaning,
+               selects},
+        put([](const Row& row, Cell cell) { put_value(cell, Function{}(row)); }) {}
+
   Column column;
   void (*put)(const Row& row, Cell cell);
 };
