@@ -276,7 +276,7 @@ UNIT_TOOL_PROGRAMS := $(addprefix $(PROGRAMS)/,accounting attached deaths gtest_
 QUICK_WITHOUT := BlockPlaces Browser BuildSystems Check Compare Completion Compressed DebugFiles Decode \
     EhFrame Event Export Facts Flags Install Large Lean Leaks Libraries MadeReports Manual NextStep Pack Partial Peak \
     PythonLines Reachability Region Report Resolve ResourceTable Run Shadows Simulated Snapshot Source Sql StackTable \
-    Strip Tasks Temporary Terminal Trend Unpack Walk Worker
+    Strip Tasks Temporary Terminal Trend Walk Worker
 check-quick: all $(QUICK) $(UNIT_TOOL_PROGRAMS) $(UNWIND_PLUGS) share
 	@GTEST_FILTER="$${GTEST_FILTER:--$(subst $(empty) ,:,$(QUICK_WITHOUT:%=%*))}" tests/run_tests.sh $(BUILD) $(QUICK)
 # Which lines the unit tests reach, of memlog and of what libmtrace.so is made of. The library itself

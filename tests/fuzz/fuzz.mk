@@ -8,7 +8,7 @@
 # make check gives the seeds to the targets as the compiler of the rest builds them, with its objects.
 
 FUZZ_BUILD   ?= $(BUILD)/fuzz
-FUZZ_TARGETS := archive cfi memlog elf options decode ledger events request
+FUZZ_TARGETS := cfi memlog elf options decode ledger events request
 FUZZ         ?= $(FUZZ_TARGETS)
 SECONDS      ?= 600
 
@@ -25,8 +25,6 @@ FUZZ_KERNEL   := $(addprefix src/libmtrace/base/,clock.cc file.cc filters.cc \
                    writer.cc)
 # The parts that each target is about: sources, and whole folders of memlog, compiled some sources at
 # a time as memlog's are.
-FUZZ_SRC_archive := $(addprefix src/memlog/util/,tar.cc text.cc)
-FUZZ_LIBS_archive := -lfmt
 FUZZ_SRC_cfi     := $(CFI_SRC) $(addprefix src/libmtrace/unwind/,$(ARCH)/compile.cc stack_memory.cc) \
                     $(addprefix src/libmtrace/modules/,c_library.cc linkage.cc object.cc) \
                     $(FUZZ_KERNEL)

@@ -156,11 +156,11 @@ TEST_F(CallsTest, Recovered) {
     ASSERT_EQ(::uname(&here), 0);
     const std::string processor = emulator().empty() ? here.machine : "aarch64";
     EXPECT_TRUE(log.get("host").ends_with(" arch=" + processor)) << log.get("host");
-    // The same after memlog pack and unpack, and in a format of other tools.
+    // The same after memlog pack, and in a format of other tools.
     const std::string elsewhere = temp() + "/elsewhere" + page;
     const std::string archive = elsewhere + ".tar";
     ASSERT_TRUE(memlog({"pack", "-o", archive, ledger}).exited(0));
-    ASSERT_TRUE(memlog({"unpack", "-o", elsewhere, archive}).exited(0));
+    shell("tar -C {} -xf {}", temp(), archive);
     const std::string there = elsewhere + ledger.substr(ledger.rfind('/'));
     const std::string report = elsewhere + "/recovered.memlog";
     ASSERT_TRUE(memlog({"recover", there, "-o", report}).exited(0));

@@ -252,7 +252,6 @@ constexpr GoldenCase kCases[] = {
     {"help_events", "events --help"},
     {"help_strip", "strip --help"},
     {"help_pack", "pack --help"},
-    {"help_unpack", "unpack --help"},
     {"help_export", "export --help"},
     {"help_run", "run --help"},
     {"run_nothing", "run --quiet"},

@@ -1,16 +1,15 @@
 #include "model/symbols/symbol_files.h"
 
 #include <elf.h>
-#include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <vector>
 
 #include "model/symbols/worker.h"
-#include "util/file.h"
-#include "util/text.h"
 
 namespace mtrace::symbols {
 namespace {
@@ -55,9 +54,10 @@ std::string_view bytes_of(const std::vector<T>& table) {
   return {reinterpret_cast<const char*>(table.data()), table.size() * sizeof(T)};
 }
 
-}  // namespace
-
-bool copy_without_code(std::string_view file, const std::function<void(std::string_view)>& sink) {
+// Writes a copy of a 64-bit ELF file that has its symbol tables, notes and debugging information,
+// and of its code and data only where these were. Returns false, and writes nothing, for a file
+// that is none, or is damaged.
+bool copy_without_code(std::string_view file, std::ostream& out) {
   Elf64_Ehdr header;
   if (file.size() < sizeof header) return false;
   std::memcpy(&header, file.data(), sizeof header);
@@ -104,7 +104,7 @@ bool copy_without_code(std::string_view file, const std::function<void(std::stri
 
   uint64_t written = 0;
   const auto put = [&](std::string_view bytes) {
-    sink(bytes);
+    out << bytes;
     written += bytes.size();
   };
   const auto pad_to = [&](uint64_t offset) { put(std::string(offset - written, '\0')); };
@@ -119,36 +119,34 @@ bool copy_without_code(std::string_view file, const std::function<void(std::stri
   return true;
 }
 
-std::vector<SymbolFile> copy_symbols(const SearchPath& where, const std::string& path,
-                                     const std::string& build_id, bool binaries, int descriptor) {
+}  // namespace
+
+bool copy_symbols(const SearchPath& where, const std::string& path, const std::string& build_id,
+                  bool binaries, const std::string& directory) {
+  namespace fs = std::filesystem;
   const auto work = [&] {
-    std::string list;
+    std::string copied;
     const ModuleSymbols module(where, path, build_id);
     for (const ModuleSymbols::File& file : module.files()) {
-      uint64_t size = 0;
-      const auto put = [&](std::string_view bytes) {
-        size += bytes.size();
-        if (!util::write_all(descriptor, bytes)) throw std::runtime_error("no room");
-      };
+      // A path in data from elsewhere may have "..".
+      if (!file.name.starts_with('/')) continue;
+      const fs::path to = directory + fs::path(file.name).lexically_normal().native();
+      fs::create_directories(to.parent_path());
+      std::ofstream out;
+      out.exceptions(std::ios::badbit | std::ios::failbit);
+      out.open(to, std::ios::binary);
       if (binaries || file.whole) {
-        put(file.content);
-      } else if (!copy_without_code(file.content, put)) {
+        out << file.content;
+      } else if (!copy_without_code(file.content, out)) {
+        fs::remove(to);
         continue;
       }
-      list += fmt::format("{} {}\n", size, util::escaped(file.name, ""));
+      out.close();
+      copied = "some";
     }
-    return list;
+    return copied;
   };
-  if (::ftruncate(descriptor, 0) != 0 || ::lseek(descriptor, 0, SEEK_SET) != 0) return {};
-  const std::string list = run_isolated(work, kCopySeconds, descriptor).value_or("");
-  std::vector<SymbolFile> files;
-  for (const std::string_view line : util::split(list, '\n')) {
-    const size_t blank = line.find(' ');
-    if (blank == line.npos) continue;
-    files.push_back({util::unescaped(line.substr(blank + 1)).value_or(""),
-                     util::read_unsigned(line.substr(0, blank)).value_or(0)});
-  }
-  return files;
+  return run_isolated(work, kCopySeconds).value_or("") != "";
 }
 
 }  // namespace mtrace::symbols

@@ -59,7 +59,6 @@ const Command& serve_command();
 const Command& recover_command();
 const Command& merge_command();
 const Command& pack_command();
-const Command& unpack_command();
 const Command& push_command();
 const Command& collect_command();
 const Command& resolve_command();

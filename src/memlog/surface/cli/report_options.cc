@@ -105,7 +105,7 @@ void check_directory(const char* option, const std::string& path) {
   }
 }
 
-// Those that memlog unpack made in the directory of a file, or in this one. Anyone can make such a
+// Those that memlog pack put into the directory of a file, or in this one. Anyone can make such a
 // directory in /tmp: it must be this user's, or root's.
 void add_packed_symbols(const std::string& path, std::vector<std::string>& directories) {
   std::error_code ignored;

@@ -53,7 +53,7 @@ inline constexpr Option kSymbolsOption = {
     R"(Also look for separate debug files in this directory, by build-id
     (DIR/.build-id/xx/yyyy.debug) or by the name in the module's debuglink. May be repeated.)"};
 
-// Where memlog unpack puts symbols, beside the data.
+// Where memlog pack puts symbols, beside the data.
 inline constexpr char kPackedSymbols[] = "symbols";
 
 // From --sysroot and --symbols, and symbols that were unpacked beside the data. Throws UsageError

@@ -108,7 +108,7 @@ const std::vector<CommandGroup>& command_groups() {
         &unreachable_command(), &map_command(), &heap_command(), &history_command()}},
       {"Every event", {&events_command(), &strip_command(), &replay_command()}},
       {"Services and many machines", {&serve_command(), &push_command(), &collect_command()}},
-      {"Another machine", {&pack_command(), &unpack_command()}},
+      {"Another machine", {&pack_command()}},
       {"Besides", {&recover_command(), &help_command()}},
   };
   return groups;
