@@ -235,7 +235,7 @@ class ExpireSession {
       } else {
         line["whose"] = "stack=" + names_.id(stack);
         line["lived"] = lived;
-        line["frames"] = frames_text(stack);
+        line["frames"] = names_.indented(stack);
       }
       tell(kStatistics, line);
     }
@@ -249,12 +249,6 @@ class ExpireSession {
 
   std::string name_of(const analyze::ExpiryGroup& group) const {
     return text::group_text(names_.group(group.group), {});
-  }
-
-  std::string frames_text(const ledger::LedgerStackState& stack) const {
-    std::string out;
-    for (const std::string& frame : names_.frames(stack)) out += "    " + frame + '\n';
-    return out;
   }
 
   json::Value news_of(uint64_t now, uint64_t expired, uint64_t freed,
@@ -346,7 +340,7 @@ class ExpireSession {
       if (news.first) names_.put(line, *stack);
       return tell(kNews, line);
     }
-    if (news.first) line["frames"] = frames_text(*stack);
+    if (news.first) line["frames"] = names_.indented(*stack);
     if (news.muted) line["muted_what"] = "muted";
     tell_news(std::move(line), now, "stack=" + names_.id(*stack));
   }

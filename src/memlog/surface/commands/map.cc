@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "format/memlog.h"
 #include "model/ledger/ledger_state.h"
@@ -16,26 +18,23 @@
 #include "util/text.h"
 #include "view/heap/heap_pages.h"
 #include "view/json/stack.h"
-#include "view/json/views.h"
+#include "view/text/answer.h"
 #include "view/text/stack_names.h"
 #include "view/text/style.h"
-#include "view/text/views_text.h"
 
 namespace mtrace::cli {
 namespace {
-
-using process::RegionKind;
 
 constexpr char kMapHelp[] = R"(
 Shows what is in the memory of a running process: its mappings by kind, the largest of them, and,
 for the heaps of malloc, why they do not shrink.
 
   heap         malloc's first heap
-  arenas       malloc's further heaps, for threads
-  large blocks blocks that malloc has mapped one by one
-  stacks       of threads
+  arena        malloc's further heaps, for threads
+  large_block  blocks that malloc has mapped one by one
+  stack        of threads
   data         variables of the program and its libraries
-  files        code and other pages of files
+  file         code and other pages of files
   anonymous    mappings without a file, with their stacks if MTRACE_MMAP=1
   shared       shared memory
   mtrace       the ledger
@@ -53,13 +52,8 @@ memlog first attaches to a process that is not traced, and knows only blocks all
 )";
 
 constexpr std::array<const char*, process::kRegionKinds> kKindNames = {
-    "heap",  "arenas", "large blocks", "stacks",   "anonymous", "data",
-    "files", "shared", "mtrace",       "reserved", "kernel"};
-constexpr std::array<const char*, process::kRegionKinds> kKindKeys = {
     "heap", "arena",  "large_block", "stack",    "anonymous", "data",
     "file", "shared", "mtrace",      "reserved", "kernel"};
-
-size_t place(RegionKind kind) { return static_cast<size_t>(kind); }
 
 // Sums over regions, in bytes.
 struct SpaceSum {
@@ -89,7 +83,7 @@ struct SpaceSum {
 class MapAnswer {
  public:
   MapAnswer(const Arguments& arguments, const WatchedProcess& target, const AddressSpace& space)
-      : unit_(wants_bytes(arguments) ? 1 : 1024),
+      : bytes_(wants_bytes(arguments)),
         file_(target.ledger()),
         space_(space),
         known_(file_),
@@ -98,7 +92,8 @@ class MapAnswer {
     now_ = process::ticks_now(file_.header());
     for (const SpaceRegion& region : space.regions()) {
       total_.add(region);
-      kinds_[place(region.kind)].add(region);
+      kinds_[static_cast<size_t>(region.kind)].add(region);
+      if (region.is_heap()) heaps_.add(region);
     }
     if (space.other_allocator()) sizes_ = analyze::pages_by_size(space.blocks(), space.heaps());
     order();
@@ -106,23 +101,36 @@ class MapAnswer {
   }
 
   std::string text(const text::Style& style) const {
-    return fmt::format("{} ({}): {} resident, {} swapped; sizes in {}\n\n",
-                       text::plain(util::array_text(file_.header().name)), file_.header().pid,
-                       amount(total_.resident), amount(total_.swapped), unit()) +
-           text::missing_blocks(space_.has_all_blocks(), known_.state(), style) + kinds_text() +
-           heaps_text() + regions_text(style) + sizes_text() + pinned_text(style) +
-           tops_text(style);
+    const json::Value all = json();
+    json::Value kinds = *all.find("kinds");
+    json::Value total = {{"kind", "total"}};
+    put(total, total_);
+    kinds.push_back(total);
+    return filled(
+               "{name} ({pid}): {resident_bytes:KiB} KiB resident, {swapped_bytes:KiB} KiB "
+               "swapped; sizes in KiB\n\n",
+               all) +
+           text::missing_blocks(space_.has_all_blocks(), known_.state(), style) +
+           table({{"", "{kind}"},
+                  {"regions", "{regions_count:,}"},
+                  {"size", "{size_bytes:KiB}"},
+                  {"resident", "{resident_bytes:KiB}"},
+                  {"dirty", "{dirty_bytes:KiB}"},
+                  {"swapped", "{swapped_bytes:KiB}"},
+                  {"huge", "{huge_bytes:KiB}"}},
+                 kinds, style) +
+           heaps_text(*all.find("heap_pages")) + regions_text(style) +
+           (space_.other_allocator() ? sizes_text(*all.find("size_classes"), style) : "") +
+           pinned_text(all.find("pinning")->elements(), style) +
+           (space_.other_allocator() ? "" : tops_text(all.find("heap_tops")->elements(), style));
   }
 
-  std::string json() const {
-    json::Value out = json::answer("map");
-    out["pid"] = file_.header().pid;
-    out["name"] = json::plain(util::array_text(file_.header().name));
-    if (!space_.has_all_blocks()) out["incomplete"] = true;
+  json::Value json() const {
+    json::Value out = json::answer("map", file_.header(), space_.has_all_blocks());
     put(out, total_);
     json::Value kinds = json::Value::array();
     for (const size_t kind : kind_order_) {
-      json::Value one = {{"kind", kKindKeys[kind]}};
+      json::Value one = {{"kind", kKindNames[kind]}};
       put(one, kinds_[kind]);
       kinds.push_back(one);
     }
@@ -141,13 +149,21 @@ class MapAnswer {
     out["pinning"] = pinning;
     if (space_.other_allocator()) {
       out["other_allocator"] = true;  // its heaps have no top that can be trimmed
-      out["size_classes"] = json::pages_by_size(sizes_, shown(sizes_.size()));
-      return json::text(out);
+      json::Value sizes = json::Value::array();
+      for (const analyze::PagesOfSize& one : first(sizes_)) {
+        sizes.push_back({{"largest_bytes", one.largest},
+                         {"blocks", one.blocks},
+                         {"live_bytes", one.live},
+                         {"pages", one.pages},
+                         {"free_bytes", one.free()}});
+      }
+      out["size_classes"] = sizes;
+      return out;
     }
     json::Value tops = json::Value::array();
-    for (size_t i = 0; i < shown(space_.tops().size()); ++i) tops.push_back(top_json(i));
+    for (const HeapTop& top : first(space_.tops())) tops.push_back(top_json(top));
     out["heap_tops"] = tops;
-    return json::text(out);
+    return out;
   }
 
  private:
@@ -174,16 +190,13 @@ class MapAnswer {
     });
   }
 
-  void learn_shown() {
-    std::vector<uint32_t> stacks = first(pinning_);
-    for (const size_t i : first(regions_)) {
-      if (const auto* mapper = mapper_of(space_.regions()[i])) stacks.push_back(mapper->index);
-    }
-    for (const HeapTop& top : first(space_.tops())) stacks.push_back(top.block.stack);
-    learn(stacks);
-  }
   // Looks up the names of those that are known.
-  void learn(const std::vector<uint32_t>& indexes) {
+  void learn_shown() {
+    std::vector<uint32_t> indexes = first(pinning_);
+    for (const size_t i : first(regions_)) {
+      if (const auto* mapper = mapper_of(space_.regions()[i])) indexes.push_back(mapper->index);
+    }
+    for (const HeapTop& top : first(space_.tops())) indexes.push_back(top.block.stack);
     std::vector<const ledger::LedgerStackState*> stacks;
     for (const uint32_t index : indexes) {
       const ledger::LedgerStackState* found = index == 0 ? nullptr : known_.find(index);
@@ -192,135 +205,121 @@ class MapAnswer {
     names_.learn(file_, known_.state(), stacks);
   }
 
-  const char* unit() const { return unit_ == 1 ? "bytes" : "KiB"; }
-  std::string figure(uint64_t bytes) const { return util::grouped(bytes / unit_); }
-  std::string amount(uint64_t bytes) const { return figure(bytes) + ' ' + unit(); }
-  size_t shown(size_t all) const { return limit_ == 0 ? all : std::min(limit_, all); }
   template <typename T>
   std::vector<T> first(const std::vector<T>& all) const {
-    return {all.begin(), all.begin() + static_cast<ptrdiff_t>(shown(all.size()))};
+    const size_t shown = limit_ == 0 ? all.size() : std::min(limit_, all.size());
+    return {all.begin(), all.begin() + static_cast<ptrdiff_t>(shown)};
   }
-  std::string more(size_t all, const char* what) const {
-    if (shown(all) == all) return {};
-    return fmt::format("\n{} more: --limit 0 shows them\n", text::count_text(all - limit_, what));
+  template <typename T>
+  std::string hidden(const std::vector<T>& all, const char* what) const {
+    return text::hidden_text(all.size() - first(all).size(), what);
   }
 
-  std::string kinds_text() const {
-    const auto row = [this](const char* name, const SpaceSum& sum) {
-      return fmt::format("{:<13} {:>7} {:>13} {:>11} {:>11} {:>9} {:>9}\n", name,
-                         util::grouped(sum.regions), figure(sum.size), figure(sum.resident),
-                         figure(sum.dirty), figure(sum.swapped), figure(sum.huge));
-    };
-    std::string out = fmt::format("{:<13} {:>7} {:>13} {:>11} {:>11} {:>9} {:>9}\n", "", "regions",
-                                  "size", "resident", "dirty", "swapped", "huge");
-    for (const size_t kind : kind_order_) out += row(kKindNames[kind], kinds_[kind]);
-    return out + row("total", total_);
+  // The form, with --bytes in bytes.
+  std::string in_unit(std::string form) const {
+    for (const auto& [kib, bytes] : {std::pair(":KiB", ":,"), std::pair(" KiB", " bytes")}) {
+      for (size_t at = 0; bytes_ && (at = form.find(kib, at)) != std::string::npos;) {
+        form.replace(at, std::strlen(kib), bytes);
+      }
+    }
+    return form;
+  }
+  std::string filled(const char* form, const json::Value& facts,
+                     const text::Style& style = {}) const {
+    return text::filled(in_unit(form), facts, style);
+  }
+  std::string table(std::vector<text::Column> columns, const json::Value& rows,
+                    const text::Style& style) const {
+    for (text::Column& column : columns) column.form = in_unit(column.form);
+    return text::table(columns, rows, style);
   }
 
   // What malloc has of its heaps.
-  std::string heaps_text() const {
-    SpaceSum heaps = kinds_[place(RegionKind::kHeap)];
-    const SpaceSum& arenas = kinds_[place(RegionKind::kArena)];
-    if (heaps.regions + arenas.regions == 0) return {};
-    std::string out =
-        fmt::format("\nheaps of malloc: {}, live {} in {}, free {}\n",
-                    amount(heaps.size + arenas.size), amount(heaps.live_bytes + arenas.live_bytes),
-                    text::count_text(heaps.live_blocks + arenas.live_blocks, "block"),
-                    amount(heaps.free + arenas.free));
-    const analyze::PinnedPages& pages = space_.pinned();
-    out += fmt::format(
-        "resident pages of the heaps: {}; with blocks of one stack {}, of several {}\n",
-        util::grouped(pages.resident()), util::grouped(pages.alone), util::grouped(pages.common));
-    if (pages.free == 0) return out;
-    if (space_.other_allocator()) {
-      return out + fmt::format(
-                       "{} of them without a live block: the most that the allocator can free. It\n"
-                       "is not glibc's, and keeps a slab or span while one of its blocks lives\n",
-                       util::grouped(pages.free));
-    }
-    out += fmt::format("{} of them without a live block: malloc_trim(3) can free them\n",
-                       util::grouped(pages.free));
-    const ThreadArenas& thread_arenas = space_.arenas();
-    if (thread_arenas.free == 0) return out;
-    return out + fmt::format(
-                     "{} of these in {} of threads: fewer arenas (MALLOC_ARENA_MAX) save at most\n"
-                     "{}; memlog replay measures how much\n",
-                     util::grouped(thread_arenas.free),
-                     text::count_text(thread_arenas.arenas, "arena"),
-                     amount(thread_arenas.free * analyze::kHeapPage));
+  std::string heaps_text(json::Value facts) const {
+    if (heaps_.regions == 0) return {};
+    put(facts, heaps_);
+    facts["arena_bytes"] = space_.arenas().free * analyze::kHeapPage;
+    return filled(
+               "\nheaps of malloc: {size_bytes:KiB} KiB, live {live_bytes:KiB} KiB in "
+               "{live_blocks:block}, free {free_bytes:KiB} KiB\n"
+               "resident pages of the heaps: {resident:,}; with blocks of one stack "
+               "{of_one_stack:,}, of several {of_several_stacks:,}\n",
+               facts) +
+           filled(
+               space_.other_allocator()
+                   ? "[{without_blocks:,} of them without a live block: the most that the "
+                     "allocator can free. It\n"
+                     "is not glibc's, and keeps a slab or span while one of its blocks lives\n]"
+                   : "[{without_blocks:,} of them without a live block: malloc_trim(3) can free "
+                     "them\n]"
+                     "[{without_blocks_in_arenas:,} of these in {arenas:arena} of threads: fewer "
+                     "arenas (MALLOC_ARENA_MAX) save at most\n"
+                     "{arena_bytes:KiB} KiB; memlog replay measures how much\n]",
+               facts);
   }
 
-  std::string what_of(const SpaceRegion& region) const {
-    if (!region.mapping.path.empty()) return text::plain(region.mapping.path);
-    if (const auto* mapper = mapper_of(region)) return "mapped by " + names_.line(*mapper);
-    if (region.mappers.size() <= 1) return {};
-    return "mapped by " + text::count_text(region.mappers.size(), "stack");
-  }
   // nullptr: not known, or several.
   const ledger::LedgerStackState* mapper_of(const SpaceRegion& region) const {
     return region.mappers.size() == 1 ? known_.find(*region.mappers.begin()) : nullptr;
   }
 
   std::string regions_text(const text::Style& style) const {
-    std::string out = fmt::format("\n{:>11} {:>13}  largest regions\n", "resident", "size");
+    json::Value rows = json::Value::array();
     for (const size_t i : first(regions_)) {
-      const SpaceRegion& region = space_.regions()[i];
-      std::string line = fmt::format(
-          "{:>11} {:>13}  {:x} {:<12} {}", figure(region.mapping.resident), figure(region.size()),
-          region.mapping.begin, kKindNames[place(region.kind)], what_of(region));
-      line.erase(line.find_last_not_of(' ') + 1);
-      out += util::cut_lines(line, style.columns) + '\n';
+      json::Value row = region_json(space_.regions()[i]);
+      if (const auto* mapper = mapper_of(space_.regions()[i])) row["mapper"] = names_.line(*mapper);
+      rows.push_back(row);
     }
-    return out + more(regions_.size(), "region");
+    const std::string lines =
+        table({{"resident", "{resident_bytes:KiB}"},
+               {"size", "{size_bytes:KiB}"},
+               {"largest regions", "{address}"},
+               {"", "{kind}"},
+               {"", "[{path}][mapped by {mapper}][mapped by {mapped_by.stacks_count:stack}]"}},
+              rows, style);
+    return '\n' + util::cut_lines(lines, style.columns) + hidden(regions_, "region");
   }
 
-  std::string sizes_text() const {
+  std::string sizes_text(const json::Value& sizes, const text::Style& style) const {
     if (sizes_.empty()) return {};
-    return text::pages_by_size_text(sizes_, shown(sizes_.size()), unit_) +
-           more(sizes_.size(), "size");
+    return '\n' +
+           table({{"pages", "{pages:,}"},
+                  {"free in them", "{free_bytes:KiB}"},
+                  {"blocks", "{blocks:,}"},
+                  {"live", "{live_bytes:KiB}"},
+                  {"pages by size of their blocks", "up to {largest_bytes:,} bytes"}},
+                 sizes, style) +
+           hidden(sizes_, "size");
   }
 
-  std::string pinned_text(const text::Style& style) const {
-    if (pinning_.empty()) return {};
+  std::string pinned_text(const std::vector<json::Value>& stacks, const text::Style& style) const {
+    if (stacks.empty()) return {};
     std::string out = "\nstacks whose blocks keep heap pages in memory:\n";
-    for (const uint32_t index : first(pinning_)) {
-      const analyze::StackPages& pages = space_.pinned().stacks.at(index);
-      const ledger::LedgerStackState& stack = *known_.find(index);
-      out += text::coloured(fmt::format("\n{} alone", text::count_text(pages.alone, "page")),
-                            text::kBold, style);
-      if (pages.common != 0) {
-        out += fmt::format(", {:.1f} of {} in common", pages.share,
-                           text::count_text(pages.common, "page"));
-      }
-      out +=
-          fmt::format("; live {} in {}\n", text::bytes_text(stack.now.live_bytes(), style, false),
-                      text::count_text(static_cast<uint64_t>(stack.now.live_blocks()), "block"));
-      for (const std::string& frame : names_.frames(stack)) out += "    " + frame + '\n';
+    for (size_t i = 0; i < stacks.size(); ++i) {
+      out += text::coloured(filled("\n{pages_alone:page} alone", stacks[i]), text::kBold, style) +
+             filled(
+                 "[, {pages_share:.1} of {pages_common:page} in common]; "
+                 "live {live_bytes:size} in {live_blocks:block}\n",
+                 stacks[i], style) +
+             names_.indented(*known_.find(pinning_[i]));
     }
-    return out + more(pinning_.size(), "stack");
+    return out + hidden(pinning_, "stack");
   }
 
-  uint64_t age(const HeapTop& top) const {
-    const uint64_t birth = ledger::unpack_ticks(top.block.birth);
-    return birth < now_ ? ledger::tick_milliseconds(now_ - birth) : 0;
-  }
-
-  std::string tops_text(const text::Style& style) const {
-    if (space_.tops().empty() || space_.other_allocator()) return {};
-    text::Style units = style;
-    units.units = true;
+  std::string tops_text(const std::vector<json::Value>& tops, text::Style style) const {
+    if (tops.empty()) return {};
+    style.units = true;
     std::string out = "\nlast block of each heap:\n";
-    for (const HeapTop& top : first(space_.tops())) {
-      const auto* stack = known_.find(top.block.stack);
-      out += fmt::format("\n{:x}, {} resident behind it, {} more if it were freed\n",
-                         space_.regions()[top.region].mapping.begin, amount(top.behind),
-                         amount(top.gain));
-      out += fmt::format("    {} bytes at 0x{:x}, {} old\n", util::grouped(top.block.size),
-                         top.block.address, text::duration_text(age(top), units));
-      if (stack == nullptr) continue;
-      for (const std::string& frame : names_.frames(*stack)) out += "    " + frame + '\n';
+    for (size_t i = 0; i < tops.size(); ++i) {
+      out += filled(
+          "\n{heap}, {behind_bytes:KiB} KiB resident behind it, {gain_bytes:KiB} KiB "
+          "more if it were freed\n"
+          "    {block_bytes:,} bytes at {block}, {age_ms:time} old\n",
+          tops[i], style);
+      const auto* stack = known_.find(space_.tops()[i].block.stack);
+      if (stack != nullptr) out += names_.indented(*stack);
     }
-    return out + more(space_.tops().size(), "heap");
+    return out + hidden(space_.tops(), "heap");
   }
 
   static void put(json::Value& out, const SpaceSum& sum) {
@@ -339,14 +338,12 @@ class MapAnswer {
     SpaceSum sum;
     sum.add(region);
     json::Value out = {{"address", fmt::format("0x{:x}", region.mapping.begin)},
-                       {"kind", kKindKeys[place(region.kind)]}};
+                       {"kind", kKindNames[static_cast<size_t>(region.kind)]}};
     put(out, sum);
     out.erase("regions_count");
     json::put_text(out, "path", json::plain(region.mapping.path));
     if (const auto* mapper = mapper_of(region)) {
-      json::Value stack = json::Value::object();
-      names_.put(stack, *mapper);
-      out["mapped_by"] = stack;
+      names_.put(out["mapped_by"], *mapper);
     } else if (region.mappers.size() > 1) {
       out["mapped_by"] = {{"stacks_count", region.mappers.size()}};
     }
@@ -365,19 +362,19 @@ class MapAnswer {
     return out;
   }
 
-  json::Value top_json(size_t number) const {
-    const HeapTop& top = space_.tops()[number];
+  json::Value top_json(const HeapTop& top) const {
+    const uint64_t birth = ledger::unpack_ticks(top.block.birth);
     json::Value out = {{"heap", fmt::format("0x{:x}", space_.regions()[top.region].mapping.begin)},
                        {"block", fmt::format("0x{:x}", top.block.address)},
                        {"block_bytes", top.block.size},
-                       {"age_ms", age(top)},
+                       {"age_ms", birth < now_ ? ledger::tick_milliseconds(now_ - birth) : 0},
                        {"behind_bytes", top.behind},
                        {"gain_bytes", top.gain}};
     if (const auto* stack = known_.find(top.block.stack)) names_.put(out, *stack);
     return out;
   }
 
-  uint64_t unit_;  // the bytes that a figure counts
+  bool bytes_;  // figures in bytes, not in KiB
   ledger::LedgerFile& file_;
   const AddressSpace& space_;
   ledger::KnownLedger known_;
@@ -385,6 +382,7 @@ class MapAnswer {
   size_t limit_;
   uint64_t now_ = 0;  // ticks
   SpaceSum total_;
+  SpaceSum heaps_;  // of malloc
   std::array<SpaceSum, process::kRegionKinds> kinds_;
   std::vector<size_t> kind_order_;  // those that there are, most resident first; so are the next
   std::vector<size_t> regions_;
@@ -397,8 +395,8 @@ int run_map(const Arguments& arguments, const Streams& streams) {
   const WatchedProcess target(arguments, streams);
   const AddressSpace space(target.pid(), target.ledger());
   const MapAnswer answer(arguments, target, space);
-  print(streams,
-        arguments.has("--json") ? answer.json() : answer.text(read_style(arguments, streams)));
+  print(streams, arguments.has("--json") ? json::text(answer.json())
+                                         : answer.text(read_style(arguments, streams)));
   return kGood;
 }
 

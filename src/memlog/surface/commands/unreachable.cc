@@ -21,10 +21,10 @@
 #include "surface/cli/process_operands.h"
 #include "surface/cli/reach_findings.h"
 #include "surface/cli/report_options.h"
-#include "surface/cli/retainer_text.h"
 #include "surface/cli/suppressions_option.h"
 #include "util/text.h"
 #include "view/json/stack.h"
+#include "view/text/answer.h"
 #include "view/text/quantity.h"
 #include "view/text/stack_names.h"
 #include "view/text/style.h"
@@ -59,6 +59,24 @@ program's and its libraries' files are read for what the kernel does not write i
 )";
 
 using Sum = ReachSum;
+
+// The names of what is passed here must have been learned. nullptr: "?".
+std::string responsible_function(const text::StackNames& names,
+                                 const ledger::LedgerStackState* stack) {
+  if (stack == nullptr) return "?";
+  const std::string line = names.line(*stack);
+  return line.substr(0, line.find(" < "));
+}
+
+// "g_sessions (app) at app.cc:41, std::map<int, Session*> -> make_node +40, node of std::map<int,
+// Session*> -> Session".
+std::string path_text(const json::Value& held) {
+  std::string out = text::filled("{root}[ at {root_source}][, {root_type}]", held);
+  for (const json::Value& holder : held.find("blocks")->elements()) {
+    out += text::filled(" -> {function} +{offset}[, {type}]", holder);
+  }
+  return "    held by " + out + text::filled("[{cut} -> ...][ -> {type}]", held) + '\n';
+}
 
 constexpr std::array<const char*, 4> kReachNames = {"definitely lost", "indirectly lost",
                                                     "possibly lost", "still reachable"};
@@ -104,43 +122,46 @@ class UnreachableAnswer {
                   : findings_.total(Reach::kDefinite).blocks != 0;
   }
 
-  std::string text(const text::Style& style) const {
+  std::string text(text::Style style) const {
+    style.units = true;
     if (block_) return block_text(style);
-    std::string out = fmt::format(
-        "{} ({}): {} looked at, {}\n\n", text::plain(util::array_text(file_.header().name)),
-        file_.header().pid, text::count_text(scan_.blocks().size(), "block"), occasion());
-    out += fmt::format("{:<15} {:>18} {:>14} {:>8}\n", "", "bytes", "blocks", "stacks");
+    json::Value sums = json::Value::array();
     for (size_t i = 0; i < kReachNames.size(); ++i) {
-      const auto reach = static_cast<Reach>(i);
-      out +=
-          fmt::format("{:<15} {:>18} {:>14} {:>8}\n", kReachNames[i],
-                      util::grouped(findings_.total(reach).bytes),
-                      util::grouped(findings_.total(reach).blocks), findings_.with(reach).size());
+      const Sum& sum = findings_.total(static_cast<Reach>(i));
+      sums.push_back({{"reach", kReachNames[i]},
+                      {"bytes", sum.bytes},
+                      {"blocks", sum.blocks},
+                      {"stacks", findings_.with(static_cast<Reach>(i)).size()}});
     }
     const Sum& suppressed = findings_.suppressed();
     if (suppressed.blocks != 0) {
-      out += fmt::format("{:<15} {:>18} {:>14}\n", "suppressed", util::grouped(suppressed.bytes),
-                         util::grouped(suppressed.blocks));
+      sums.push_back(
+          {{"reach", "suppressed"}, {"bytes", suppressed.bytes}, {"blocks", suppressed.blocks}});
     }
+    std::string out = text::filled("{name} ({pid}): ", head()) +
+                      fmt::format("{} looked at, {}\n\n",
+                                  text::count_text(scan_.blocks().size(), "block"), occasion()) +
+                      text::table({{"", "{reach}"},
+                                   {"bytes", "{bytes:,}"},
+                                   {"blocks", "{blocks:,}"},
+                                   {"stacks", "{stacks:,}"}},
+                                  sums, style);
     if (!scan_.unknown().empty()) {
-      out += '\n' + text::remark(fmt::format("{}: blocks that the ledger does not know count as "
-                                             "held, and what they point to as reachable",
-                                             scan_.unknown()),
+      out += '\n' + text::remark(scan_.unknown() +
+                                     ": blocks that the ledger does not know count as "
+                                     "held, and what they point to as reachable",
                                  style);
     }
-    out += remarks(style);
-    out += functions_text(style);
+    out += missing_text(style) + functions_text(style);
     for (const Reach reach : shown()) out += list(reach, style);
     return out;
   }
 
-  std::string json() const {
-    json::Value out = json::answer("unreachable");
-    out["pid"] = file_.header().pid;
-    out["name"] = json::plain(util::array_text(file_.header().name));
+  json::Value json() const {
+    json::Value out = head();
     if (block_) {
       out["block"] = block_json();
-      return json::text(out);
+      return out;
     }
     for (size_t i = 0; i < kReachKeys.size(); ++i) {
       const Sum& sum = findings_.total(static_cast<Reach>(i));
@@ -169,7 +190,7 @@ class UnreachableAnswer {
       for (const uint32_t stack : first(reach)) stacks.push_back(stack_json(reach, stack));
     }
     out["stacks"] = stacks;
-    return json::text(out);
+    return out;
   }
 
  private:
@@ -180,6 +201,8 @@ class UnreachableAnswer {
     uint64_t lost = 0;        // bytes: definitely, and what these blocks own
     std::vector<uint32_t> stacks;
   };
+  json::Value head() const { return json::answer("unreachable", file_.header(), true); }
+
   static constexpr std::array kUnreached = {Reach::kDefinite, Reach::kIndirect, Reach::kPossible};
 
   // The stacks whose function is looked up.
@@ -189,14 +212,11 @@ class UnreachableAnswer {
     if (stacks.size() > kMost) stacks.resize(kMost);
     return stacks;
   }
-  std::string function_of(const ledger::LedgerStackState& stack) const {
-    return responsible_function(names_, &stack);
-  }
   void add_up_functions() {
     std::map<std::string, Function> by_name;
     for (size_t i = 0; i < kUnreached.size(); ++i) {
       for (const uint32_t index : named(kUnreached[i])) {
-        const std::string name = function_of(*known_.find(index));
+        const std::string name = responsible_function(names_, known_.find(index));
         Function& function = by_name[name];
         function.name = name;
         const Sum& sum = findings_.of(index).sums[reach_index(kUnreached[i])];
@@ -224,23 +244,17 @@ class UnreachableAnswer {
     size_t stacks = 0;
     for (const Reach reach : kUnreached) stacks += named(reach).size();
     if (stacks <= functions_.size()) return {};
-    std::string out =
-        text::coloured(fmt::format("\n{:>15} {:>15} {:>15}  responsible function\n",
-                                   "definitely lost", "indirectly lost", "possibly lost"),
-                       text::kBold, style);
     const size_t all = functions_.size();
     const size_t some = limit_ == 0 ? all : std::min(limit_, all);
-    for (size_t i = 0; i < some; ++i) {
-      const auto& [definite, indirect, possible] = functions_[i].sums;
-      out += fmt::format("{:>15} {:>15} {:>15}  {}\n", util::grouped(definite.bytes),
-                         util::grouped(indirect.bytes), util::grouped(possible.bytes),
-                         functions_[i].name);
-    }
-    if (some < all) {
-      out += fmt::format("{:>47}  {}: --limit 0 shows them\n", "",
-                         text::count_text(all - some, "more function"));
-    }
-    return out;
+    json::Value rows = json::Value::array();
+    for (size_t i = 0; i < some; ++i) rows.push_back(function_json(functions_[i]));
+    return '\n' +
+           text::table({{"definitely lost", "{definitely_lost_bytes:,}"},
+                        {"indirectly lost", "{indirectly_lost_bytes:,}"},
+                        {"possibly lost", "{possibly_lost_bytes:,}"},
+                        {"responsible function", "{function}"}},
+                       rows, style) +
+           text::hidden_text(all - some, "function");
   }
   static json::Value function_json(const Function& function) {
     json::Value out = {{"function", function.name}};
@@ -261,26 +275,23 @@ class UnreachableAnswer {
                        process::in_milliseconds(scan_.stopped(0)),
                        process::in_milliseconds(scan_.stopped(1)));
   }
-  // Why the answer may be wrong.
-  std::string remarks(const text::Style& style) const {
-    std::string out;
-    const auto add = [&](const std::string& text) { out += '\n' + text::remark(text, style); };
+  // What may hold pointers and was not looked at.
+  std::string missing_text(const text::Style& style) const {
     const auto& missing = scan_.missing();
+    if (missing.bytes == 0) return {};
+    const std::string bytes = util::grouped(missing.bytes) + " bytes that may hold pointers";
     const std::string first = missing.path.empty() ? "anonymous memory" : text::plain(missing.path);
-    if (missing.bytes != 0 && core_ == nullptr) {
-      add(fmt::format(
-          "{} bytes that may hold pointers were not touched, the first of {}: the "
-          "program supplies them (userfaultfd), or they are shared memory in swap; what "
-          "would be lost counts as possibly lost",
-          util::grouped(missing.bytes), first));
-    } else if (missing.bytes != 0) {
-      add(
-          fmt::format("the core file lacks {} bytes that may hold pointers, the first of {}: what "
-                      "would be lost counts as possibly lost; before the crash: echo 0x3f > "
-                      "/proc/PID/coredump_filter",
-                      util::grouped(missing.bytes), first));
-    }
-    return out;
+    constexpr char kDoubt[] = "what would be lost counts as possibly lost";
+    const std::string why =
+        core_ == nullptr ? fmt::format(
+                               "{} were not touched, the first of {}: the program supplies them "
+                               "(userfaultfd), or they are shared memory in swap; {}",
+                               bytes, first, kDoubt)
+                         : fmt::format(
+                               "the core file lacks {}, the first of {}: {}; before the crash: "
+                               "echo 0x3f > /proc/PID/coredump_filter",
+                               bytes, first, kDoubt);
+    return '\n' + text::remark(why, style);
   }
   const HeapScan& without(const std::vector<analyze::StackPattern>& suppressions, HeapScan& scan) {
     suppress_stacks(scan, file_, known_, names_, suppressions);
@@ -354,26 +365,21 @@ class UnreachableAnswer {
   }
 
   std::string block_text(const text::Style& style) const {
-    const analyze::HeapBlock& block = scan_.blocks()[*block_];
-    const Reach reach = scan_.reach(*block_);
-    text::Style units = style;
-    units.units = true;
-    std::string out = fmt::format(
-        "{} ({}): 0x{:x}{}, a block of {} bytes, allocated {} ago: {}\n",
-        text::plain(util::array_text(file_.header().name)), file_.header().pid, block.address,
-        offset_ == 0 ? "" : fmt::format(" +{}", offset_), util::grouped(block.size),
-        text::duration_text(age_since(ledger::unpack_ticks(block.birth)), units),
-        kReachNames[reach_index(reach)]);
-    if (const auto* stack = known_.find(block.stack)) {
-      for (const std::string& frame : names_.frames(*stack)) out += "    " + frame + '\n';
-    }
-    if (reach >= Reach::kPossible)
-      return out + "    held by " + text::plain(path_text(held_, scan_, known_, names_)) + '\n';
+    const json::Value block = block_json();
+    std::string out = text::filled("{name} ({pid}): ", head()) +
+                      text::filled(
+                          "{address}[ +{offset}], a block of {bytes:,} bytes, "
+                          "allocated {age_ms:time} ago: ",
+                          block, style) +
+                      kReachNames[reach_index(scan_.reach(*block_))] + '\n';
+    const ledger::LedgerStackState* stack = known_.find(scan_.blocks()[*block_].stack);
+    if (stack != nullptr) out += names_.indented(*stack);
+    if (const json::Value* held = block.find("held_by")) return out + path_text(*held);
     if (held_.steps.empty()) return out;
     const analyze::HeapBlock& owner = scan_.blocks()[held_.steps[0].block];
-    return out + fmt::format("    lost with 0x{:x}, a block of {} bytes: {}\n", owner.address,
-                             util::grouped(owner.size),
-                             responsible_function(names_, known_.find(owner.stack)));
+    return out + text::filled("    lost with {lost_with}", block) +
+           fmt::format(", a block of {} bytes: {}\n", util::grouped(owner.size),
+                       responsible_function(names_, known_.find(owner.stack)));
   }
   json::Value block_json() const {
     const analyze::HeapBlock& block = scan_.blocks()[*block_];
@@ -384,7 +390,7 @@ class UnreachableAnswer {
                        {"age_ms", age_since(ledger::unpack_ticks(block.birth))},
                        {"reach", kReachKeys[reach_index(reach)]}};
     if (reach >= Reach::kPossible) {
-      out["held_by"] = path_json(held_, scan_, known_, names_);
+      out["held_by"] = path_json(held_);
     } else if (!held_.steps.empty()) {
       out["lost_with"] = fmt::format("0x{:x}", scan_.blocks()[held_.steps[0].block].address);
     }
@@ -392,35 +398,43 @@ class UnreachableAnswer {
     return out;
   }
 
+  json::Value path_json(const RetainerPath& path) const {
+    json::Value holders = json::Value::array();
+    for (const RetainerPath::Step& step : path.steps) {
+      const auto* stack = known_.find(scan_.blocks()[step.block].stack);
+      json::Value holder = {{"address", fmt::format("0x{:x}", scan_.blocks()[step.block].address)},
+                            {"offset", step.offset}};
+      if (stack != nullptr) holder["stack"] = names_.id(*stack);
+      holder["function"] = responsible_function(names_, stack);
+      json::put_text(holder, "type", json::plain(step.type));
+      holders.push_back(holder);
+    }
+    json::Value held = {{"root", json::plain(path.root)}, {"blocks", holders}};
+    if (path.cut) held["cut"] = true;
+    json::put_text(held, "root_source", json::plain(path.root_source));
+    json::put_text(held, "root_type", json::plain(path.root_type));
+    if (!path.cut) json::put_text(held, "type", json::plain(path.type));
+    return held;
+  }
+
   std::string list(Reach reach, const text::Style& style) const {
     std::string out;
-    for (const uint32_t index : first(reach)) {
-      const StackReach& found = findings_.of(index);
-      const Sum& sum = found.sums[reach_index(reach)];
-      const ledger::LedgerStackState& stack = *known_.find(index);
-      out += text::coloured(
-          fmt::format("\n{}: {} bytes in {}", kReachNames[reach_index(reach)],
-                      util::grouped(sum.bytes), text::count_text(sum.blocks, "block")),
-          reach == Reach::kDefinite ? text::kRed : text::kBold, style);
-      if (reach == Reach::kDefinite && found.owned.blocks != 0) {
-        out += fmt::format(", and {} bytes in {} indirectly", util::grouped(found.owned.bytes),
-                           text::count_text(found.owned.blocks, "block"));
-      }
-      text::Style units = style;
-      units.units = true;
-      out += fmt::format(", oldest {}\n", text::duration_text(age(reach, index), units));
-      for (const std::string& frame : names_.frames(stack)) out += "    " + frame + '\n';
-      if (reach == Reach::kReachable) {
-        out +=
-            "    held by " + text::plain(path_text(paths_.at(index), scan_, known_, names_)) + '\n';
-      }
+    const std::vector<uint32_t> stacks = first(reach);
+    for (const uint32_t index : stacks) {
+      const json::Value stack = stack_json(reach, index);
+      out += text::coloured('\n' + std::string(kReachNames[reach_index(reach)]) +
+                                text::filled(": {bytes:,} bytes in {blocks:block}", stack),
+                            reach == Reach::kDefinite ? text::kRed : text::kBold, style) +
+             text::filled(
+                 "[, and {owned_indirectly_lost_bytes:,} bytes in "
+                 "{owned_indirectly_lost_blocks:block} indirectly]"
+                 ", oldest {oldest_ms:time}\n",
+                 stack, style) +
+             names_.indented(*known_.find(index));
+      if (reach == Reach::kReachable) out += path_text(*stack.find("held_by"));
     }
-    const size_t all = findings_.with(reach).size();
-    if (limit_ != 0 && all > limit_) {
-      out += fmt::format("\n{} more {}: --limit 0 shows them\n",
-                         text::count_text(all - limit_, "stack"), kReachNames[reach_index(reach)]);
-    }
-    return out;
+    const size_t hidden = findings_.with(reach).size() - stacks.size();
+    return hidden == 0 ? out : out + '\n' + text::hidden_text(hidden, "stack");
   }
 
   json::Value stack_json(Reach reach, uint32_t index) const {
@@ -434,8 +448,7 @@ class UnreachableAnswer {
       out["owned_indirectly_lost_bytes"] = found.owned.bytes;
       out["owned_indirectly_lost_blocks"] = found.owned.blocks;
     }
-    if (reach == Reach::kReachable)
-      out["held_by"] = path_json(paths_.at(index), scan_, known_, names_);
+    if (reach == Reach::kReachable) out["held_by"] = path_json(paths_.at(index));
     names_.put(out, *known_.find(index));
     return out;
   }
@@ -478,8 +491,8 @@ HeapScanSettings read_settings(const Arguments& arguments) {
 }
 
 int tell(const Arguments& arguments, const Streams& streams, const UnreachableAnswer& answer) {
-  print(streams,
-        arguments.has("--json") ? answer.json() : answer.text(read_style(arguments, streams)));
+  print(streams, arguments.has("--json") ? json::text(answer.json())
+                                         : answer.text(read_style(arguments, streams)));
   return answer.any_lost() ? kFailed : kGood;
 }
 

@@ -96,18 +96,6 @@ void put_findings(Value& out, const Series& series, const std::vector<Finding>& 
   out["stacks"] = std::move(stacks);
 }
 
-Value pages_by_size(const std::vector<analyze::PagesOfSize>& sizes, size_t rows) {
-  Value out = Value::array();
-  for (size_t i = 0; i < rows; ++i) {
-    const analyze::PagesOfSize& one = sizes[i];
-    out.push_back({{"largest_bytes", one.largest},
-                   {"blocks", one.blocks},
-                   {"live_bytes", one.live},
-                   {"pages", one.pages},
-                   {"free_bytes", one.free()}});
-  }
-  return out;
-}
 void put_sizes(Value& out, const analyze::SizeHistogram& sizes) {
   out["bytes"] = sizes.bytes();
   out["blocks"] = sizes.blocks();

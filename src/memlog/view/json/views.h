@@ -15,7 +15,6 @@
 #include "view/analyze/table.h"
 #include "view/analyze/tree.h"
 #include "view/heap/block_sizes.h"
-#include "view/heap/heap_pages.h"
 #include "view/json/stack.h"
 
 namespace mtrace::json {
@@ -33,11 +32,6 @@ Value states(const analyze::Series& series);
 void put_findings(Value& out, const analyze::Series& series,
                   const std::vector<analyze::Finding>& findings, double level,
                   std::optional<uint64_t> limit, size_t count);
-
-// How full the pages of each block size are, as JSON.
-
-// An array with an object for each of the first `rows` sizes; doc/json.md, "size_classes".
-Value pages_by_size(const std::vector<analyze::PagesOfSize>& sizes, size_t rows);
 
 // Histograms of block sizes as JSON.
 

@@ -91,7 +91,8 @@ std::string table(const std::vector<Column>& columns, const json::Value& rows, c
     };
     widths.push_back(util::columns_of((*std::max_element(lines.begin(), lines.end(), wider))[i]));
     right.push_back(std::all_of(lines.begin() + 1, lines.end(), [i](const auto& line) {
-      return line[i].empty() || line[i].find_first_of("0123456789") <= 1;
+      const std::string& cell = line[i];  // an address is no number
+      return cell.empty() || (cell.find_first_of("0123456789") <= 1 && !cell.starts_with("0x"));
     }));
   }
   std::string out;

@@ -23,7 +23,7 @@ std::string filled(std::string_view form, const json::Value& object, const Style
 
 struct Column {
   std::string heading;
-  const char* form;
+  std::string form;
 };
 
 // Returns a line of headings, if there is one, and a line for each object of `rows`; columns of

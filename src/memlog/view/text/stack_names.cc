@@ -89,6 +89,12 @@ std::vector<std::string> StackNames::frames(const ledger::LedgerStackState& stac
   return stack_lines(table_, *row, folded_);
 }
 
+std::string StackNames::indented(const ledger::LedgerStackState& stack) const {
+  std::string out;
+  for (const std::string& frame : frames(stack)) out += "    " + frame + '\n';
+  return out;
+}
+
 std::vector<std::string> StackNames::all_frames(const ledger::LedgerStackState& stack) const {
   const analyze::Row* row = row_of(stack);
   if (row == nullptr) return {};

@@ -40,6 +40,8 @@ class StackNames {
 
   // Returns the lines of the folded stack, safe to print on a terminal; empty before learn().
   std::vector<std::string> frames(const ledger::LedgerStackState& stack) const;
+  // Returns these lines, each indented by four blanks.
+  std::string indented(const ledger::LedgerStackState& stack) const;
   // Returns a line for each frame, innermost first, without folding.
   std::vector<std::string> all_frames(const ledger::LedgerStackState& stack) const;
   // Returns the functions in one line, the responsible one first: "f < g < h".

@@ -4,25 +4,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <vector>
 
 #include "util/text.h"
 #include "view/text/style.h"
 
 namespace mtrace::text {
 
-std::string pages_by_size_text(const std::vector<analyze::PagesOfSize>& sizes, size_t rows,
-                               uint64_t unit) {
-  std::string out = fmt::format("\n{:>11} {:>13} {:>11} {:>11}  pages by size of their blocks\n",
-                                "pages", "free in them", "blocks", "live");
-  for (size_t i = 0; i < rows; ++i) {
-    const analyze::PagesOfSize& one = sizes[i];
-    out += fmt::format("{:>11} {:>13} {:>11} {:>11}  up to {} bytes\n", util::grouped(one.pages),
-                       util::grouped(one.free() / unit), util::grouped(one.blocks),
-                       util::grouped(one.live / unit), util::grouped(one.largest));
-  }
-  return out;
-}
 namespace {
 
 using analyze::SizeHistogram;
