@@ -174,7 +174,8 @@ std::string process_key_of(const ReportSource& source) {
     header.program = listed.program;
     header.pid = listed.pid;
     header.started = listed.started;
-    if (fleet::process_key(header) == named->process) return named->process;
+    const fleet::ReportKey key = {fleet::process_key(header), listed.seq};
+    if (key == *named) return key.process;
   }
   return fleet::read_facts(listed.path, listed.path).key.process;
 }
