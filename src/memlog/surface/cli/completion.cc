@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "process/inspect/process.h"
@@ -13,47 +15,19 @@
 namespace mtrace::cli {
 namespace {
 
-// What there is to complete, beside the candidates: what the shell itself knows best.
-enum class Words {
-  kNone,
-  kMemlogs,
-  kFiles,
-  kDirectories,
-  kProgram,  // the name of one, and then its words
-  kProcesses,
-  kProcessesOrMemlogs,
-  kTopics,
-};
-
-// Returns what a command's operands are.
-Words operands_of(const std::string& command) {
-  if (command == "run") return Words::kProgram;
-  for (const char* of_processes : {"report", "status", "attach", "detach", "top", "expire",
-                                   "unreachable", "heap", "history", "serve"}) {
-    if (command == of_processes) return Words::kProcesses;
+// Returns what a command's operands are: "memlogs", "files", the "program" to start and its words,
+// "processes", "both" memlogs and processes, or "topics" of help.
+const char* operands_of(const std::string& command) {
+  constexpr std::pair<const char*, std::string_view> kOperands[] = {
+      {"program", " run "},
+      {"processes", " report status attach detach top expire unreachable heap history serve "},
+      {"both", " map "},
+      {"files", " decode recover events replay "},
+      {"topics", " help "}};
+  for (const auto& [kind, commands] : kOperands) {
+    if (commands.find(' ' + command + ' ') != std::string_view::npos) return kind;
   }
-  if (command == "map") return Words::kProcessesOrMemlogs;
-  for (const char* of_files : {"decode", "recover", "events", "replay"}) {
-    if (command == of_files) return Words::kFiles;
-  }
-  if (command == "help") return Words::kTopics;
-  return Words::kMemlogs;
-}
-
-// Returns what an option's value is, if the option has no choices.
-Words values_of(const Option& option) {
-  const std::string value = option.value;
-  if (value == "DIR") return Words::kDirectories;
-  return value.starts_with("FILE") ? Words::kFiles : Words::kNone;
-}
-
-bool takes_value(const Option& option) { return *option.value != '\0'; }
-
-// Returns a command's options and --help.
-std::vector<Option> options_of(const Manual& manual) {
-  std::vector<Option> options = manual.options;
-  options.push_back({"--help", "-h", "", "What this command does."});
-  return options;
+  return "memlogs";
 }
 
 // Returns the first sentence, or half of it, short enough for a list.
@@ -68,45 +42,21 @@ std::string gist(const std::string& words) {
 
 // What is offered for the last of some words. The shells' scripts read it as text: the kind of
 // files to add, and then a candidate and its description in each line.
-class Offer {
- public:
-  explicit Offer(std::string typed) : typed_(std::move(typed)) {}
+struct Offer {
+  std::string typed;
+  std::string before = {};  // what a shell that takes "--by=live" as one word wants back
+  std::string files = "none";
+  std::string lines = {};
 
   void add(const std::string& candidate, const std::string& description = "") {
-    if (!candidate.starts_with(typed_)) return;
-    lines_ += before_ + candidate + '\t' + description + '\n';
-  }
-  void add_choices(const Option& option) {
-    for (const std::string& choice : choices_of(option.choices)) add(choice);
-  }
-  void add_options(const Manual& manual) {
-    for (const Option& option : options_of(manual)) add(option.name, gist(option.help));
+    if (!candidate.starts_with(typed)) return;
+    lines += before + candidate + '\t' + description + '\n';
   }
   void add_commands() {
     for (const Command* command : all_commands()) {
       add(command->manual.name, command->manual.purpose);
     }
   }
-  void add_words(Words words) {
-    if (words == Words::kTopics) {
-      add_commands();
-      add("options", "The library's options");
-      add("library-code", "What counts as library code");
-    }
-    if (words == Words::kProcesses || words == Words::kProcessesOrMemlogs) add_processes();
-    files_ = words == Words::kMemlogs || words == Words::kProcessesOrMemlogs ? "memlogs"
-             : words == Words::kFiles                                        ? "files"
-             : words == Words::kDirectories                                  ? "directories"
-                                                                             : "none";
-  }
-  // The program begins at the word of this number.
-  void leave_to_shell(size_t program) { files_ = fmt::format("program {}", program); }
-  // The text before what is completed, which a shell that takes "--by=live" as one word wants back.
-  void keep(const std::string& before) { before_ = before; }
-
-  std::string text() const { return files_ + '\n' + lines_; }
-
- private:
   void add_processes() {
     std::set<std::string> names;
     for (const pid_t pid : process::all_processes()) names.insert(process::process_name(pid));
@@ -115,21 +65,25 @@ class Offer {
       if (name.find_first_of(" \t\n") == std::string::npos) add(name);
     }
   }
-
-  std::string typed_;
-  std::string before_;
-  std::string files_ = "none";
-  std::string lines_;
-};
-
-// The option of this name, or the one in "--by=live"; nullptr: none.
-const Option* option_of(const std::vector<Option>& options, const std::string& word) {
-  const std::string name = word.substr(0, word.find('='));
-  for (const Option& option : options) {
-    if (name == option.name || (*option.brief != '\0' && name == option.brief)) return &option;
+  void add_operands(const std::string& kind) {
+    if (kind == "topics") {
+      add_commands();
+      add("options", "The library's options");
+      add("library-code", "What counts as library code");
+    } else if (kind == "processes" || kind == "both") {
+      add_processes();
+    }
+    if (kind == "memlogs" || kind == "both") files = "memlogs";
+    if (kind == "files") files = kind;
   }
-  return nullptr;
-}
+  void add_values(const Option& option) {
+    for (const std::string& choice : choices_of(option.choices)) add(choice);
+    const std::string_view value = *option.choices == '\0' ? option.value : "";
+    if (value == "DIR") files = "directories";
+    if (value.starts_with("FILE")) files = "files";
+  }
+  std::string text() const { return files + '\n' + lines; }
+};
 
 // bash breaks "--by=live" into three words. Returns the words as the other shells have them.
 std::vector<std::string> joined_at_equals(const std::vector<std::string>& words) {
@@ -145,55 +99,39 @@ std::vector<std::string> joined_at_equals(const std::vector<std::string>& words)
   return out;
 }
 
-std::string offer_value(const Option& option, const std::string& typed, const std::string& before) {
-  Offer offer(typed);
-  offer.keep(before);
-  if (*option.choices != '\0') {
-    offer.add_choices(option);
-  } else {
-    offer.add_words(values_of(option));
-  }
-  return offer.text();
-}
-
 // For the last word of a command's, which have its name at their beginning.
-std::string offer_of(const Manual& manual, const std::vector<std::string>& words, bool is_bash) {
-  const std::vector<Option> options = options_of(manual);
+std::string offer_of(Manual manual, const std::vector<std::string>& words, bool is_bash) {
+  manual.options.push_back({"--help", "-h", "", "What this command does."});
+  std::string operands = operands_of(words[0]);
   const std::string& last = words.back();
-  const std::string name = manual.name;
-  Words operands = operands_of(name);
-  bool takes_options = true;
-  size_t program = 0;
-  for (size_t i = 1; i + 1 < words.size() && program == 0; ++i) {
-    const Option* const option = option_of(options, words[i]);
+  Offer offer = {.typed = last};
+  bool options_end = false;
+  size_t program = 0;  // its position; 0: it has not come yet
+  for (size_t i = 1; i + 1 < words.size() && program == 0 && !options_end; ++i) {
+    const Option* const option = find_option(manual, words[i]);
     if (words[i] == "--") {
-      takes_options = false;
-      if (name == "check") operands = Words::kProgram;
-      if (operands == Words::kProgram) program = i + 1;
-      break;
-    }
-    if (option != nullptr && takes_value(*option) && words[i].find('=') == std::string::npos) {
-      if (i + 2 == words.size()) return offer_value(*option, last, "");
-      ++i;
-    } else if (operands == Words::kProgram && !words[i].starts_with('-')) {
+      options_end = true;
+      if (words[0] == "check") operands = "program";
+      if (operands == "program") program = i + 1;
+    } else if (option != nullptr && *option->value != '\0') {
+      if (++i + 1 < words.size()) continue;
+      offer.add_values(*option);
+      return offer.text();
+    } else if (operands == "program" && !words[i].starts_with('-')) {
       program = i;
     }
   }
-  Offer offer(last);
-  if (operands == Words::kProgram && (program != 0 || !last.starts_with('-'))) {
-    offer.leave_to_shell(program != 0 ? program : words.size() - 1);
-    return offer.text();
-  }
   const size_t equals = last.find('=');
-  const Option* const option = option_of(options, last);
-  if (takes_options && last.starts_with("--") && equals != std::string::npos) {
-    if (option == nullptr) return offer.text();
-    return offer_value(*option, last.substr(equals + 1), is_bash ? "" : last.substr(0, equals + 1));
-  }
-  if (takes_options && last.starts_with('-')) {
-    offer.add_options(manual);
+  if (operands == "program" && (program != 0 || !last.starts_with('-'))) {
+    offer.files = fmt::format("program {}", program != 0 ? program : words.size() - 1);
+  } else if (options_end || !last.starts_with('-')) {
+    offer.add_operands(operands);
+  } else if (last.starts_with("--") && equals != std::string::npos) {
+    offer = {.typed = last.substr(equals + 1), .before = is_bash ? "" : last.substr(0, equals + 1)};
+    const Option* const option = find_option(manual, last.substr(0, equals));
+    if (option != nullptr) offer.add_values(*option);
   } else {
-    offer.add_words(operands);
+    for (const Option& option : manual.options) offer.add(option.name, gist(option.help));
   }
   return offer.text();
 }
@@ -303,7 +241,7 @@ std::string offers(const std::string& shell, const std::vector<std::string>& giv
       }
     }
   }
-  Offer offer(words.empty() ? "" : words.back());
+  Offer offer = {.typed = words.empty() ? "" : words.back()};
   if (words.size() <= 1) {
     offer.add_commands();
     offer.add("--help", "The commands");

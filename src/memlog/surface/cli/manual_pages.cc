@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <map>
+#include <utility>
 
 #include "surface/cli/command.h"
 #include "util/text.h"
@@ -125,31 +128,14 @@ std::string command_section(const Manual& manual) {
 }  // namespace
 
 std::string roff_text(const std::string& text) {
+  constexpr std::pair<char, const char*> kEscapes[] = {
+      {'\\', "\\e"}, {'-', "\\-"}, {'\'', "\\(aq"}, {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"}};
   std::string out;
   if (!text.empty() && (text[0] == '.' || text[0] == '\'')) out = "\\&";
   for (const char c : text) {
-    switch (c) {
-      case '\\':
-        out += "\\e";
-        break;
-      case '-':
-        out += "\\-";
-        break;
-      case '\'':
-        out += "\\(aq";
-        break;
-      case '`':
-        out += "\\(ga";
-        break;
-      case '^':
-        out += "\\(ha";
-        break;
-      case '~':
-        out += "\\(ti";
-        break;
-      default:
-        out += c;
-    }
+    const auto* const escape = std::find_if(std::begin(kEscapes), std::end(kEscapes),
+                                            [&](const auto& one) { return one.first == c; });
+    out += escape == std::end(kEscapes) ? std::string(1, c) : escape->second;
   }
   return out;
 }
