@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "surface/serve/access.h"
-#include "surface/serve/listen_address.h"
 #include "surface/serve/metrics.h"
 #include "surface/serve/request.h"
 #include "surface/serve/site.h"

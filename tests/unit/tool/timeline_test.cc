@@ -211,8 +211,8 @@ TEST(TimelineOption, IsRefusedOutOfRange) {
   for (const char* bad : {"5ms", "2s", "soon"}) {
     const Outcome result = memlog({"run", "--timeline", bad, "true"});
     EXPECT_EQ(result.status, 2);
-    EXPECT_EQ(result.err, fmt::format("memlog: run: --timeline {} is neither a time from 10ms to "
-                                      "1s nor none\n",
+    EXPECT_EQ(result.err, fmt::format("memlog: run: --timeline {} is not a time from 10ms to 1s, "
+                                      "nor none\n",
                                       bad));
   }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "util/text.h"
+#include "view/text/quantity.h"
 
 namespace mtrace::cli {
 namespace {
@@ -84,6 +85,7 @@ Arguments::Arguments(const Manual& manual, const Given& given, std::vector<std::
     if (*option.choices != '\0') choices_[option.name] = option.choices;
   }
   for (const auto& [name, value] : given) given_[name].push_back(value);
+  check_combinations(manual);
 }
 
 Arguments::Arguments(const Manual& manual, const std::vector<std::string>& words)
@@ -134,6 +136,31 @@ Arguments::Arguments(const Manual& manual, const std::vector<std::string>& words
           fmt::format("{}: {} needs a value ({})", manual.name, option->name, option->value));
     }
   }
+  if (!has("--help")) check_combinations(manual);
+}
+
+void Arguments::check_combinations(const Manual& manual) const {
+  // "--events=full" may be an option, or a value of one.
+  const auto name_of = [&](const std::string& term) {
+    return find_option(manual, term) != nullptr ? term : term.substr(0, term.find('='));
+  };
+  const auto is_given = [&](const std::string& term) {
+    const std::string name = name_of(term);
+    return has(name) && (name == term || value(name) == term.substr(name.size() + 1));
+  };
+  for (const Option& option : manual.options) {
+    if (!has(option.name)) continue;
+    std::vector<std::string> needed = choices_of(option.needs);
+    std::erase_if(needed, [&](const auto& term) { return !find_option(manual, name_of(term)); });
+    if (!needed.empty() && std::none_of(needed.begin(), needed.end(), is_given)) {
+      throw UsageError(
+          fmt::format("{}: {} needs {}", command_, option.name, fmt::join(needed, " or ")));
+    }
+    for (const std::string& term : choices_of(option.excludes)) {
+      if (!is_given(term)) continue;
+      throw UsageError(fmt::format("{}: {} cannot be used with {}", command_, option.name, term));
+    }
+  }
 }
 
 std::string Arguments::value(const std::string& name, const std::string& otherwise) const {
@@ -166,6 +193,22 @@ long Arguments::number(const std::string& name, long otherwise, long minimum, lo
                                  value(name), minimum, maximum));
   }
   return static_cast<long>(*given);
+}
+
+std::optional<uint64_t> Arguments::milliseconds(const std::string& name, uint64_t least,
+                                                uint64_t most, const char* range) const {
+  if (!has(name)) return std::nullopt;
+  const auto time = text::read_duration(value(name), 1000);
+  if (time && *time >= least && *time <= most) return time;
+  throw UsageError(fmt::format("{}: {} {} is not a time {}", command_, name, value(name), range));
+}
+
+std::optional<uint64_t> Arguments::bytes(const std::string& name, uint64_t least,
+                                         const char* range) const {
+  if (!has(name)) return std::nullopt;
+  const auto size = text::read_size(value(name));
+  if (size && *size >= least) return size;
+  throw UsageError(fmt::format("{}: {} {} is not a size {}", command_, name, value(name), range));
 }
 
 std::string Arguments::choice(const std::string& name) const {

@@ -1,7 +1,9 @@
 // The command line. One table describes a command's options, for parsing and for --help.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -19,7 +21,17 @@ struct Option {
   const char* value;  // name of its value; "" for a switch
   const char* help;
   const char* choices = "";  // "a|b": all values it can have, the default first
+  // Options as "--json|--format=html", the latter with this value: of the first, one must be given
+  // too, of the second none. Those that the command does not have are passed over.
+  const char* needs = "";
+  const char* excludes = "";
 };
+
+// Returns the option of several commands as one that needs others in one of them.
+constexpr Option needing(Option option, const char* others) {
+  option.needs = others;
+  return option;
+}
 
 std::vector<std::string> choices_of(const char* choices);
 
@@ -56,6 +68,12 @@ class Arguments {
   std::vector<std::string> values(const std::string& name) const;
   // Returns a number from `minimum` to `maximum`. Throws UsageError.
   long number(const std::string& name, long otherwise, long minimum, long maximum) const;
+  // Return a time in milliseconds, from text as "500ms" (a number alone: seconds), or a size in
+  // bytes; nothing: the option is not given. `range`: of the message, "from 1M, like 50G". Throw
+  // UsageError.
+  std::optional<uint64_t> milliseconds(const std::string& name, uint64_t least, uint64_t most,
+                                       const char* range) const;
+  std::optional<uint64_t> bytes(const std::string& name, uint64_t least, const char* range) const;
   // Returns one of the option's choices; the first is the default. Throws UsageError.
   std::string choice(const std::string& name) const;
   const std::vector<std::string>& operands() const { return operands_; }
@@ -68,6 +86,8 @@ class Arguments {
   size_t before_dashes() const { return before_dashes_; }
 
  private:
+  void check_combinations(const Manual& manual) const;
+
   std::string command_;
   std::map<std::string, std::string> choices_;  // of the options that have choices
   std::map<std::string, std::vector<std::string>> given_;

@@ -104,10 +104,7 @@ ExitLookSettings exit_look_settings(const char* command, const Arguments& argume
   ExitLookSettings settings;
   settings.ledgers = ledgers;
   settings.after_exit = arguments.has("--after-exit");
-  if (ledgers.empty()) {
-    if (!settings.after_exit) return settings;
-    throw UsageError(fmt::format("{}: --after-exit needs --unreachable", command));
-  }
+  if (ledgers.empty()) return settings;
   add_suppressions(command, arguments, settings.suppressions);
   const char* options = std::getenv("LSAN_OPTIONS");
   add_lsan_suppressions(command, options == nullptr ? "" : options, ".", program,

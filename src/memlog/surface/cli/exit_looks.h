@@ -25,8 +25,12 @@ inline constexpr char kExitLookHelp[] =
     memlog unreachable does in a running process. The exit waits for it. The suppressions that
     LSAN_OPTIONS names count.)";
 inline constexpr Option kAfterExitOption = {
-    "--after-exit", "", "",
-    R"(With --unreachable: look once more when exit handlers and destructors have run.)"};
+    "--after-exit",
+    "",
+    "",
+    R"(With --unreachable: look once more when exit handlers and destructors have run.)",
+    "",
+    "--unreachable"};
 
 // What was found in one process.
 struct ExitLook {

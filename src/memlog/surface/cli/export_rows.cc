@@ -27,11 +27,6 @@ ExportRows compared(const Arguments& arguments, analyze::Order order, reports::R
   if (order != analyze::Order::kBytes && order != analyze::Order::kBlocks) {
     throw UsageError("export: --base compares only bytes or blocks: use --by bytes or --by blocks");
   }
-  if (reports.filter().chooses_reports()) {
-    throw UsageError(
-        "export: --label and --seq cannot be used with --base: what is live is the sum of all "
-        "reports");
-  }
   analyze::LeftOut left_out;
   const std::vector<std::string> files =
       reports::files_of(reports::Reports::files(arguments.operands(), false));

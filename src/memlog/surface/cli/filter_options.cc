@@ -44,20 +44,24 @@ constexpr Option kOptions[] = {
      R"(Only entries of memory that this function allocated: malloc, calloc, new[], aligned-new,
      strdup, mallocx. May be repeated.)"},
     {"--min-bytes", "", "SIZE",
-     "Only entries that changed by at least SIZE, up or down: 4096, 64K, 1.5M."},
-    {"--grew", "", "", "Only entries that grew."},
-    {"--shrank", "", "", "Only entries that shrank."},
+     "Only entries that changed by at least SIZE, up or down: 4096, 64K, 1.5M.", "", "",
+     "--format=html"},
+    {"--grew", "", "", "Only entries that grew.", "", "", "--shrank|--format=html"},
+    {"--shrank", "", "", "Only entries that shrank.", "", "", "--format=html"},
     {"--lifetime", "", "A..B",
      R"(Only entries whose freed blocks had an average lifetime in this range: ..100ms, 5s..2min,
-     1h.. (a number alone: milliseconds). With --events, only blocks that lived so long.)"},
+     1h.. (a number alone: milliseconds). With --events, only blocks that lived so long.)",
+     "", "", "--format=html"},
     {"--frames", "", "all|A..B",
      R"(all: show every frame and full names, without folding. A..B: only these frames of each
      stack, counted from the innermost, the allocation function. Stacks that are then equal become
-     one entry.)"},
+     one entry.)",
+     "", "", "--depth"},
     kLibraryOption,
     kOwnOption,
-    {"--label", "", "REGEX", "Only reports whose label matches."},
-    {"--seq", "", "A..B", "Only reports with these numbers: 3, 2..5, 4.. or ..7."},
+    // What is live, as memlog diff compares without --deltas, is the sum of all reports.
+    {"--label", "", "REGEX", "Only reports whose label matches.", "", "--deltas"},
+    {"--seq", "", "A..B", "Only reports with these numbers: 3, 2..5, 4.. or ..7.", "", "--deltas"},
 };
 
 // The value of `name` in which all of `text` must make sense.
@@ -103,12 +107,6 @@ analyze::FrameRange read_frames(const char* command, const Arguments& arguments,
                                 const analyze::Responsible* responsible) {
   analyze::FrameRange frames;
   if (arguments.has("--depth")) {
-    if (arguments.has("--frames")) {
-      throw UsageError(fmt::format(
-          "{}: --depth and --frames cannot be used together: --depth N keeps N frames from the "
-          "first of own code on, --frames 1..N from the allocation function on",
-          command));
-    }
     frames =
         analyze::innermost(static_cast<int>(arguments.number("--depth", 0, 1, format::kMaxDepth)));
     frames.responsible = responsible;
@@ -158,10 +156,6 @@ Filter read_filter(const char* command, const Arguments& arguments) {
   }
   filter.grew = arguments.has("--grew");
   filter.shrank = arguments.has("--shrank");
-  if (filter.grew && filter.shrank) {
-    throw UsageError(
-        fmt::format("{}: --grew and --shrank together leave nothing: use one of them", command));
-  }
   filter.lifetime = read_range(arguments, "--lifetime", "a range of times like 100ms..5s",
                                [](std::string_view text) { return text::read_duration(text, 1); });
   filter.responsible = read_responsible(command, arguments);

@@ -11,10 +11,8 @@
 #include <thread>
 
 #include "surface/cli/report_options.h"
-#include "surface/fleet/remote.h"
 #include "surface/sql/fleet_export.h"
 #include "util/file.h"
-#include "view/text/quantity.h"
 #include "view/text/style.h"
 
 namespace mtrace::cli {
@@ -64,9 +62,6 @@ void load_fleet(const Arguments& arguments, sql::Sources& sources, sql::Database
 
 int export_fleet(const Manual& manual, const Arguments& arguments, const Streams& streams) {
   check_options(manual, arguments);
-  if (arguments.has("--to") && (arguments.has("--output") || arguments.has("--table"))) {
-    throw UsageError("export: --to inserts both tables: leave out --output and --table");
-  }
   sql::Sources sources =
       arguments.has("--schema") ? sql::Sources() : sql::Sources(arguments.operands());
   sql::Database database(sources, {search_path(arguments), !arguments.has("--no-resolve"),
@@ -94,28 +89,20 @@ int export_fleet(const Manual& manual, const Arguments& arguments, const Streams
   return kGood;
 }
 
-fleet::StoreLimits read_store_limits(const std::string& command, const Arguments& arguments) {
-  constexpr uint64_t kLeastDisk = 1 << 20;
+fleet::Remote remote_at(const std::string& url, const Arguments& arguments) {
+  fleet::HttpServerAddress server = fleet::read_url(url);
+  server.ca_file = arguments.value("--ca-file");
+  return {server,
+          arguments.has("--token-file") ? fleet::read_token(arguments.value("--token-file")) : ""};
+}
+
+fleet::StoreLimits read_store_limits(const Arguments& arguments) {
   constexpr uint64_t kMillisecond = 1'000'000;
   constexpr uint64_t kMostAge = uint64_t{100} * 365 * 24 * 3600 * 1000;  // milliseconds
   fleet::StoreLimits limits;
-  if (arguments.has("--max-disk")) {
-    const std::string text = arguments.value("--max-disk");
-    const auto size = text::read_size(text);
-    if (!size || *size < kLeastDisk) {
-      throw UsageError(
-          fmt::format("{}: --max-disk {} is not a size from 1M, like 50G", command, text));
-    }
-    limits.bytes = *size;
-  }
-  if (arguments.has("--max-age")) {
-    const std::string text = arguments.value("--max-age");
-    const auto age = text::read_duration(text, 1000);
-    if (!age || *age == 0 || *age > kMostAge) {
-      throw UsageError(fmt::format("{}: --max-age {} is not a time like 30d", command, text));
-    }
-    limits.age = *age * kMillisecond;
-  }
+  limits.bytes = arguments.bytes("--max-disk", 1 << 20, "from 1M, like 50G").value_or(0);
+  limits.age =
+      arguments.milliseconds("--max-age", 1, kMostAge, "like 30d").value_or(0) * kMillisecond;
   return limits;
 }
 

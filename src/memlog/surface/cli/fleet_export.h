@@ -5,7 +5,7 @@
 
 #include "surface/cli/arguments.h"
 #include "surface/cli/command.h"
-#include "surface/fleet/store.h"
+#include "surface/fleet/remote.h"
 
 namespace mtrace::cli {
 
@@ -17,15 +17,20 @@ int export_fleet(const Manual& manual, const Arguments& arguments, const Streams
 // The options of commands that receive reports of many machines.
 
 inline constexpr Option kMaxDiskOption = {
-    "--max-disk", "", "SIZE",
-    R"(Remove the reports that were taken first when all together take more than SIZE: 50G.)"};
+    "--max-disk",
+    "",
+    "SIZE",
+    R"(Remove the oldest reports and event logs when all together take more than SIZE: 50G.)",
+    "",
+    "--receive"};
 inline constexpr Option kMaxAgeOption = {
-    "--max-age", "", "TIME", R"(Remove reports that were taken longer ago than TIME: 30d.)"};
+    "--max-age", "",         "TIME", R"(Remove reports that were taken longer ago than TIME: 30d.)",
+    "",          "--receive"};
 
-// From --max-disk and --max-age. Throws UsageError in the name of `command`.
-fleet::StoreLimits read_store_limits(const std::string& command, const Arguments& arguments);
+// From --max-disk and --max-age. Throws UsageError.
+fleet::StoreLimits read_store_limits(const Arguments& arguments);
 
-// The options of commands that ask a server.
+// The options of commands that ask a memlog serve.
 inline constexpr Option kServerTokenOption = {
     "--token-file", "", "FILE",
     R"(Send the token in the first line of FILE, which only its owner may read.)"};
@@ -33,5 +38,9 @@ inline constexpr Option kCaFileOption = {
     "--ca-file", "", "FILE",
     R"(Of an https server, accept a certificate that is signed by one in FILE (PEM). Default: by one
     that this machine trusts.)"};
+
+// Returns the server at a URL, with these options. Throws std::runtime_error for another text and
+// for a token that cannot be used.
+fleet::Remote remote_at(const std::string& url, const Arguments& arguments);
 
 }  // namespace mtrace::cli

@@ -84,9 +84,14 @@ inline constexpr Option kNoPagerOption = {
     R"(Do not use a pager. Otherwise output longer than the terminal goes through MEMLOG_PAGER,
     PAGER or less.)"};
 inline constexpr Option kJsonOption = {
-    "--json", "", "",
+    "--json",
+    "",
+    "",
     R"(Print one JSON object. Keys name the units of numbers; stack ids are the same in every
-    report. Fields that are 0 or unknown are left out. doc/json.md has the schema.)"};
+    report. Fields that are 0 or unknown are left out. doc/json.md has the schema.)",
+    "",
+    "--once",
+    "--oneline|--no-header"};
 inline constexpr Option kPeakOption = {"--peak", "", "", "Same as --by peak."};
 
 // Reads --by and --peak. Throws UsageError.

@@ -13,7 +13,8 @@
 namespace mtrace::cli {
 
 inline constexpr Option kSourcePathOption = {
-    "--source-path", "", "DIR", "Look for source files below DIR first. May be repeated."};
+    "--source-path", "", "DIR", "Look for source files below DIR first. May be repeated.", "",
+    "--source"};
 
 class SourceLookup {
  public:

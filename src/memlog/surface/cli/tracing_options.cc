@@ -79,13 +79,7 @@ fleet::HttpServerAddress read_receiver(const Arguments& arguments) {
 }
 
 void read_streaming(const Arguments& arguments, RunOptions& options) {
-  for (const char* name : {"--token-file", "--ca-file"}) {
-    if (arguments.has(name) && !arguments.has("--to")) {
-      throw UsageError(fmt::format("{}: {} needs --to", arguments.command(), name));
-    }
-  }
   if (!arguments.has("--to")) return;
-  if (!arguments.has("--events")) throw UsageError(arguments.command() + ": --to needs --events");
   options.receiver = read_receiver(arguments);
   options.settings.push_back("MTRACE_EVENTS=" + options.receiver.origin + options.receiver.path);
   // The same files for programs that are started elsewhere.
@@ -100,16 +94,9 @@ void read_streaming(const Arguments& arguments, RunOptions& options) {
 }
 
 std::chrono::milliseconds read_timeline_interval(const Arguments& arguments) {
-  constexpr uint64_t kLeast = 10;
-  constexpr uint64_t kMost = 1000;
-  const std::string wish = arguments.value("--timeline", "10ms");
-  if (wish == "none") return std::chrono::milliseconds(0);
-  const auto interval = text::read_duration(wish, 1000);
-  if (!interval || *interval < kLeast || *interval > kMost) {
-    throw UsageError(fmt::format("{}: --timeline {} is neither a time from 10ms to 1s nor none",
-                                 arguments.command(), wish));
-  }
-  return std::chrono::milliseconds(*interval);
+  if (arguments.value("--timeline") == "none") return std::chrono::milliseconds(0);
+  const auto interval = arguments.milliseconds("--timeline", 10, 1000, "from 10ms to 1s, nor none");
+  return std::chrono::milliseconds(interval.value_or(10));
 }
 
 }  // namespace
@@ -139,9 +126,11 @@ RunOptions read_run_options(const Arguments& arguments) {
   RunOptions options;
   const std::string& command = arguments.command();
   options.quiet = arguments.has("--quiet");
+  const auto set = [&](const char* variable, const auto& value) {
+    options.settings.push_back(fmt::format("{}={}", variable, value));
+  };
   if (arguments.has("--depth")) {
-    options.settings.push_back(fmt::format(
-        "MTRACE_DEPTH={}", arguments.number("--depth", format::kMaxDepth, 1, format::kMaxDepth)));
+    set("MTRACE_DEPTH", arguments.number("--depth", format::kMaxDepth, 1, format::kMaxDepth));
   }
   if (arguments.has("--signal")) {
     const std::string name = arguments.value("--signal");
@@ -149,19 +138,14 @@ RunOptions read_run_options(const Arguments& arguments) {
       throw UsageError(
           fmt::format("{}: --signal {} is not a signal that can be caught", command, name));
     }
-    options.settings.push_back("MTRACE_SIGNAL=" + name);
+    set("MTRACE_SIGNAL", name);
   }
   if (arguments.has("--follow")) {
     if (arguments.value("--follow").empty()) throw UsageError(command + ": --follow is empty");
-    options.settings.push_back("MTRACE_FOLLOW=" + arguments.value("--follow"));
+    set("MTRACE_FOLLOW", arguments.value("--follow"));
   }
-  if (arguments.has("--sample")) {
-    const auto size = text::read_size(arguments.value("--sample"));
-    if (!size || *size == 0) {
-      throw UsageError(fmt::format("{}: --sample {} is not a size like 4096 or 512K", command,
-                                   arguments.value("--sample")));
-    }
-    options.settings.push_back(fmt::format("MTRACE_SAMPLE={}", *size));
+  if (const auto size = arguments.bytes("--sample", 1, "like 4096 or 512K")) {
+    set("MTRACE_SAMPLE", *size);
   }
   for (const text::Runtime& runtime : text::kRuntimes) {
     const char* const now = std::getenv(runtime.variable);
@@ -188,56 +172,22 @@ RunOptions read_run_options(const Arguments& arguments) {
        {std::pair{"--events=full", "MTRACE_EVENTS_FULL=1"},
         std::pair{"--events-drop", "MTRACE_EVENTS_DROP=1"},
         std::pair{"--free-stacks", "MTRACE_EVENTS_FREE_STACKS=1"}}) {
-    if (!arguments.has(option)) continue;
-    if (!arguments.has("--events")) {
-      throw UsageError(fmt::format("{}: {} needs --events", command, option));
-    }
-    options.settings.emplace_back(setting);
+    if (arguments.has(option)) options.settings.emplace_back(setting);
   }
-  if (arguments.has("--cull")) {
-    constexpr uint64_t kMostCull = 60'000;
-    const auto cull = text::read_duration(arguments.value("--cull"), 1000);
-    if (!cull || *cull < 1 || *cull > kMostCull) {
-      throw UsageError(fmt::format("{}: --cull {} is not a time from 1ms to 60s, like 1s", command,
-                                   arguments.value("--cull")));
-    }
-    if (!arguments.has("--events")) throw UsageError(command + ": --cull needs --events");
-    options.settings.push_back(fmt::format("MTRACE_EVENTS_CULL_MS={}", *cull));
+  if (const auto cull = arguments.milliseconds("--cull", 1, 60'000, "from 1ms to 60s, like 1s")) {
+    set("MTRACE_EVENTS_CULL_MS", *cull);
   }
-  if (arguments.has("--events-max")) {
-    constexpr uint64_t kLeast = 1 << 20;
-    const auto most = text::read_size(arguments.value("--events-max"));
-    if (!most || *most < kLeast) {
-      throw UsageError(fmt::format("{}: --events-max {} is not a size from 1M, like 1G", command,
-                                   arguments.value("--events-max")));
-    }
-    if (!arguments.has("--events") || arguments.has("--to")) {
-      throw UsageError(command + ": --events-max needs --events, and a file (not --to)");
-    }
-    options.settings.push_back(fmt::format("MTRACE_EVENTS_MAX={}", *most));
+  if (const auto most = arguments.bytes("--events-max", 1 << 20, "from 1M, like 1G")) {
+    set("MTRACE_EVENTS_MAX", *most);
   }
   if (arguments.has("--events-files")) {
-    if (!arguments.has("--events-max")) {
-      throw UsageError(command + ": --events-files needs --events-max");
-    }
-    options.settings.push_back(
-        fmt::format("MTRACE_EVENTS_FILES={}", arguments.number("--events-files", 2, 1, 1000)));
+    set("MTRACE_EVENTS_FILES", arguments.number("--events-files", 2, 1, 1000));
   }
-  if (arguments.has("--events") && arguments.has("--sample")) {
-    throw UsageError(command + ": --events records every block: leave --sample out");
-  }
-  if (arguments.has("--every")) {
-    const auto every = text::read_duration(arguments.value("--every"), 1000);
-    constexpr uint64_t kLeast = 100;
-    constexpr uint64_t kMost = 31536000000;
-    if (!every || *every < kLeast || *every > kMost) {
-      throw UsageError(fmt::format("{}: --every {} is not a time from 100ms to 365d, like 10s",
-                                   command, arguments.value("--every")));
-    }
+  if (const auto every =
+          arguments.milliseconds("--every", 100, 31536000000, "from 100ms to 365d, like 10s")) {
     options.every = std::chrono::milliseconds(*every);
   }
   if (arguments.has("--keep")) {
-    if (options.every.count() == 0) throw UsageError(command + ": --keep needs --every");
     options.keep = static_cast<size_t>(arguments.number("--keep", 0, 1, 1000000));
   }
   options.unreachable = arguments.has("--unreachable");
@@ -265,7 +215,8 @@ Manual run_manual() {
         memlog report does: 500ms, 10s, 5min (a number alone: seconds).)"},
        {"--keep", "", "N",
         R"(With --every: keep the newest N reports of each process and merge older ones into one, as
-        memlog merge does; their sum stays exact.)"},
+        memlog merge does; their sum stays exact.)",
+        "", "--every"},
        {"--output", "-o", "DIR", "Directory for reports; created if it does not exist."},
        {"--depth", "", "N",
         R"(Return addresses to keep for each allocation, the innermost, 1 to 256 (default: 256, which
@@ -282,29 +233,36 @@ Manual run_manual() {
         R"(Write every allocation and free to PROGRAM-PID.events, beside the reports. memlog events
         prints it, memlog report --from makes the report of any moment. Takes longer, and a file
         that grows with the run. Blocks have numbers in place of addresses, times are whole
-        milliseconds.)"},
+        milliseconds.)",
+        "", "", "--sample"},
        {"--events=full", "", "",
         R"(The same with the address of each block and times in steps of 100 ns: for --address,
         lifetimes of microseconds, fragmentation. The log is several times as large.)"},
        {"--events-max", "", "SIZE",
         R"(With --events: keep only the newest files of the log, so that they take about SIZE
         together: 100M, 1G. Each file begins with the blocks that live and with the sums of all
-        before, so that what it says of totals is right.)"},
+        before, so that what it says of totals is right.)",
+        "", "--events", "--to"},
        {"--events-files", "", "N",
         R"(With --events-max: the number of files, default 2. The newest is PROGRAM-PID.events,
-        older ones have .old1, .old2 and so on behind their names.)"},
+        older ones have .old1, .old2 and so on behind their names.)",
+        "", "--events-max"},
        {"--to", "", "HOST[:PORT]",
         R"(With --events: send the log to the memlog serve --receive there while the program runs,
-        and write no file. Port 7040 unless named; also a URL, https://HOST:PORT. doc/events.md.)"},
-       kServerTokenOption,
-       kCaFileOption,
+        and write no file. Port 7040 unless named; also a URL, https://HOST:PORT. doc/events.md.)",
+        "", "--events"},
+       needing(kServerTokenOption, "--to"),
+       needing(kCaFileOption, "--to"),
        {"--events-drop", "", "",
         R"(With --events: lose events rather than have the program wait for the disk, and count
-        them.)"},
-       {"--free-stacks", "", "", "With --events: keep the call stack of each free, too."},
+        them.)",
+        "", "--events"},
+       {"--free-stacks", "", "", "With --events: keep the call stack of each free, too.", "",
+        "--events"},
        {"--cull", "", "TIME",
         R"(With --events: leave out blocks that live shorter, 1ms to 60s. The log counts them by
-        stack. memlog strip does the same afterwards.)"},
+        stack. memlog strip does the same afterwards.)",
+        "", "--events"},
        {"--compress", "", "",
         R"(Compress reports with zstd when their frames are named: PROGRAM-PID-1.memlog.zst. Every
         command of memlog reads them. Otherwise only those of more than 1 MiB.)"},
@@ -320,7 +278,7 @@ Manual run_manual() {
         resolution is halved again and again, so that the file stays small. none: no samples.)"},
        {"--unreachable", "", "", kExitLookHelp},
        kAfterExitOption,
-       kSuppressionsOption,
+       needing(kSuppressionsOption, "--unreachable"),
        {"--python", "", "",
         R"(Let Python take each object from malloc (PYTHONMALLOC=malloc), so that objects of up to 512
         bytes are seen with their stacks. Otherwise they are parts of arenas of 1 MiB.)"},

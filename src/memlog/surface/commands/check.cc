@@ -32,7 +32,6 @@
 #include "view/reports/run_reports.h"
 #include "view/text/frame_text.h"
 #include "view/text/header_text.h"
-#include "view/text/quantity.h"
 #include "view/text/report_text.h"
 
 namespace mtrace::cli {
@@ -79,14 +78,6 @@ the library, also one that was closed again), memlog does not judge the program 
 is given.
 )";
 
-std::optional<uint64_t> size_of(const Arguments& arguments, const char* name) {
-  if (!arguments.has(name)) return std::nullopt;
-  const auto size = text::read_size(arguments.value(name));
-  if (size) return size;
-  throw UsageError(
-      fmt::format("check: {} {} is not a size like 0 or 64K", name, arguments.value(name)));
-}
-
 // Whether an operand is a program, not a report or a pattern of names.
 bool is_program(const std::string& operand) {
   struct stat info = {};
@@ -97,21 +88,15 @@ bool is_program(const std::string& operand) {
 // Throws UsageError.
 CheckOptions read_check_options(const Arguments& arguments) {
   CheckOptions options;
-  options.max_growth = size_of(arguments, "--max-growth");
-  options.max_live = size_of(arguments, "--max-live");
+  options.max_growth = arguments.bytes("--max-growth", 0, "like 0 or 64K");
+  options.max_live = arguments.bytes("--max-live", 0, "like 0 or 64K");
   options.baseline = arguments.value("--baseline");
   options.unreachable = arguments.has("--unreachable");
   options.uncovered = arguments.has("--uncovered");
   options.format = arguments.choice("--format");
   options.output = arguments.value("--output");
   if (arguments.has("--json")) {
-    if (arguments.has("--format")) {
-      throw UsageError("check: --json and --format cannot be used together");
-    }
     options.format = "json";
-  }
-  if (!options.output.empty() && options.format == "text") {
-    throw UsageError("check: --output needs --json or --format");
   }
   if (options.format == "junit" && arguments.choice("--group-by") != "stack") {
     throw UsageError("check: --group-by cannot be used with --format junit, which lists stacks");
@@ -188,8 +173,10 @@ Manual check_manual() {
             "text|json|junit"},
            {"--output", "-o", "FILE",
             R"(Write what --format names to FILE, and the text to standard output. Needed with a
-            program, unless the format is text.)"},
-           {"--json", "", "", "Same as --format json; doc/json.md has the schema."},
+            program, unless the format is text.)",
+            "", "--json|--format", "--format=text"},
+           {"--json", "", "", "Same as --format json; doc/json.md has the schema.", "", "",
+            "--format"},
            kSysrootOption,
            kSymbolsOption}),
       R"(0: within the limits; 1: a limit is exceeded, or a file cannot be read; 2: a file is

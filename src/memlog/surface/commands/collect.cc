@@ -6,11 +6,8 @@
 #include "surface/cli/command.h"
 #include "surface/cli/fleet_export.h"
 #include "surface/cli/report_options.h"
-#include "surface/fleet/remote.h"
-#include "surface/serve/access.h"
 #include "surface/serve/discovery.h"
 #include "util/text.h"
-#include "view/text/quantity.h"
 #include "view/text/style.h"
 
 namespace mtrace::cli {
@@ -31,22 +28,13 @@ their reports, too; without --to it only lists them. Any machine there can answe
 A report without names gets them where it comes from: here for a file, at the server for a URL.
 )";
 
-bool is_url(const std::string& source) {
-  return source.starts_with("http://") || source.starts_with("https://");
-}
-
 // Lists the servers that announce themselves. Returns the URLs of those to collect from.
 std::vector<std::string> discovered(const Arguments& arguments, const Streams& streams) {
-  constexpr uint64_t kLeast = 100;
-  constexpr uint64_t kMost = 60'000;
-  const auto wait = text::read_duration(arguments.value("--wait", "3s"), 1000);
-  if (!wait || *wait < kLeast || *wait > kMost) {
-    throw UsageError(fmt::format("collect: --wait {} is not a time from 100ms to 1min, like 3s",
-                                 arguments.value("--wait")));
-  }
+  const uint64_t wait =
+      arguments.milliseconds("--wait", 100, 60'000, "from 100ms to 1min, like 3s").value_or(3000);
   std::vector<std::string> urls;
   std::string out;
-  for (const auto& server : serve::discover(std::chrono::milliseconds(*wait))) {
+  for (const auto& server : serve::discover(std::chrono::milliseconds(wait))) {
     const bool exposes = arguments.has("--token-file") && !server.tls;
     out += fmt::format("{}  {}, memlog {}{}\n", server.url(), server.name, server.version,
                        exposes ? ": left out: without https, anybody could read the token" : "");
@@ -61,7 +49,6 @@ int run_collect(const Arguments& arguments, const Streams& streams) {
   const auto& operands = arguments.operands();
   sources.insert(sources.end(), operands.begin(), operands.end());
   const bool discovers = arguments.has("--discover");
-  if (arguments.has("--wait") && !discovers) throw UsageError("collect: --wait needs --discover");
   if (sources.empty() && !discovers) {
     throw UsageError("collect: give --from DIR, --from URL or --discover");
   }
@@ -71,22 +58,18 @@ int run_collect(const Arguments& arguments, const Streams& streams) {
   }
   if (!arguments.has("--to")) throw UsageError("collect: give --to DIR");
   const std::string to = arguments.value("--to");
-  const std::string token =
-      arguments.has("--token-file") ? serve::read_token(arguments.value("--token-file")) : "";
   if (discovers) {
     const std::vector<std::string> urls = discovered(arguments, streams);
     sources.insert(sources.end(), urls.begin(), urls.end());
   }
-  fleet::Store store(to, read_store_limits("collect", arguments));
+  fleet::Store store(to, read_store_limits(arguments));
   fleet::Transferred done;
   bool failed = false;
   for (const std::string& source : sources) {
     fleet::Copier copier(store, [&](const std::string& text) { complain(streams, text); });
     try {
-      if (is_url(source)) {
-        fleet::HttpServerAddress server = fleet::read_url(source);
-        server.ca_file = arguments.value("--ca-file");
-        fleet::Remote remote(server, token);
+      if (fleet::is_url(source)) {
+        fleet::Remote remote = remote_at(source, arguments);
         copier.copy(remote, done);
       } else {
         fleet::LocalReports local({source}, search_path(arguments));
@@ -113,7 +96,8 @@ const Command& collect_command() {
        {{"--from", "", "SOURCE", "A file, a directory, or the URL of a memlog serve."},
         {"--discover", "", "",
          "Also from each memlog serve --announce that answers on the local network."},
-        {"--wait", "", "TIME", "How long to wait for answers, 100ms to 1min. Default 3s."},
+        {"--wait", "", "TIME", "How long to wait for answers, 100ms to 1min. Default 3s.", "",
+         "--discover"},
         {"--to", "", "DIR", "Where the reports go. Made if it does not exist."},
         kMaxDiskOption,
         kMaxAgeOption,

@@ -140,18 +140,11 @@ int run_diff(const Arguments& arguments, const Streams& streams) {
   const bool by_blocks = arguments.choice("--by") == "blocks";
   style.order = by_blocks ? analyze::Order::kBlocks : analyze::Order::kBytes;
   const bool as_json = arguments.has("--json");
-  if (as_json && (style.oneline || !style.header)) {
-    throw UsageError("diff: --json cannot be used with --oneline or --no-header");
-  }
   style.limit = static_cast<size_t>(arguments.number("--number", as_json ? 0 : 20, 0, INT32_MAX));
   reports::Reports reports(read_grouped_options("diff", arguments));
   fold(style, reports);
   leave_out_runtime(arguments, style, reports);
   const bool deltas = arguments.has("--deltas");
-  if (!deltas && reports.filter().chooses_reports()) {
-    throw UsageError(
-        "diff: --label and --seq need --deltas: what is live is the sum of all reports");
-  }
   text::Context context;
   const auto read = deltas ? reports::delta_set : reports::live_set;
   const reports::ReportSet a =

@@ -21,7 +21,7 @@
 #include "surface/cli/filter_options.h"
 #include "surface/cli/report_options.h"
 #include "surface/fleet/log_sender.h"
-#include "surface/serve/access.h"
+#include "surface/fleet/remote.h"
 #include "util/error.h"
 #include "util/text.h"
 #include "util/time.h"
@@ -278,7 +278,7 @@ void await_header(const std::string& path) {
 std::unique_ptr<events::FrameSink> open_sink(const format::EventRingHeader& rings,
                                              const format::LedgerHeader& ledger) {
   const std::string place = util::array_text(rings.place);
-  if (!fleet::is_receiver(place)) return nullptr;
+  if (!fleet::is_url(place)) return nullptr;
   const auto setting = [](const char* name) {
     const char* const value = std::getenv(name);
     return std::string(value == nullptr ? "" : value);
@@ -289,7 +289,7 @@ std::unique_ptr<events::FrameSink> open_sink(const format::EventRingHeader& ring
     const std::string token = setting("MEMLOG_EVENTS_TOKEN_FILE");
     return fleet::open_log_sender(
         rings, ledger,
-        {token.empty() ? token : serve::read_token(token), setting("MEMLOG_EVENTS_CA_FILE"),
+        {token.empty() ? token : fleet::read_token(token), setting("MEMLOG_EVENTS_CA_FILE"),
          text::read_size(setting("MEMLOG_EVENTS_BUFFER")).value_or(kBuffer),
          std::chrono::seconds(
              util::read_unsigned(setting("MEMLOG_EVENTS_SEND_WAIT")).value_or(kWait)),
@@ -306,9 +306,6 @@ int run_events(const Arguments& arguments, const Streams& streams) {
     return events::record_events(0, 1, open_sink) == 0 ? kGood : kFailed;
   }
   if (arguments.operands().size() != 1) throw UsageError(arguments.lacking("give one event log"));
-  if (arguments.has("--json") && arguments.has("--style")) {
-    throw UsageError("events: --json and --style cannot be used together");
-  }
   if (arguments.has("--follow")) await_header(arguments.operands()[0]);
   Printer printer(arguments, streams);
   if (arguments.has("--header")) return printer.print_header(), kGood;
@@ -347,7 +344,8 @@ const Command& events_command() {
          It has allocations and frees only; of the columns of /proc/PID/statm, resident pages are
          known, and the others are 0.)",
              "text|log-malloc2"},
-            {"--json", "", "", "Print each event as a JSON object on a line (doc/json.md)."},
+            {"--json", "", "", "Print each event as a JSON object on a line (doc/json.md).", "", "",
+             "--style"},
             {"--no-resolve", "", "", "Print frames as module+offset, without looking up names."},
             kSysrootOption,
             kSymbolsOption,

@@ -53,16 +53,9 @@ struct ExpireOptions {
 
 ExpireOptions expire_options(const Arguments& arguments) {
   ExpireOptions options;
-  if (arguments.has("--after")) {
-    const auto after = text::read_duration(arguments.value("--after"), 1000);
-    constexpr uint64_t kLeast = 100;
-    constexpr uint64_t kMost = 31536000000;
-    if (!after || *after < kLeast || *after > kMost) {
-      throw UsageError(fmt::format("expire: --after {} is not a time from 100ms to 365d, like 100s",
-                                   arguments.value("--after")));
-    }
-    options.after = *after;
-  }
+  options.after =
+      arguments.milliseconds("--after", 100, 31536000000, "from 100ms to 365d, like 100s")
+          .value_or(options.after);
   constexpr long kMost = 1000000000;
   options.max_expired = static_cast<uint64_t>(arguments.number("--max-expired", 0, 1, kMost));
   options.max_stacks = static_cast<uint64_t>(arguments.number("--max-stacks", 0, 1, kMost));

@@ -174,16 +174,6 @@ void export_lines(const Arguments& arguments, const Format& format, reports::Rep
 
 // ---- memlog export -f html.
 
-void check_options(const Arguments& arguments) {
-  for (const char* option : {"--by", "--base", "--min-bytes", "--grew", "--shrank", "--lifetime"}) {
-    if (arguments.has(option)) {
-      throw UsageError(fmt::format(
-          "export: {} cannot be used with html: the page shows what is live at each report",
-          option));
-    }
-  }
-}
-
 std::vector<std::string> files_for(const std::vector<std::string>& operands) {
   if (!operands.empty()) return reports::files_of(operands);
   std::vector<std::string> files;
@@ -230,7 +220,6 @@ bool is_batch(const std::vector<profile::Header>& headers) {
 // options that are not for pages.
 std::string export_page(const EventSource& source, reports::Reports& reports) {
   const Arguments& arguments = source.arguments();
-  check_options(arguments);
   const reports::ReportSeries files = series_for(arguments.operands());
   analyze::Series series(reports.filter().frames);
   exporting::PageInput page = {.series = series,
@@ -422,24 +411,10 @@ int run_export(const Arguments& given, const Streams& streams) {
   }
   const Format& format = *exporting::find_format(arguments.choice("--format"));
   if (format.name == "clickhouse") return export_fleet(export_command().manual, arguments, streams);
-  for (const char* option : {"--to", "--schema", "--table", "--password-file"}) {
-    if (arguments.has(option)) {
-      throw UsageError(fmt::format("export: {} is for clickhouse", option));
-    }
-  }
   if (format.has(exporting::kForFiles) && streams.terminal && !arguments.has("--output")) {
     throw UsageError(
         fmt::format("export: {0} is not for a terminal: memlog export -f {0} -o {1} ...",
                     format.name, suggested_file(format)));
-  }
-  if (arguments.has("--source") && format.name != "html") {
-    throw UsageError("export: --source is for html; for other formats use memlog show --source");
-  }
-  if (arguments.has("--sizes") && format.name != "html") {
-    throw UsageError("export: --sizes is for html; memlog show --sizes reads a running process");
-  }
-  if (arguments.has("--source-path") && !arguments.has("--source")) {
-    throw UsageError("export: --source-path needs --source");
   }
   if (arguments.has("--base") && format.has(exporting::kNoBase)) {
     throw UsageError(
@@ -493,28 +468,34 @@ const Command& export_command() {
             {"--by", "", "KEY",
              R"(The number to export: bytes (default), blocks, live, allocs, temporary, slack or
              peak, as in memlog show.)",
-             "bytes|blocks|live|allocs|temporary|slack|peak"},
+             "bytes|blocks|live|allocs|temporary|slack|peak", "", "--format=html"},
             {"--base", "", "FILE",
              R"(Export the difference in live memory from this report, directory, or pattern in
-             quotes, as memlog diff does.)"},
+             quotes, as memlog diff does.)",
+             "", "", "--format=html|--label|--seq"},
             kPeakOption,
             {"--source", "", "",
              R"(html: put source lines of own code into the page, from the files that memlog show
-             --source finds. Whoever gets the page can read them.)"},
+             --source finds. Whoever gets the page can read them.)",
+             "", "--format=html"},
             kSourcePathOption,
             {"--sizes", "", "FILE",
              R"(html: show the exact sizes of blocks at each report, from this event log, which
              memlog run --events wrote. Otherwise the blocks of a stack count at their average
-             size: reports do not hold sizes.)"},
+             size: reports do not hold sizes.)",
+             "", "--format=html"},
             {"--to", "", "URL",
              R"(clickhouse: insert the reports that the server does not have yet, and make the
              tables unless they exist: clickhouse://[USER@]HOST[:PORT][/DATABASE], clickhouses://
-             with TLS.)"},
-            {"--schema", "", "", "clickhouse: print the statements that make the tables."},
+             with TLS.)",
+             "", "--format=clickhouse", "--output|--table"},
+            {"--schema", "", "", "clickhouse: print the statements that make the tables.", "",
+             "--format=clickhouse"},
             {"--table", "", "TABLE", "clickhouse: write the rows of fleet (default) or stacks.",
-             "fleet|stacks"},
+             "fleet|stacks", "--format=clickhouse"},
             {"--password-file", "", "FILE",
-             "clickhouse: the user's password is the first line of FILE."},
+             "clickhouse: the user's password is the first line of FILE.", "",
+             "--format=clickhouse"},
             {"--depth", "", "N", "Only N frames of each stack, from the first of own code on."},
             kNoResolveOption,
             kSysrootOption,

@@ -16,7 +16,6 @@
 #include "view/reports/report_set.h"
 #include "view/reports/reports.h"
 #include "view/text/leaks_text.h"
-#include "view/text/quantity.h"
 
 namespace mtrace::cli {
 namespace {
@@ -172,21 +171,12 @@ int run_leaks(const Arguments& arguments, const Streams& streams) {
   Options options;
   options.style = read_style(arguments, streams);
   options.json = arguments.has("--json");
-  if (options.json && !options.style.header) {
-    throw UsageError("leaks: --json cannot be used with --no-header");
-  }
   options.style.limit =
       static_cast<size_t>(arguments.number("--number", options.json ? 0 : 20, 0, INT32_MAX));
   options.context.level = read_level(arguments);
   options.all = arguments.has("--all");
   options.context.explain = arguments.has("--explain");
-  if (arguments.has("--limit")) {
-    options.context.limit = text::read_size(arguments.value("--limit"));
-    if (!options.context.limit) {
-      throw UsageError(
-          fmt::format("leaks: --limit {} is not a size like 512M", arguments.value("--limit")));
-    }
-  }
+  options.context.limit = arguments.bytes("--limit", 0, "like 512M");
   if (arguments.has("--lifetime")) {
     throw UsageError("leaks: --lifetime cannot be used: a series of reports has no lifetimes");
   }

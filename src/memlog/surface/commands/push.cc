@@ -8,8 +8,6 @@
 #include "surface/cli/command.h"
 #include "surface/cli/fleet_export.h"
 #include "surface/cli/report_options.h"
-#include "surface/fleet/remote.h"
-#include "surface/serve/access.h"
 #include "view/reports/catalog.h"
 #include "view/text/style.h"
 
@@ -38,16 +36,6 @@ constexpr seconds kLook{1};          // between two looks at the directories
 constexpr seconds kLongestWait{60};  // between two tries
 constexpr unsigned kTries = 5;
 
-fleet::HttpServerAddress read_server(const Arguments& arguments, const std::string& url) {
-  try {
-    fleet::HttpServerAddress server = fleet::read_url(url);
-    server.ca_file = arguments.value("--ca-file");
-    return server;
-  } catch (const std::runtime_error& error) {
-    throw UsageError(fmt::format("push: {}", error.what()));
-  }
-}
-
 // Tries until it succeeds or patience ends.
 void push_patiently(fleet::Copier& copier, fleet::LocalReports& local, fleet::Transferred& done,
                     bool forever, const Streams& streams) {
@@ -71,11 +59,11 @@ int run_push(const Arguments& arguments, const Streams& streams) {
   const std::string url = arguments.operands().front();
   std::vector<std::string> paths(arguments.operands().begin() + 1, arguments.operands().end());
   if (paths.empty()) paths.push_back(reports::report_directory());
-  const fleet::HttpServerAddress server = read_server(arguments, url);
-  const std::string token =
-      arguments.has("--token-file") ? serve::read_token(arguments.value("--token-file")) : "";
+  if (!fleet::is_url(url)) {
+    throw UsageError(fmt::format("push: {} is not a URL like http://web3:7040", url));
+  }
   fleet::LocalReports local(paths, search_path(arguments));
-  fleet::Remote remote(server, token);
+  fleet::Remote remote = remote_at(url, arguments);
   fleet::Copier copier(remote, [&](const std::string& text) { complain(streams, text); });
   const bool follow = arguments.has("--follow");
   size_t refused = 0;
@@ -85,9 +73,8 @@ int run_push(const Arguments& arguments, const Streams& streams) {
     refused += done.refused;
     if (!follow || done.stored != 0) {
       print(streams,
-            fmt::format("{} sent to {}, {} compressed{}\n",
-                        text::count_text(done.stored, "report"), url,
-                        text::count_text(done.bytes, "byte"), done.left_text()));
+            fmt::format("{} sent to {}, {} compressed{}\n", text::count_text(done.stored, "report"),
+                        url, text::count_text(done.bytes, "byte"), done.left_text()));
     }
     std::fflush(streams.out);
     if (follow) std::this_thread::sleep_for(kLook);

@@ -404,7 +404,6 @@ void leave_untraced(const std::string& name, std::vector<pid_t>& pids, const Str
 
 int run_report(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--from")) return report_from(arguments, streams);
-  if (arguments.has("--at")) throw UsageError("report: --at needs --from");
   if (arguments.operands().empty()) throw UsageError(arguments.lacking("no process given"));
   const std::string label = arguments.value("--label");
   if (label.size() > sizeof(format::LedgerHeader::label)) {
@@ -455,7 +454,8 @@ const Command& report_command() {
         {"--at", "", "TIME",
          R"(With --from, the moment: a time of day (UTC, 12:04:31.25) or with its date, a time since
          the start (3.5s), or report:N, where the process wrote report N. Default: the end. A time
-         that the log does not cover is refused.)"},
+         that the log does not cover is refused.)",
+         "", "--from"},
         {"--label", "-l", "TEXT",
          "Put this text into the header of the report; at most 256 bytes."},
         {"--attach", "", "", "Attach to a process that is not traced; it stays traced."},

@@ -36,7 +36,6 @@
 #include "surface/cli/exit_looks.h"
 #include "surface/cli/tracing_options.h"
 #include "surface/fleet/remote.h"
-#include "surface/serve/access.h"
 #include "util/file.h"
 #include "util/text.h"
 #include "util/time.h"
@@ -264,7 +263,7 @@ std::string unlogged_text(const RunOptions& options, const reports::RunReports& 
 
 // Refuses to begin without the receiver of the event logs. Throws fleet::ServerError.
 void ask_receiver(const RunOptions& options) {
-  const std::string token = options.token_file.empty() ? "" : serve::read_token(options.token_file);
+  const std::string token = options.token_file.empty() ? "" : fleet::read_token(options.token_file);
   fleet::Remote(options.receiver, token).append_log("run/run.events", 0, "");
 }
 
@@ -349,10 +348,6 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   const RunOptions options = read_run_options(arguments);
   std::string place = arguments.value("--ledger");
   if (!place.empty() && place != "none") place = ledger_place("run", place);
-  for (const char* name : {"--after-exit", "--suppressions"}) {
-    if (options.unreachable || !arguments.has(name)) continue;
-    throw UsageError(fmt::format("run: {} needs --unreachable", name));
-  }
   if (options.unreachable && place == "none") {
     throw UsageError("run: --unreachable needs a ledger: leave --ledger none out");
   }

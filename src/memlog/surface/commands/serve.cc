@@ -20,10 +20,10 @@
 #include "surface/cli/command.h"
 #include "surface/cli/fleet_export.h"
 #include "surface/cli/report_options.h"
+#include "surface/fleet/remote.h"
 #include "surface/serve/access.h"
 #include "surface/serve/discovery.h"
-#include "surface/serve/http_server.h"
-#include "surface/serve/listen_address.h"
+#include "surface/serve/http.h"
 #include "surface/serve/site.h"
 
 namespace mtrace::cli {
@@ -59,12 +59,15 @@ constexpr Option kOwnOptions[] = {
     {"--token-file", "", "FILE",
      R"(Ask for the token in the first line of FILE, which only its owner may read.)"},
     {"--tls-cert", "", "FILE",
-     R"(Encrypt with the certificate in FILE (PEM), those that signed it behind it. Needs --tls-key.)"},
+     R"(Encrypt with the certificate in FILE (PEM), those that signed it behind it. Needs --tls-key.)",
+     "", "--tls-key"},
     {"--tls-key", "", "FILE",
-     R"(The private key of the certificate (PEM), which not everybody may read.)"},
+     R"(The private key of the certificate (PEM), which not everybody may read.)", "",
+     "--tls-cert"},
     {"--client-ca", "", "FILE",
      R"(Answer only clients whose certificate one of the authorities in FILE (PEM) has signed. Needs
-     --tls-cert.)"},
+     --tls-cert.)",
+     "", "--tls-cert"},
     {"--max-connections", "", "N",
      R"(Connections at a time, each with a thread; a further one gets status 503. Default 64.)"},
     {"--max-rate", "", "N",
@@ -102,12 +105,6 @@ serve::ListenAddress read_listen(const Arguments& arguments) {
 serve::TlsFiles read_tls(const Arguments& arguments) {
   const serve::TlsFiles tls = {arguments.value("--tls-cert"), arguments.value("--tls-key"),
                                arguments.value("--client-ca")};
-  if (tls.certificate.empty() != tls.key.empty()) {
-    throw UsageError("serve: --tls-cert and --tls-key need each other");
-  }
-  if (tls.certificate.empty() && !tls.client_ca.empty()) {
-    throw UsageError("serve: --client-ca needs --tls-cert and --tls-key");
-  }
   struct stat info = {};
   if (!tls.key.empty() && ::stat(tls.key.c_str(), &info) == 0 && (info.st_mode & 07) != 0) {
     throw std::runtime_error(
@@ -128,7 +125,7 @@ serve::AccessRules read_rules(const Arguments& arguments, const serve::TlsFiles&
   rules.actions = arguments.has("--allow-actions");
   rules.receives = arguments.has("--receive");
   if (arguments.has("--token-file")) {
-    rules.token = serve::read_token(arguments.value("--token-file"));
+    rules.token = fleet::read_token(arguments.value("--token-file"));
   } else if (!rules.address.is_local() && !rules.certificates) {
     throw UsageError(fmt::format(
         "serve: {} can be reached from other machines: --token-file or --client-ca is required",
@@ -179,13 +176,22 @@ serve::SiteOptions read_site(const Arguments& arguments) {
     }
     options.pids.insert(options.pids.end(), pids.begin(), pids.end());
   }
-  const fleet::StoreLimits limits = read_store_limits("serve", arguments);
   if (arguments.has("--receive")) {
-    options.store = std::make_unique<fleet::Store>(arguments.value("--receive"), limits);
-  } else if (limits.bytes != 0 || limits.age != 0) {
-    throw UsageError("serve: --max-disk and --max-age need --receive");
+    options.store =
+        std::make_unique<fleet::Store>(arguments.value("--receive"), read_store_limits(arguments));
   }
   return options;
+}
+
+// Loads memlog-http.so, which stays loaded, and returns a server. Throws std::runtime_error when it
+// is not installed or a library that it needs is missing, or a file of `tls` cannot be used.
+std::unique_ptr<serve::HttpServer> load_http_server(serve::Handler handler,
+                                                    const serve::Limits& limits,
+                                                    const serve::TlsFiles& tls) {
+  void* const make = fleet::http_module_function(serve::kMakeHttpServer, "server");
+  std::unique_ptr<serve::HttpServer> server;
+  reinterpret_cast<serve::MakeHttpServer*>(make)(std::move(handler), limits, tls, server);
+  return server;
 }
 
 // A text in memory that a command writes to.
@@ -254,8 +260,8 @@ int run_serve(const Arguments& arguments, const Streams& streams) {
   rules.address = listener.address();
   serve::Site site(std::move(options), serve::Access(std::move(rules)), run_here);
   const auto server =
-      serve::load_http_server([&](const serve::Request& request) { return site.answer(request); },
-                              read_limits(arguments), tls);
+      load_http_server([&](const serve::Request& request) { return site.answer(request); },
+                       read_limits(arguments), tls);
   const auto announcer = announcer_of(arguments, listener.address());
   print(streams, fmt::format("listening at {}\n", listener.address().text()));
   std::fflush(streams.out);

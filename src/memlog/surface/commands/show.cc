@@ -78,14 +78,7 @@ ShowOptions read_show_options(const Arguments& arguments, const Streams& streams
   ShowOptions options;
   options.style = read_style(arguments, streams);
   options.json = arguments.has("--json");
-  if (options.json && (options.style.oneline || !options.style.header)) {
-    throw UsageError("show: --json cannot be used with --oneline or --no-header");
-  }
-
   options.style.order = read_order("show", arguments);
-  if (options.style.order == Order::kLive && arguments.has("--sum")) {
-    throw UsageError("show: --by live cannot be used with --sum: its bytes are what is live");
-  }
   // In the order of the stacks a list is for comparing: whole, and without shares, in which each
   // entry depends on all others.
   const bool compare = options.style.order == Order::kStack;
@@ -111,7 +104,8 @@ Manual show_manual() {
            {"--sum", "", "",
             R"(Add the reports up to what is live: for each process, then over all processes.
             Of a directory, or without FILE, adds up all reports there. Names a missing report and exits
-            with status 1.)"},
+            with status 1.)",
+            "", "", "--by=live"},
            {"--by", "", "KEY",
             R"(Sort by KEY, the largest first, and begin each entry with it: bytes (default);
             blocks; live; allocs (calls since the previous report); temporary; lifetime (the
@@ -125,16 +119,19 @@ Manual show_manual() {
             R"(Print how large the live blocks of a running process are: a histogram for all and for
             each stack, in powers of two. Takes PID or NAME in place of FILE, and reads the
             process's ledger (memlog run, attach or MTRACE_LEDGER). In a bar, each further # stands
-            for twice as many blocks.)"},
+            for twice as many blocks.)",
+            "", "", "--sum|--source|--partial|--oneline|--peak"},
            {"--source", "", "",
             R"(Print the source lines of own code with the bytes beside them, function by function.
             Flat: of the stacks that the line is responsible for. Cumulative: of all stacks that go
             through it. Files are looked for where they were compiled, as debugging information
-            tells, and in the current directory. -n counts functions.)"},
+            tells, and in the current directory. -n counts functions.)",
+            "", "", "--json|--oneline"},
            kSourcePathOption,
            {"--partial", "", "",
             R"(Of a file that was cut short, print the stacks that can be read. Marks the output as
-            partial and exits with status 1. Looks up no names.)"},
+            partial and exits with status 1. Looks up no names.)",
+            "", "", "--sum"},
            kJsonOption,
            {"--oneline", "", "",
             "Print one line per entry: bytes, blocks, share, id, functions."}})),
@@ -181,11 +178,6 @@ int show_sum(const std::vector<std::string>& files, const ShowOptions& options,
 
 int show_sizes(const Arguments& arguments, const ShowOptions& options, const Streams& streams) {
   if (arguments.operands().size() != 1) throw UsageError("show: --sizes takes one process");
-  for (const char* other : {"--sum", "--source", "--partial", "--oneline", "--peak"}) {
-    if (arguments.has(other)) {
-      throw UsageError(fmt::format("show: --sizes and {} cannot be used together", other));
-    }
-  }
   const bool by_size = options.style.order == Order::kSize;
   if (!by_size && options.style.order != Order::kBytes) {
     throw UsageError("show: --sizes sorts by bytes or size");
@@ -253,13 +245,7 @@ int show_sizes(const Arguments& arguments, const ShowOptions& options, const Str
 
 // ---- memlog show --source: the lines of source files.
 
-void check_source_options(const Arguments& arguments, const ShowOptions& options,
-                          const reports::Reports& reports) {
-  for (const char* other : {"--json", "--oneline"}) {
-    if (arguments.has(other)) {
-      throw UsageError(fmt::format("show: --source and {} cannot be used together", other));
-    }
-  }
+void check_source_options(const ShowOptions& options, const reports::Reports& reports) {
   if (reports.filter().group_by != analyze::GroupBy::kStack) {
     throw UsageError("show: --source and --group-by cannot be used together");
   }
@@ -331,18 +317,13 @@ int run_show(const Arguments& given, const Streams& streams) {
   if (arguments.has("--sizes")) return show_sizes(arguments, options, streams);
   reports::ReadOptions reading = read_grouped_options("show", arguments);
   reading.partial = arguments.has("--partial");
-  if (reading.partial && arguments.has("--sum")) {
-    throw UsageError("show: --partial cannot be used with --sum: a sum needs whole reports");
-  }
   reports::Reports reports(std::move(reading));
   fold(options.style, reports);
   leave_out_runtime(arguments, options.style, reports);
   std::optional<SourceLookup> sources;
   if (arguments.has("--source")) {
-    check_source_options(arguments, options, reports);
+    check_source_options(options, reports);
     sources.emplace(arguments);
-  } else if (arguments.has("--source-path")) {
-    throw UsageError("show: --source-path needs --source");
   }
   // Each line as numbers beside what is listed otherwise.
   const auto entries = [&](const analyze::Table& table, const text::Context& context) {

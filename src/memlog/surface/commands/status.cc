@@ -209,9 +209,7 @@ std::string listing(const json::Value& processes, bool as_json) {
 }
 
 int clean(const Arguments& arguments, const Streams& streams) {
-  if (arguments.has("--json") || !arguments.operands().empty()) {
-    throw UsageError("status: --clean goes alone");
-  }
+  if (!arguments.operands().empty()) throw UsageError("status: --clean takes no process");
   int status = kGood;
   for (const std::string& path : process::left_ledgers()) {
     if (::unlink(path.c_str()) == 0) {
@@ -276,7 +274,8 @@ const Command& status_command() {
        kStatusHelp,
        {{"--clean", "", "",
          R"(Remove ledgers that no process has open: what memlog recover lists in $XDG_RUNTIME_DIR and
-         /dev/shm.)"},
+         /dev/shm.)",
+         "", "", "--json"},
         kJsonOption},
        R"(0: every named process is traced, or, without a name, at least one process is; with --clean:
        nothing is left; 1: not so; 2: wrong command line.)",

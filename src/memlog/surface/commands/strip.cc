@@ -99,12 +99,10 @@ class Wanted {
 };
 
 uint64_t read_lifetime(const Arguments& arguments) {
-  if (!arguments.has("--cull")) return 0;
   constexpr uint64_t kMillisecond = 1'000'000;
-  const auto lifetime = text::read_duration(arguments.value("--cull"), 1000);
-  if (lifetime && *lifetime != 0) return *lifetime * kMillisecond;
-  throw UsageError(
-      fmt::format("strip: --cull {} is not a time like 10ms or 1s", arguments.value("--cull")));
+  return arguments.milliseconds("--cull", 1, UINT64_MAX / kMillisecond, "like 10ms or 1s")
+             .value_or(0) *
+         kMillisecond;
 }
 
 // The new log has this as a text.

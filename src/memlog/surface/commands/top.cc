@@ -18,7 +18,6 @@
 #include "util/screen.h"
 #include "view/json/views.h"
 #include "view/text/header_text.h"
-#include "view/text/quantity.h"
 #include "view/text/stack_filter.h"
 #include "view/text/top_items.h"
 #include "view/text/top_text.h"
@@ -85,18 +84,9 @@ TopOptions top_options(const Arguments& arguments) {
                                         : ledger::WatchOrder::kLive;
   options.view.grouped = arguments.choice("--group-by") == "function";
   options.kind = arguments.value("--kind");
-  if (arguments.has("--delay")) {
-    const auto delay = text::read_duration(arguments.value("--delay"), 1000);
-    constexpr uint64_t kLeast = 50;
-    constexpr uint64_t kMost = 86400000;
-    if (!delay || *delay < kLeast || *delay > kMost) {
-      throw UsageError(fmt::format("top: --delay {} is not a time from 50ms to 1d, like 2s",
-                                   arguments.value("--delay")));
-    }
+  if (const auto delay =
+          arguments.milliseconds("--delay", 50, 86400000, "from 50ms to 1d, like 2s")) {
     options.delay = static_cast<int>(*delay);
-  }
-  if (arguments.has("--json") && !arguments.has("--once")) {
-    throw UsageError("top: --json needs --once");
   }
   options.count = arguments.has("--once") ? 1 : arguments.number("--count", 0, 1, 1000000000);
   options.limit = static_cast<size_t>(arguments.number("--limit", 20, 0, 1000000));

@@ -51,12 +51,8 @@ int run_tree(const Arguments& given, const Streams& streams) {
   const Arguments& arguments = source.arguments();
   text::Style style = read_style(arguments, streams);
   style.order = read_order("tree", arguments);
-  if (style.order == analyze::Order::kLive && arguments.has("--sum")) {
-    throw UsageError("tree: --by live cannot be used with --sum: its bytes are what is live");
-  }
   const double threshold = read_threshold(arguments);
   const bool as_json = arguments.has("--json");
-  if (as_json && !style.header) throw UsageError("tree: --json cannot be used with --no-header");
   reports::Reports reports(read_options("tree", arguments));
   fold(style, reports);
   leave_out_runtime(arguments, style, reports);
@@ -124,7 +120,8 @@ const Command& tree_command() {
              "Only N frames of each stack (1 to 256), from the first of own code on."},
             {"--sum", "", "",
              R"(Add the reports up to what is live. Of a directory, or without FILE, adds up all
-             reports there.)"},
+             reports there.)",
+             "", "", "--by=live"},
             {"--by", "", "KEY",
              R"(Sort and fold branches by KEY, the largest first: bytes (default), blocks, live,
              allocs, temporary, lifetime, slack, peak, age or size, as in memlog show. lifetime and

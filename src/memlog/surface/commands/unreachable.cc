@@ -472,12 +472,8 @@ class UnreachableAnswer {
 
 std::chrono::milliseconds read_time(const Arguments& arguments, const char* option,
                                     std::chrono::milliseconds otherwise) {
-  constexpr uint64_t kMost = 3600000;
-  if (!arguments.has(option)) return otherwise;
-  const auto time = text::read_duration(arguments.value(option), 1000);
-  if (time && *time <= kMost) return std::chrono::milliseconds(*time);
-  throw UsageError(fmt::format("unreachable: {} {} is not a time up to 1h, like 500ms", option,
-                               arguments.value(option)));
+  const auto time = arguments.milliseconds(option, 0, 3600000, "up to 1h, like 500ms");
+  return time ? std::chrono::milliseconds(*time) : otherwise;
 }
 
 HeapScanSettings read_settings(const Arguments& arguments) {
@@ -498,11 +494,6 @@ int tell(const Arguments& arguments, const Streams& streams, const UnreachableAn
 
 int look_at_core(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() > 1) throw UsageError("unreachable: give at most one ledger");
-  for (const char* option : {"--pause", "--stop-limit", "--attach"}) {
-    if (!arguments.has(option)) continue;
-    throw UsageError(
-        fmt::format("unreachable: {} is for a running process, not for --core", option));
-  }
   const HeapScanSettings settings = read_settings(arguments);
   std::vector<analyze::StackPattern> suppressions;
   add_suppressions("unreachable", arguments, suppressions);
@@ -568,7 +559,8 @@ const Command& unreachable_command() {
          it while it is stopped, twice for at most TIME, as 500ms. Without this it is not
          searched.)"},
         {"--core", "", "FILE",
-         R"(Look in this core file, of the kernel or of gcore, instead of a running process.)"},
+         R"(Look in this core file, of the kernel or of gcore, instead of a running process.)", "",
+         "", "--pause|--stop-limit|--attach"},
         {"--interior", "", "",
          R"(Count a pointer into the middle of a block like one to its beginning, as LeakSanitizer
          does. For programs that keep such pointers only: Python, redis, sqlite.)"},

@@ -22,6 +22,8 @@ struct HttpServerAddress {
   std::string ca_file;  // certificates that may sign the server's; empty: the system's
 };
 
+// Whether a text begins like what read_url() reads.
+bool is_url(const std::string& text);
 // Reads "http://web3:7040/prefix" or "https://...". Throws std::runtime_error that says what a URL
 // looks like.
 HttpServerAddress read_url(const std::string& url);

@@ -265,10 +265,6 @@ class SentLog : public events::FrameSink {
 
 }  // namespace
 
-bool is_receiver(const std::string& place) {
-  return place.starts_with("http://") || place.starts_with("https://");
-}
-
 std::unique_ptr<events::FrameSink> open_log_sender(const format::EventRingHeader& rings,
                                                    const format::LedgerHeader& ledger,
                                                    const LogSending& sending) {

@@ -20,9 +20,6 @@ struct LogSending {
   std::string status;         // a pipe with a name, see process/run/sent_logs.h; empty: none
 };
 
-// Whether a place of event logs (MTRACE_EVENTS) is a receiver.
-bool is_receiver(const std::string& place);
-
 // Starts a process that keeps and sends the frames, in memory only. It goes on after this process
 // has ended, until all has arrived. Frames with events fill the buffer; for frames without there is
 // more room (kMoreRoom). The process of the caller must have one thread. Throws util::FileError,

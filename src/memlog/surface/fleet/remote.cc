@@ -2,14 +2,18 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <chrono>
 #include <thread>
 
 #include "process/run/preload.h"
+#include "util/error.h"
+#include "util/file.h"
 #include "util/text.h"
 
 namespace mtrace::fleet {
@@ -72,10 +76,13 @@ void* http_module_function(const char* name, const char* what) {
       "cannot load the HTTP {}: {}; on Debian, install libcpp-httplib0.11", what, ::dlerror()));
 }
 
+bool is_url(const std::string& text) {
+  return text.starts_with("http://") || text.starts_with("https://");
+}
+
 HttpServerAddress read_url(const std::string& url) {
   const size_t host = url.find("://") + 3;
-  const bool known = url.starts_with("http://") || url.starts_with("https://");
-  if (!known || host >= url.size() || url[host] == '/' || !util::is_printable(url, false) ||
+  if (!is_url(url) || host >= url.size() || url[host] == '/' || !util::is_printable(url, false) ||
       url.find_first_of(" ?#@") != std::string::npos) {
     throw std::runtime_error(
         fmt::format("{} is not a URL like http://web3:7040", util::escaped(url, "")));
@@ -91,6 +98,24 @@ std::unique_ptr<HttpClient> load_http_client(const HttpServerAddress& server) {
   std::unique_ptr<HttpClient> client;
   reinterpret_cast<MakeHttpClient*>(make)(server, client);
   return client;
+}
+
+std::string read_token(const std::string& path) {
+  constexpr size_t kLeastToken = 16;  // characters
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) != 0) throw util::FileError("cannot read " + path, errno);
+  if ((info.st_mode & 077) != 0) {
+    throw std::runtime_error(fmt::format("{}: other users may read the token: chmod 600 it", path));
+  }
+  const std::string text = util::read_file(path);
+  const std::string token = text.substr(0, text.find_first_of("\r\n"));
+  if (token.size() < kLeastToken || !util::is_printable(token, false)) {
+    throw std::runtime_error(fmt::format(
+        "{}: the first line must be a token of at least {} printable characters, as openssl rand "
+        "-hex 16 makes",
+        path, kLeastToken));
+  }
+  return token;
 }
 
 Remote::Remote(const HttpServerAddress& server, const std::string& token)

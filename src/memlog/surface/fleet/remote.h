@@ -20,6 +20,10 @@ namespace mtrace::fleet {
 // or a library that it needs is missing.
 void* http_module_function(const char* name, const char* what);
 
+// Returns the first line of the file, at least 16 printable characters. Throws std::runtime_error
+// when it cannot be read, others may read it, or the token is shorter.
+std::string read_token(const std::string& path);
+
 // The server refused a request or cannot be reached.
 class ServerError : public std::runtime_error {
  public:

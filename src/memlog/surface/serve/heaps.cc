@@ -1,19 +1,41 @@
 #include "surface/serve/heaps.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <filesystem>
 #include <utility>
 
+#include "format/memlog.h"
+#include "model/profile/report_file.h"
+#include "model/profile/writer.h"
 #include "process/inspect/clock.h"
+#include "process/inspect/ledgers.h"
+#include "util/error.h"
+#include "util/file.h"
 #include "util/text.h"
+#include "util/time.h"
 #include "view/heap/expiry.h"
+#include "view/reports/companions.h"
 #include "view/text/top_items.h"
 
 namespace mtrace::serve {
 namespace {
 
 constexpr size_t kKept = 4;  // heaps
+
+profile::Memlog named(const Heap& heap, const ledger::LedgerState& state) {
+  profile::Memlog memlog = process::memlog_of(
+      heap.ledger(), state,
+      {.trigger = "snapshot", .taken = process::real_time_now(), .label = "", .notes = {}});
+  heap.symbolizer().resolve(memlog);
+  return memlog;
+}
 
 }  // namespace
 
@@ -84,6 +106,125 @@ Heap& Heaps::look(Opened opened) {
   }
   known_.front().heap.look();
   return known_.front().heap;
+}
+
+json::Value process_json(const ProcessTotals& process) {
+  json::Value out = {{"pid", process.pid}, {"name", process.name}, {"program", process.program}};
+  out["bytes"] = process.live_bytes;
+  out["blocks"] = process.live_blocks;
+  out["growth_bytes_per_s"] = std::llround(process.growth);
+  out["peak_bytes"] = process.peak_bytes;
+  out["resident_bytes"] = process.resident_bytes;
+  out["allocations"] = process.allocations;
+  out["ledger_bytes"] = process.ledger_bytes;
+  out["shadow_bytes"] = process.cost.shadow;
+  out["reports_us"] = process.cost.stopped / 1'000;
+  if (process.sampled) {
+    out["sampled"] = true;
+  } else {
+    out["processor_ms"] = process.cost.processor / 1'000'000;
+  }
+  return out;
+}
+
+void put_functions(json::Value& out, const std::vector<FunctionRow>& rows, size_t limit) {
+  out["functions"] = json::Value::array();
+  int64_t bytes = 0;
+  int64_t blocks = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const FunctionRow& row = rows[i];
+    if (limit != 0 && i >= limit) {
+      bytes += row.bytes;
+      blocks += row.blocks;
+      continue;
+    }
+    json::Value one = {{"function", row.function}};
+    json::put_text(one, "source", row.source);
+    one["bytes"] = row.bytes;
+    one["blocks"] = row.blocks;
+    one["peak_bytes"] = row.peak_bytes;
+    one["allocated_blocks_per_s"] = std::llround(row.allocations);
+    one["stack_count"] = row.stacks;
+    out["functions"].push_back(std::move(one));
+  }
+  if (limit == 0 || rows.size() <= limit) return;
+  out["left_out"] = {{"functions", rows.size() - limit}, {"bytes", bytes}, {"blocks", blocks}};
+}
+
+void put_expired(json::Value& out, const std::vector<ExpiredRow>& rows) {
+  out["functions"] = json::Value::array();
+  for (const ExpiredRow& row : rows) {
+    json::Value one = {{"function", row.function}};
+    json::put_text(one, "source", row.source);
+    one["may_leak_bytes"] = row.sum.expired_bytes - row.sum.freed_bytes;
+    one["may_leak_blocks"] = row.sum.may_leak();
+    one["expired_blocks"] = row.sum.expired;
+    one["expired_freed_blocks"] = row.sum.freed;
+    one["stack_count"] = row.stacks;
+    out["functions"].push_back(std::move(one));
+  }
+}
+
+profile::Timeline timeline_of(const Heaps::Opened& process) {
+  const format::LedgerHeader& ledger = process.ledger->header();
+  profile::Header header;
+  header.pid = ledger.pid;
+  header.started = util::time_text(ledger.started);
+  const std::string directory = process.totals.root + util::array_text(ledger.directory) + "/";
+  if (auto found = reports::timeline_beside(directory, header)) return std::move(*found);
+  return {.program = util::array_text(ledger.program),
+          .pid = header.pid,
+          .started = header.started,
+          .interval = 0,
+          .samples = {}};
+}
+
+json::Value timeline_json(const profile::Timeline& timeline) {
+  json::Value out = json::answer("timeline");
+  out["program"] = json::plain(timeline.program);
+  out["pid"] = timeline.pid;
+  out["started"] = timeline.started;
+  out["interval_ms"] = timeline.interval;
+  out["samples"] = json::Value::array();
+  for (const profile::Sample& sample : timeline.samples) {
+    out["samples"].push_back({{"ms", sample.milliseconds},
+                              {"live_bytes", sample.live},
+                              {"blocks", sample.blocks},
+                              {"resident_bytes", sample.resident},
+                              {"allocations", sample.allocations}});
+  }
+  return out;
+}
+
+SnapshotFile::SnapshotFile(const util::TemporaryDirectory& directory, profile::Memlog& memlog)
+    : path_(fmt::format("{}/{}-{}-{}{}", directory.path(), util::base_name(memlog.header.program),
+                        memlog.header.pid, memlog.header.seq, format::kSuffix)) {
+  profile::write_report(path_, profile::write(memlog), false);
+}
+
+SnapshotFile::~SnapshotFile() { ::unlink(path_.c_str()); }
+
+profile::Memlog since_start(const Heap& heap) {
+  ledger::LedgerState state = heap.state();
+  for (ledger::LedgerStackState& stack : state.stacks) {
+    stack.reported = {};
+    // They are those since the last report.
+    if (heap.ledger().header().seq != 0) stack.shortest = stack.longest = 0;
+  }
+  profile::Memlog memlog = named(heap, state);
+  memlog.header.seq = 1;
+  return memlog;
+}
+
+profile::Memlog since(const ledger::LedgerState& before, const Heap& heap) {
+  absl::flat_hash_map<uint32_t, ledger::LedgerCounts> base;
+  for (const ledger::LedgerStackState& stack : before.stacks) base[stack.ordinal] = stack.now;
+  ledger::LedgerState now = heap.state();
+  for (ledger::LedgerStackState& stack : now.stacks) {
+    stack.reported = base[stack.ordinal];
+    stack.shortest = stack.longest = 0;
+  }
+  return named(heap, now);
 }
 
 }  // namespace mtrace::serve

@@ -1,4 +1,5 @@
-// What the stacks of the served processes hold, with names. Not thread-safe: the caller locks.
+// What the stacks of the served processes hold, with names, as memlogs and as JSON. Not
+// thread-safe: the caller locks.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +9,15 @@
 #include <vector>
 
 #include "model/ledger/ledger_file.h"
+#include "model/ledger/ledger_state.h"
 #include "model/ledger/watch.h"
 #include "model/profile/model.h"
+#include "model/profile/timeline.h"
 #include "surface/serve/processes.h"
-#include "surface/serve/symbolizers.h"
+#include "util/file.h"
 #include "view/analyze/responsible.h"
 #include "view/heap/expiry.h"
+#include "view/json/stack.h"
 #include "view/text/stack_names.h"
 
 namespace mtrace::serve {
@@ -88,5 +92,38 @@ class Heaps {
   analyze::ResponsiblePointer responsible_;
   std::list<Known> known_;  // the last looked at first
 };
+
+json::Value process_json(const ProcessTotals& process);
+
+// Adds "functions", the first `limit` rows (0: all), and "left_out" with the sum of the rest.
+void put_functions(json::Value& out, const std::vector<FunctionRow>& rows, size_t limit);
+
+// Adds "functions", those whose blocks expired.
+void put_expired(json::Value& out, const std::vector<ExpiredRow>& rows);
+
+// Returns the timeline that memlog run records of the process, beside its reports; no samples:
+// there is none.
+profile::Timeline timeline_of(const Heaps::Opened& process);
+json::Value timeline_json(const profile::Timeline& timeline);
+
+// The file of a memlog. The destructor removes it.
+class SnapshotFile {
+ public:
+  // Throws FileError.
+  SnapshotFile(const util::TemporaryDirectory& directory, profile::Memlog& memlog);
+  ~SnapshotFile();
+  SnapshotFile(const SnapshotFile&) = delete;
+  SnapshotFile& operator=(const SnapshotFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Returns everything since the process's start as a report numbered 1, with names: its change is
+// what is live. Throws as process::memlog_of() does.
+profile::Memlog since_start(const Heap& heap);
+// Returns what changed since an earlier state of the same process.
+profile::Memlog since(const ledger::LedgerState& before, const Heap& heap);
 
 }  // namespace mtrace::serve

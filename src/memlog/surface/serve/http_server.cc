@@ -1,9 +1,9 @@
 // The server's half of memlog-http.so. It uses no other part of memlog.
-#include "surface/serve/http_server.h"
-
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,30 +14,136 @@
 #include <cctype>
 #include <cerrno>
 #include <exception>
-#include <optional>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
 
 #include "surface/fleet/http_library.h"
-#include "surface/serve/peer_limits.h"
-#include "surface/serve/tls.h"
+#include "surface/serve/http.h"
 
 namespace mtrace::serve {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
+template <auto kFree>
+struct Freed {
+  template <typename Object>
+  void operator()(Object* object) const {
+    kFree(object);
+  }
+};
+using TlsContext = std::unique_ptr<SSL_CTX, Freed<::SSL_CTX_free>>;
+
+[[noreturn]] void fail_tls(const std::string& file, const char* what) {
+  const char* const why = ::ERR_reason_error_string(::ERR_get_error());
+  throw std::runtime_error(file + ": " + what +
+                           (why != nullptr ? std::string(" (") + why + ")" : ""));
+}
+
+// Throws std::runtime_error that names the file that is no good.
+TlsContext tls_context(const TlsFiles& files) {
+  TlsContext out(::SSL_CTX_new(::TLS_server_method()));
+  if (out == nullptr) fail_tls("no memory for TLS", "");
+  SSL_CTX* const context = out.get();
+  ::SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  ::SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+  ::SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  ::SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);  // nothing is kept of clients
+  ::SSL_CTX_set_num_tickets(context, 0);
+  if (::SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) != 1) {
+    fail_tls(files.certificate, "no certificate in PEM format");
+  }
+  if (::SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
+    fail_tls(files.key, "no private key in PEM format for that certificate");
+  }
+  if (files.client_ca.empty()) return out;
+  const char* const authorities = files.client_ca.c_str();
+  STACK_OF(X509_NAME)* const names = ::SSL_load_client_CA_file(authorities);
+  if (names == nullptr || ::SSL_CTX_load_verify_locations(context, authorities, nullptr) != 1) {
+    fail_tls(files.client_ca, "no certificates of authorities in PEM format");
+  }
+  ::SSL_CTX_set_client_CA_list(context, names);
+  ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  return out;
+}
+
+// What one try to read or write came to.
+struct Transfer {
+  ssize_t bytes;  // 0 or less: none, and the connection has ended, unless `wait` says otherwise
+  short wait;     // events of poll(2) to wait for before the next try; 0: none
+};
+
+// What one address may ask: a rate of requests, by a token bucket, and a share of the connections.
+// Thread-safe.
+class PeerLimits {
+ public:
+  // `rate`: requests a second, and two seconds' worth of them at once; 0: no limit. `connections`:
+  // at a time.
+  PeerLimits(double rate, size_t connections) : rate_(rate), connections_(connections) {}
+
+  enum class Entry { kWelcome, kTooFast, kTooMany };
+  // A connection has begun, with a request. leave() tells the end of a welcome one. "": an address
+  // without limits.
+  Entry enter(const std::string& address) {
+    if (address.empty()) return Entry::kWelcome;
+    const std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    if (peers_.size() >= kMostPeers && !peers_.contains(address)) {
+      std::erase_if(peers_, [&](const auto& one) {
+        return one.second.open == 0 && tokens_at(one.second, now) >= rate_;
+      });
+      if (peers_.size() >= kMostPeers) return Entry::kTooMany;
+    }
+    Peer& peer = peers_.try_emplace(address, Peer{2 * rate_, now, 0}).first->second;
+    peer.tokens = tokens_at(peer, now);
+    peer.when = now;
+    if (rate_ != 0 && peer.tokens < 1) return Entry::kTooFast;
+    if (peer.open >= connections_) return Entry::kTooMany;
+    --peer.tokens;
+    ++peer.open;
+    return Entry::kWelcome;
+  }
+  void leave(const std::string& address) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = peers_.find(address); found != peers_.end()) --found->second.open;
+  }
+
+ private:
+  static constexpr size_t kMostPeers = 4096;  // addresses that are remembered
+  struct Peer {
+    double tokens = 0;
+    Clock::time_point when;
+    size_t open = 0;
+  };
+  double tokens_at(const Peer& peer, Clock::time_point now) const {
+    const std::chrono::duration<double> passed = now - peer.when;
+    return std::min(2 * rate_, peer.tokens + passed.count() * rate_);
+  }
+
+  double rate_;
+  size_t connections_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, Peer> peers_;
+};
+
 // A connection. All of the request must arrive by one deadline and all of the answer leave by
 // another: a peer that sends or takes a byte a second holds a thread no longer than one that
 // does nothing.
 class Connection : public httplib::Stream {
  public:
-  // `tls`: nullptr: not encrypted.
-  Connection(int socket, const Limits& limits, const TlsContext* tls)
+  // `tls`: nullptr: not encrypted. httplib's own TLS waits for a peer without a deadline.
+  Connection(int socket, const Limits& limits, SSL_CTX* tls)
       : socket_(socket),
+        encrypted_(tls != nullptr),
         left_(limits.request_bytes),
         deadline_(Clock::now() + limits.request_time) {
-    if (tls == nullptr) return;
+    if (!encrypted_) return;
     ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
-    tls_.emplace(*tls, socket);
+    tls_.reset(::SSL_new(tls));
+    if (tls_ != nullptr && ::SSL_set_fd(tls_.get(), socket) != 1) tls_.reset();
+    if (tls_ != nullptr) ::SSL_set_accept_state(tls_.get());
   }
 
   void begin_body(size_t bytes, std::chrono::seconds time) {
@@ -49,7 +155,7 @@ class Connection : public httplib::Stream {
   // Ends the answer. Reads what the peer still sends, for a second: closing the socket before would
   // make the kernel drop what the peer has not read yet.
   void finish() {
-    if (tls_) tls_->end();
+    if (tls_ != nullptr && ::SSL_is_init_finished(tls_.get()) != 0) ::SSL_shutdown(tls_.get());
     ::shutdown(socket_, SHUT_WR);
     deadline_ = Clock::now() + std::chrono::seconds(1);
     char rest[1024];
@@ -73,7 +179,9 @@ class Connection : public httplib::Stream {
   }
   ssize_t write(const char* data, size_t size) override {
     return transfer(POLLOUT, [&]() -> Transfer {
-      if (tls_) return tls_->write(data, size);
+      if (encrypted_) {
+        return encrypted([&](SSL* tls) { return ::SSL_write(tls, data, static_cast<int>(size)); });
+      }
       return plain(::send(socket_, data, size, MSG_NOSIGNAL | MSG_DONTWAIT), POLLOUT);
     });
   }
@@ -94,12 +202,24 @@ class Connection : public httplib::Stream {
   static Transfer plain(ssize_t bytes, short event) {
     return {bytes, bytes < 0 && (errno == EAGAIN || errno == EINTR) ? event : short{0}};
   }
+  // The handshake comes with the first call.
+  template <typename Call>
+  Transfer encrypted(Call&& call) {
+    if (tls_ == nullptr) return {-1, 0};
+    ::ERR_clear_error();
+    const int result = call(tls_.get());
+    if (result > 0) return {result, 0};
+    const int error = ::SSL_get_error(tls_.get(), result);
+    return {-1, error == SSL_ERROR_WANT_READ    ? short{POLLIN}
+                : error == SSL_ERROR_WANT_WRITE ? short{POLLOUT}
+                                                : short{0}};
+  }
   // Tries until some bytes have been moved, the connection has ended (0 or less) or the deadline
   // has come. TLS has to be tried first: what it waits for is not what is asked for, and what it
   // has read already the socket does not tell.
   template <typename Try>
   ssize_t transfer(short event, Try&& once) const {
-    for (short wait = tls_ ? short{0} : event;;) {
+    for (short wait = encrypted_ ? short{0} : event;;) {
       if (wait != 0 && !wait_for(wait)) return -1;
       const Transfer done = once();
       if (done.bytes > 0 || done.wait == 0) return done.bytes;
@@ -108,7 +228,9 @@ class Connection : public httplib::Stream {
   }
   bool fill() {
     const ssize_t got = transfer(POLLIN, [&]() -> Transfer {
-      if (tls_) return tls_->read(buffer_.data(), buffer_.size());
+      if (encrypted_) {
+        return encrypted([&](SSL* tls) { return ::SSL_read(tls, buffer_.data(), sizeof buffer_); });
+      }
       return plain(::recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT), POLLIN);
     });
     begin_ = 0;
@@ -117,8 +239,9 @@ class Connection : public httplib::Stream {
   }
 
   int socket_;
-  std::optional<TlsSession> tls_;
-  size_t left_;  // bytes that may still be read
+  bool encrypted_;
+  std::unique_ptr<SSL, Freed<::SSL_free>> tls_;  // null: out of memory
+  size_t left_;                                  // bytes that may still be read
   Clock::time_point deadline_;
   std::array<char, 4096> buffer_;
   size_t begin_ = 0;
@@ -226,7 +349,7 @@ class Server : public httplib::Server {
   Server(serve::Handler handler, const Limits& limits, const TlsFiles& tls)
       // No address can take all connections.
       : limits_(limits), peers_(limits.rate, limits.connections - limits.connections / 2) {
-    if (!tls.certificate.empty()) tls_.emplace(tls);
+    if (!tls.certificate.empty()) tls_ = tls_context(tls);
     new_task_queue = [this] { return new Workers(limits_.connections); };
     set_pre_routing_handler(
         [handler](const httplib::Request& request, httplib::Response& response) {
@@ -262,7 +385,7 @@ class Server : public httplib::Server {
  private:
   bool process_and_close_socket(socket_t socket) override {
     if (t_welcome == Welcome::kRefuse) {
-      Connection connection(socket, limits_, tls_ ? &*tls_ : nullptr);
+      Connection connection(socket, limits_, tls_.get());
       refuse(connection, "503 Service Unavailable", "too many connections");
       connection.finish();
     } else if (t_welcome == Welcome::kAnswer) {
@@ -274,7 +397,7 @@ class Server : public httplib::Server {
   void answer_peer(int socket, const std::string& peer) {
     switch (peers_.enter(peer)) {
       case PeerLimits::Entry::kWelcome: {
-        Connection connection(socket, limits_, tls_ ? &*tls_ : nullptr);
+        Connection connection(socket, limits_, tls_.get());
         answer(connection);
         connection.finish();
         return peers_.leave(peer);
@@ -288,7 +411,7 @@ class Server : public httplib::Server {
   // Without waiting for the peer, which may be one that wants to be waited for: it has the answer
   // unless it has sent nothing yet, or encrypts.
   void turn_away(int socket, const char* status, const std::string& why) const {
-    if (tls_) return;
+    if (tls_ != nullptr) return;
     const std::string answer = refusal(status, why);
     ::send(socket, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     ::shutdown(socket, SHUT_WR);
@@ -325,7 +448,7 @@ class Server : public httplib::Server {
 
   Limits limits_;
   PeerLimits peers_;
-  std::optional<TlsContext> tls_;
+  TlsContext tls_;  // null: not encrypted
   std::atomic<bool> stopped_ = false;
 };
 

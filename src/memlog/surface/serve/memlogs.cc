@@ -1,9 +1,9 @@
-#include "surface/serve/memlogs.h"
+// The memlogs that memlog serve gives to other machines and takes from them.
 
 #include <limits>
 #include <optional>
 
-#include "surface/serve/access.h"
+#include "surface/serve/site.h"
 #include "util/compression.h"
 #include "util/error.h"
 #include "view/json/stack.h"
@@ -11,7 +11,7 @@
 namespace mtrace::serve {
 namespace {
 
-Response answer(const json::Value& value) {
+Response line_answer(const json::Value& value) {
   Response response;
   response.body = json::line(value);
   return response;
@@ -20,12 +20,12 @@ Response answer(const json::Value& value) {
 }  // namespace
 
 // Damaged files are not among them.
-Response Memlogs::list(const Request& request) {
+Response Site::list_memlogs(const Request& request, const Match& /*match*/) {
   const auto given = request.query.find("host");
   const std::string host = given == request.query.end() ? "" : given->second;
   fleet::Target::Listing all;
-  if (store_ != nullptr) all = store_->list(host);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  if (options_.store != nullptr) all = options_.store->list(host);
+  const std::lock_guard<std::mutex> lock(local_mutex_);
   for (const fleet::ReportFacts& one : local_.look([](const std::string&) {})) {
     if (host.empty() || one.key.host() == host) all.reports.push_back(one);
   }
@@ -37,19 +37,19 @@ Response Memlogs::list(const Request& request) {
     if (one.merged) report["merged"] = true;
     memlogs.push_back(std::move(report));
   }
-  return answer(out);
+  return line_answer(out);
 }
 
-Response Memlogs::read(const Match& match) {
+Response Site::memlog(const Request& /*request*/, const Match& match) {
   const auto key = fleet::read_name(match.parts.at("host") + '/' + match.parts.at("name"));
   std::optional<std::string> bytes;
-  if (key && store_ != nullptr) bytes = store_->read(*key);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  if (key && options_.store != nullptr) bytes = options_.store->read(*key);
+  const std::lock_guard<std::mutex> lock(local_mutex_);
   // A file that has gone, as when it was compressed, is looked for once more.
   for (const bool again : {false, true}) {
     if (!key || bytes) break;
     if (again) local_.look([](const std::string&) {});
-    const std::lock_guard<std::mutex> names(names_);
+    const std::lock_guard<std::mutex> names(names_mutex_);
     bytes = local_.packed(*key);
   }
   if (!bytes) return failure(404, "no such memlog: /api/memlogs lists them");
@@ -59,7 +59,7 @@ Response Memlogs::read(const Match& match) {
   return response;
 }
 
-Response Memlogs::append_log(const Request& request, const Match& match) {
+Response Site::append_log(const Request& request, const Match& match) {
   constexpr size_t kMostPart = 8 << 20;
   const std::string name = match.parts.at("host") + '/' + match.parts.at("name");
   const long at = number_of(request.query, "at", 0, 0, std::numeric_limits<long>::max());
@@ -75,22 +75,22 @@ Response Memlogs::append_log(const Request& request, const Match& match) {
   if (at == 0 && !bytes.empty() && !util::is_compressed(bytes)) {
     return failure(400, "not the beginning of an event log");
   }
-  const auto size = store_->append(name, static_cast<uint64_t>(at), bytes);
+  const auto size = options_.store->append(name, static_cast<uint64_t>(at), bytes);
   if (!size) return failure(413, "the event log is larger than --max-disk");
   json::Value out = json::answer("log");
   out["size"] = *size;
-  return answer(out);
+  return line_answer(out);
 }
 
-Response Memlogs::receive(const Request& request) {
-  fleet::Store::Incoming incoming(*store_);
+Response Site::receive(const Request& request, const Match& /*match*/) {
+  fleet::Store::Incoming incoming(*options_.store);
   const int status = request.body([&](std::string_view part) { incoming.write(part); });
   if (status == 413) return failure(413, "the memlog is too large");
   if (status != 0) return failure(status, "the memlog was cut short");
   try {
     json::Value out = json::answer("receipt");
-    out["receipt"] = fleet::receipt_text(store_->admit(incoming, "the memlog"));
-    return answer(out);
+    out["receipt"] = fleet::receipt_text(options_.store->admit(incoming, "the memlog"));
+    return line_answer(out);
   } catch (const util::FormatError& error) {
     return failure(400, error.what());
   }

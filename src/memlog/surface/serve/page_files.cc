@@ -1,6 +1,6 @@
-#include "surface/serve/page_files.h"
-
 #include <algorithm>
+
+#include "surface/serve/routes.h"
 
 // X(symbol, path, type, file). The last ones are also of the pages that memlog export draws.
 #define PAGE_FILES(X)                                                              \

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "surface/serve/metrics.h"
-#include "surface/serve/page_files.h"
 #include "surface/serve/site.h"
+#include "util/text.h"
 
 namespace mtrace::serve {
 namespace {
@@ -20,58 +21,27 @@ constexpr char kBinary[] = "application/octet-stream";
 constexpr char kEvents[] = "text/event-stream";
 constexpr char kLines[] = "application/x-ndjson";
 
-const Words kStackQuery = {"include", "exclude", "min_bytes", "grew",     "shrank", "lifetime",
-                           "frames",  "depth",   "by",        "group_by", "limit"};
-const Words kTreeQuery = {"include", "exclude", "min_bytes", "grew",      "shrank", "lifetime",
-                          "frames",  "depth",   "by",        "threshold", "invert", "full"};
-const Words kExportQuery = {"include", "exclude", "min_bytes", "grew",
-                            "shrank",  "frames",  "depth",     "by"};
-const Words kLeaksQuery = {"include", "exclude", "depth", "level", "limit", "all", "group_by"};
-const Words kDiffQuery = {"a",        "b",      "include", "exclude", "min_bytes", "grew", "shrank",
-                          "lifetime", "frames", "depth",   "by",      "group_by",  "limit"};
-const Words kEventQuery = {
-    "log",        "last",           "size",        "address",      "thread",    "time",
-    "include",    "lifetime",       "born",        "freed",        "alive_at",  "alive_until",
-    "leaked",     "between",        "stack_depth", "chain_length", "chain_age", "group_first",
-    "group_last", "group_interval", "group_leaked"};
-const Words kRegionKeys = {"version",
-                           "view",
-                           "pid",
-                           "name",
-                           "regions_count",
-                           "size_bytes",
-                           "resident_bytes",
-                           "dirty_bytes",
-                           "swapped_bytes",
-                           "huge_bytes",
-                           "live_bytes",
-                           "live_blocks",
-                           "free_bytes",
-                           "kinds",
-                           "regions",
-                           "heap_pages",
-                           "pinning",
-                           "heap_tops",
-                           "other_allocator",
-                           "size_classes",
-                           "modules"};
-const Words kDiffKeys = {"version",
-                         "view",
-                         "compares",
-                         "relation",
-                         "a",
-                         "b",
-                         "bytes",
-                         "blocks",
-                         "stacks_grew",
-                         "stacks_shrank",
-                         "stacks_unchanged",
-                         "stacks_only_in_b",
-                         "stacks_only_in_a",
-                         "stacks_matched_by_name",
-                         "left_out",
-                         "modules",
-                         "stacks"};
+// The words of some texts, which have blanks between them.
+template <typename... Text>
+Words words(const Text&... texts) {
+  Words all;
+  for (const std::string_view text : {std::string_view(texts)...}) {
+    for (const std::string_view word : util::split(text, ' ')) all.emplace_back(word);
+  }
+  return all;
+}
+
+constexpr char kFilterQuery[] = "include exclude min_bytes grew shrank frames depth by";
+constexpr char kEventQuery[] =
+    "log last size address thread time include lifetime born freed alive_at alive_until leaked "
+    "between stack_depth chain_length chain_age group_first group_last group_interval group_leaked";
+constexpr char kRegionKeys[] =
+    "version view pid name regions_count size_bytes resident_bytes dirty_bytes swapped_bytes "
+    "huge_bytes live_bytes live_blocks free_bytes kinds regions heap_pages pinning heap_tops "
+    "other_allocator size_classes modules";
+constexpr char kDiffKeys[] =
+    "version view compares relation a b bytes blocks stacks_grew stacks_shrank stacks_unchanged "
+    "stacks_only_in_b stacks_only_in_a stacks_matched_by_name left_out modules stacks";
 
 json::Value parameter(const std::string& name, const char* place, const std::string& help) {
   json::Value out = {{"name", name}, {"in", place}, {"required", std::string(place) == "path"}};
@@ -143,12 +113,12 @@ const std::vector<Route>& routes() {
        .type = kMetricsType},
       {.path = "/debug/pprof/heap",
        .summary = "pprof profile that opens on live bytes.",
-       .answer = &Site::heap,
+       .answer = &Site::profile,
        .type = kBinary,
        .query = {"pid", "seconds"}},
       {.path = "/debug/pprof/allocs",
        .summary = "pprof profile that opens on allocated bytes.",
-       .answer = &Site::allocs,
+       .answer = &Site::profile,
        .type = kBinary,
        .query = {"pid", "seconds"}},
       {.path = "/api/openapi.json",
@@ -185,13 +155,13 @@ const std::vector<Route>& routes() {
       {.path = "/api/processes/{pid}/stacks",
        .summary = "What is live, by stack, as memlog show --json has it.",
        .answer = &Site::live_view,
-       .query = kStackQuery,
+       .query = words(kFilterQuery, "lifetime group_by limit"),
        .keys = {"version", "view", "reports"},
        .view = {cli::show_command, {{"--json", ""}}}},
       {.path = "/api/processes/{pid}/tree",
        .summary = "What is live, as a tree, as memlog tree --json has it.",
        .answer = &Site::live_view,
-       .query = kTreeQuery,
+       .query = words(kFilterQuery, "lifetime threshold invert full"),
        .keys = {"version", "view", "reports"},
        .view = {cli::tree_command, {{"--json", ""}}}},
       {.path = "/api/processes/{pid}/timeline",
@@ -202,13 +172,13 @@ const std::vector<Route>& routes() {
        .summary = "Its mappings, and whose blocks keep its heap, as memlog map --json has it.",
        .answer = &Site::regions,
        .query = {"limit"},
-       .keys = kRegionKeys,
+       .keys = words(kRegionKeys),
        .view = {cli::map_command, {{"--json", ""}}}},
       {.path = "/api/processes/{pid}/export/{format}",
        .summary = "What is live, in a format of memlog export.",
        .answer = &Site::live_view,
        .type = kBinary,
-       .query = kExportQuery,
+       .query = words(kFilterQuery),
        .view = {cli::export_command}},
       {.path = "/api/reports",
        .summary = "The served files and directories.",
@@ -217,19 +187,19 @@ const std::vector<Route>& routes() {
       {.path = "/api/reports/{number}/stacks",
        .summary = "The sum of the reports, as memlog show --sum --json has it.",
        .answer = &Site::report_view,
-       .query = kStackQuery,
+       .query = words(kFilterQuery, "lifetime group_by limit"),
        .keys = {"version", "view", "processes", "left_out", "modules", "stacks"},
        .view = {cli::show_command, {{"--json", ""}, {"--sum", ""}}}},
       {.path = "/api/reports/{number}/tree",
        .summary = "The sum of the reports, as memlog tree --sum --json has it.",
        .answer = &Site::report_view,
-       .query = kTreeQuery,
+       .query = words(kFilterQuery, "lifetime threshold invert full"),
        .keys = {"version", "view", "processes", "left_out", "trees"},
        .view = {cli::tree_command, {{"--json", ""}, {"--sum", ""}}}},
       {.path = "/api/reports/{number}/leaks",
        .summary = "What grows from report to report, as memlog leaks --json has it.",
        .answer = &Site::report_view,
-       .query = kLeaksQuery,
+       .query = words("include exclude depth level limit all group_by"),
        .keys = {"version", "view", "level", "processes"},
        .view = {cli::leaks_command, {{"--json", ""}}}},
       {.path = "/api/reports/{number}/logs",
@@ -240,19 +210,19 @@ const std::vector<Route>& routes() {
        .summary = "Events of a log, a line each, as memlog events --json has them.",
        .answer = &Site::log_events,
        .type = kLines,
-       .query = kEventQuery,
+       .query = words(kEventQuery),
        .view = {cli::events_command, {{"--json", ""}}}},
       {.path = "/api/reports/{number}/export/{format}",
        .summary = "The reports in a format of memlog export.",
        .answer = &Site::report_view,
        .type = kBinary,
-       .query = kExportQuery,
+       .query = words(kFilterQuery),
        .view = {cli::export_command}},
       {.path = "/api/diff",
        .summary = "What B holds more than A, as memlog diff --json has it.",
        .answer = &Site::diff,
-       .query = kDiffQuery,
-       .keys = kDiffKeys,
+       .query = words("a b", kFilterQuery, "lifetime group_by limit"),
+       .keys = words(kDiffKeys),
        .view = {cli::diff_command, {{"--json", ""}}}},
       {.path = "/api/memlogs",
        .summary = "The memlogs below the served directories and those received, by name.",

@@ -5,12 +5,24 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "surface/serve/request.h"
 #include "view/json/stack.h"
 
 namespace mtrace::serve {
+
+// A file of the page of memlog serve; they are in page/.
+struct PageFile {
+  const char* path;  // of the server: "/" or "/serve.css"
+  const char* type;
+  std::string_view text;
+};
+const std::vector<PageFile>& page_files();
+
+// Returns the text of the file at a path. Empty: there is none.
+std::string_view page_file(std::string_view path);
 
 class Site;
 struct Match;

@@ -7,9 +7,6 @@
 
 #include "process/inspect/clock.h"
 #include "surface/serve/expire_watch.h"
-#include "surface/serve/metrics.h"
-#include "surface/serve/page_files.h"
-#include "surface/serve/process_json.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -114,7 +111,7 @@ Site::Site(SiteOptions options, Access access, RunCommand run)
       symbolizers_(options_.where),
       heaps_(symbolizers_, options_.responsible),
       meter_(options_.where, options_.metered),
-      memlogs_(options_.reports, options_.where, std::move(options_.store), names_mutex_) {}
+      local_(options_.reports, options_.where) {}
 
 Response Site::answer(const Request& request) {
   Response response;
@@ -288,19 +285,6 @@ Response Site::act(const Request& request, const Match& match) {
   return answer_with(json::text(out));
 }
 
-Response Site::list_memlogs(const Request& request, const Match& /*match*/) {
-  return memlogs_.list(request);
-}
-Response Site::memlog(const Request& /*request*/, const Match& match) {
-  return memlogs_.read(match);
-}
-Response Site::append_log(const Request& request, const Match& match) {
-  return memlogs_.append_log(request, match);
-}
-Response Site::receive(const Request& request, const Match& /*match*/) {
-  return memlogs_.receive(request);
-}
-
 Response Site::expire(const Request& request, const Match& match) {
   const pid_t pid = pid_of(match);
   const ExpireRequest asked = read_expire(request.query);
@@ -405,15 +389,9 @@ Response Site::events(NextPart next) {
   return response;
 }
 
-Response Site::heap(const Request& request, const Match& match) {
-  return profile(request, match, "inuse_space");
-}
-
-Response Site::allocs(const Request& request, const Match& match) {
-  return profile(request, match, "alloc_space");
-}
-
-Response Site::profile(const Request& request, const Match& match, const char* shown) {
+Response Site::profile(const Request& request, const Match& match) {
+  const bool allocated = request.path.ends_with("/allocs");
+  const char* const shown = allocated ? "alloc_space" : "inuse_space";
   const auto seconds = number_of(request.query, "seconds", 0, 1, 60);
   auto only = process_of(request, match);
   if (auto* several = std::get_if<Response>(&only)) return std::move(*several);

@@ -1,6 +1,8 @@
 // Answers the requests of memlog serve.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -8,15 +10,13 @@
 #include <variant>
 #include <vector>
 
+#include "surface/fleet/transfer.h"
 #include "surface/serve/access.h"
-#include "surface/serve/heap_meter.h"
 #include "surface/serve/heaps.h"
 #include "surface/serve/http.h"
-#include "surface/serve/memlogs.h"
+#include "surface/serve/metrics.h"
 #include "surface/serve/processes.h"
 #include "surface/serve/routes.h"
-#include "surface/serve/snapshots.h"
-#include "surface/serve/stop.h"
 
 namespace mtrace::serve {
 
@@ -39,7 +39,27 @@ struct SiteOptions {
   std::unique_ptr<fleet::Store> store;  // for reports that are sent here; null: none are taken
 };
 
-// Three locks, since neither readers of ledgers nor symbolizers nor commands are for several
+// Tells the threads of the server to end, and wakes those that wait.
+class Stop {
+ public:
+  void ask() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    asked_ = true;
+    changed_.notify_all();
+  }
+  // Returns whether ask() was called before `time` was over.
+  bool wait(std::chrono::milliseconds time) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, time, [&] { return asked_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool asked_ = false;
+};
+
+// Locks, since neither readers of ledgers nor symbolizers nor commands are for several
 // threads. Looking up names and running commands can take minutes: neither the list of processes
 // nor /metrics waits for them. None is held while an answer waits for time to pass; of the first
 // and another, never both.
@@ -111,7 +131,8 @@ class Site {
   Heaps heaps_;
   std::mutex meter_mutex_;  // over the meter
   HeapMeter meter_;
-  Memlogs memlogs_;
+  std::mutex local_mutex_;  // over the local reports; taken before `names_mutex_`
+  fleet::LocalReports local_;
 };
 
 }  // namespace mtrace::serve
