@@ -19,17 +19,15 @@ inline constexpr char kEventHeaderMark[] = "MEH1";
 inline constexpr char kEventChunkMark[] = "MEC";
 inline constexpr unsigned kEventsVersion = 4;
 inline constexpr char kLeftOutMark[] = "MEL2";
-inline constexpr char kFirstLeftOutMark[] = "MEL1";      // without temporary blocks
 inline constexpr size_t kEventMark = 4;                  // bytes
-inline constexpr size_t kEventChunkEvents = 128 * 1024;  // that a writer puts into a full chunk
-inline constexpr size_t kMostChunkEvents = 1024 * 1024;  // for a reader, from version 2 on
-// What a writer puts into a compact chunk before it looks whether that is full; a few more may
-// come.
-inline constexpr size_t kCompactChunkEvents = kMostChunkEvents / 8 * 7;
-inline constexpr size_t kMostChunkFrames = 1024 * 1024;  // of its stacks; also from version 2 on
-inline constexpr size_t kMostEventChunk = 128u << 20;    // bytes of a content, for a reader
-inline constexpr uint64_t kEventTimeStep = 100;          // nanoseconds
-inline constexpr uint64_t kEventTick = 1'000'000;        // of a compact log
+inline constexpr size_t kMostChunkEvents = 1024 * 1024;  // for a reader
+// What a writer puts into a chunk before it looks whether that is full; a few more may come.
+inline constexpr size_t kChunkEvents = kMostChunkEvents / 8 * 7;
+inline constexpr size_t kShortChunkEvents = 128 * 1024;       // the same of a log with a size limit
+inline constexpr size_t kMostChunkFrames = 1024 * 1024;       // of its stacks
+inline constexpr size_t kMostEventChunk = 128u << 20;         // bytes of a content, for a reader
+inline constexpr uint64_t kEventTimeStep = 100;               // nanoseconds
+inline constexpr uint64_t kEventTick = 1'000'000;             // of a compact log
 inline constexpr uint32_t kEventsEndEarlyMagic = 0x184d2a5e;  // of a skippable frame (RFC 8878)
 
 // Kinds of events. Those from kAllocation on have a call in their low four bits.
@@ -66,19 +64,6 @@ struct EventsEndEarly {
   uint32_t error = 0;  // errno of the write
 };
 
-enum EventColumn : uint8_t {
-  kCodeColumn,
-  kTimeColumn,
-  kThreadColumn,
-  kAddressColumn,
-  kSizeColumn,
-  kUsableColumn,
-  kStackColumn,
-  kMoreColumn,
-  kFreedColumn,  // not in version 1; nor is the next
-  kAllocatedColumn,
-  kEventColumns,
-};
 // Of the stacks that a chunk defines.
 enum StackColumn : uint8_t {
   kStackNumbers,  // signed: how far from the one after the last
@@ -91,44 +76,44 @@ enum StackColumn : uint8_t {
   kStackColumns,
 };
 
-// How a chunk has its events (doc/events.md, "The file").
-enum class EventForm : uint8_t { kFull = 0, kCompact = 1 };
+// What a chunk tells of its events (doc/events.md, "Chunks"): numbers of blocks and milliseconds,
+// or addresses and steps of kEventTimeStep.
+enum class EventForm : uint8_t { kCompact = 1, kFull = 2 };
 
-// Of a compact chunk.
-enum CompactColumn : uint8_t {
-  kTicks,        // events since the last tick, milliseconds
+enum EventColumn : uint8_t {
+  kTicks,        // events since the last tick, ticks; in a full chunk, of each event ticks alone
   kSwitches,     // events since the last switch, thread
   kFarLow,       // of a distance that does not fit into an entry: the low byte
   kFarHigh,      // and the rest
   kBirths,       // numbers of blocks
-  kEntryCodes,   // as kCodeColumn
+  kEntryCodes,   // EventCode and call
   kEntrySizes,   // requested bytes
-  kEntryUsable,  // as kUsableColumn
+  kEntryUsable,  // bytes more than usual_usable_size()
   kEntryStacks,  // how many stacks before the next new one
   kEntryOrders,  // which block
-  kEntryPlaces,  // CompactPlace + 4 * alignment
-  kSingleCodes,  // as kCodeColumn, of events that have no entry; so are the next
+  kEntryPlaces,  // EventPlace + 4 * alignment
+  kSingleCodes,  // as kEntryCodes, of events that have no entry; so are the next
   kSingleAddresses,
   kSingleSizes,
   kSingleStacks,
   kSingleMore,
   kCompactColumns,
+  kAddresses = kCompactColumns,  // of blocks, only in a full chunk
+  kEventColumns,
 };
 
 // Which block an entry frees or moves. Below: a distance (doc/events.md), or, of a realloc, how
 // many of its thread have begun later.
-enum CompactOrder : uint8_t {
+enum EventOrder : uint8_t {
   kOrderFar = 32,      // a distance of so much and kFarLow, kFarHigh
   kOrderBirth = 33,    // a number, in kBirths
   kOrderAddress = 34,  // not a block of this log: its address
 };
-enum CompactPlace : uint8_t {
+enum EventPlace : uint8_t {
   kPlaceNumbered = 0,  // the block gets the next number
-  kPlaceTold = 1,      // and its address is told, in kSingleAddresses
+  kPlaceTold = 1,      // and its address is told, in kAddresses, or in kSingleAddresses
   kPlaceTaken = 2,     // it gets the number of a block whose free was lost, in kBirths
 };
-
-inline constexpr size_t kFirstEventColumns = kFreedColumn;  // of version 1
 
 // The calls in codes are the first ones of format/calls.h: those that are counted.
 inline constexpr unsigned kEventCalls = kAlignedNew;
@@ -160,7 +145,7 @@ inline constexpr char kEventsLeftOut[] = "left-out";  // blocks that are only co
 // and blocks at the peak and its time, reports, events that were lost, frees of unknown blocks,
 // resident bytes, and calls by function, from index 0.
 inline constexpr char kEventsBefore[] = "before";
-inline constexpr char kEventsForm[] = "form";  // compact or full
+inline constexpr char kEventsForm[] = "form";  // kEventsCompact; absent: full
 inline constexpr char kEventsCompact[] = "compact";
 inline constexpr char kEventsClock[] = "clock";  // tsc or monotonic
 

@@ -1,7 +1,6 @@
 // The reader of event logs, the replay, and the reader of rings, on damaged input. The first byte
-// says what the rest is: a file; the content of a chunk, in a file whose frames are whole, from 64
-// on of the fourth version, from 128 on of the first; a ring; the same as the chunk, for counts of
-// blocks that are left out, after stacks that they name.
+// says what the rest is: a file; the content of a chunk, in a file whose frames are whole; a ring;
+// the same as the chunk, for counts of blocks that are left out, after stacks that they name.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,7 +15,7 @@
 #include <vector>
 
 #include "format/event_log.h"
-#include "model/events/column.h"
+#include "model/events/columns.h"
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
 #include "model/events/replay_memlog.h"
@@ -112,9 +111,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view rest(reinterpret_cast<const char*>(data + 1), size - 1);
   if (data[0] % 4 == 0) read_log(rest);
   if (data[0] % 4 == 1) {
-    const char* const version = data[0] >= 128 ? "1" : data[0] >= 64 ? "4" : "2";
-    read_log(frame(header()) +
-             frame(format::kEventChunkMark + std::string(version) + std::string(rest)));
+    const std::string mark = format::kEventChunkMark + std::to_string(format::kEventsVersion);
+    read_log(frame(header()) + frame(mark + std::string(rest)));
   }
   if (data[0] % 4 == 2) read_ring(rest);
   if (data[0] % 4 == 3) {

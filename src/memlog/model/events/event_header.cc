@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "format/event_log.h"
-#include "model/events/column.h"
+#include "model/events/columns.h"
 #include "util/text.h"
 #include "util/time.h"
 

@@ -1,7 +1,6 @@
 #include "model/events/event_log.h"
 
 #include <absl/container/flat_hash_map.h>
-#include <absl/functional/function_ref.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,12 +11,11 @@
 #include "format/event_log.h"
 #include "format/memlog.h"
 #include "format/python.h"
-#include "model/events/column.h"
-#include "model/events/event_columns.h"
+#include "model/events/chunk_reader.h"
+#include "model/events/columns.h"
 #include "model/events/event_header.h"
-#include "model/events/file_numbers.h"
 #include "model/events/frame_reader.h"
-#include "model/events/inheritance.h"
+#include "model/events/live_blocks.h"
 #include "model/profile/stack_id.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -42,15 +40,15 @@ struct EventLog::State {
   uint32_t add_stack(EventStack stack);
   uint32_t inherit_stack(const EventLog& parent, uint32_t number);
   bool tell_inherited(Event& event);
+  [[noreturn]] void refuse(const std::string& format) const;
   void begin_chunk();
   void read_modules(ColumnReader& head);
   void read_python(ColumnReader& head);
   profile::Frame frame_of(uint64_t module, uint64_t offset) const;
   void read_stacks(ColumnReader& head);
-  using StackColumns = absl::FunctionRef<ColumnReader&(format::StackColumn)>;
-  void read_frames(const StackColumns& column);
+  void read_frames(ColumnReader (&columns)[format::kStackColumns]);
   void read_threads(ColumnReader& head);
-  void read_left_out(bool has_temporary);
+  void read_left_out();
   bool tell_left_out(Event& event);
   void decode_ahead();
 
@@ -72,15 +70,10 @@ struct EventLog::State {
   absl::flat_hash_map<uint32_t, profile::ModuleIndex> module_numbers;
   absl::flat_hash_map<uint64_t, profile::Frame> python;  // by Python's frame
   FileNumbers numbers;
-  unsigned version = 0;                     // of the format, has the chunk
-  std::unique_ptr<EventColumnsReader> old;  // of versions before 4
-  const std::unique_ptr<EventColumnsReader> full =
-      make_full_reader(numbers, format::kEventsVersion);
-  const std::unique_ptr<CompactReader> compact = make_compact_reader(numbers);
-  EventColumnsReader* events = nullptr;  // of the chunk
-  std::vector<FrameWord> known_frames;   // of the chunk
-  std::vector<FrameWord> frame_words;    // of the stack that was defined last
-  uint64_t last_offset = 0;              // of a frame that was new; so is the stack's number
+  ChunkReader events{numbers};
+  std::vector<FrameWord> known_frames;  // of the chunk
+  std::vector<FrameWord> frame_words;   // of the stack that was defined last
+  uint64_t last_offset = 0;             // of a frame that was new; so is the stack's number
   uint32_t last_stack = 0;
   std::string head;  // the content of the first frame
   std::string content;
@@ -99,15 +92,15 @@ bool EventLog::State::next_chunk() {
   while (file.next(content)) {
     try {
       const std::string_view mark = std::string_view(content).substr(0, format::kEventMark);
-      version = mark.starts_with(format::kEventChunkMark)
-                    ? unsigned{static_cast<uint8_t>(mark.back())} - '0'
-                    : 0;
-      if (version >= 1 && version <= format::kEventsVersion) {
+      if (mark.starts_with(format::kEventChunkMark)) {
+        if (mark.back() != '0' + format::kEventsVersion) {
+          refuse(fmt::format("version {}", mark.back()));
+        }
         begin_chunk();
         return true;
       }
-      if (mark == format::kLeftOutMark || mark == format::kFirstLeftOutMark) {
-        read_left_out(mark == format::kLeftOutMark);
+      if (mark == format::kLeftOutMark) {
+        read_left_out();
         return true;
       }
     } catch (const DamagedChunk&) {
@@ -116,6 +109,14 @@ bool EventLog::State::next_chunk() {
     }
   }
   return false;
+}
+
+void EventLog::State::refuse(const std::string& format) const {
+  throw util::FormatError(
+      file.path(), 1,
+      fmt::format("the event log has {} of the format, which only the memlog of "
+                  "the mtrace that wrote it can read",
+                  format));
 }
 
 void EventLog::State::begin_chunk() {
@@ -130,16 +131,12 @@ void EventLog::State::begin_chunk() {
   read_python(head);
   read_stacks(head);
   read_threads(head);
-  const uint64_t count =
-      head.number_up_to(version == 1 ? UINT64_MAX : uint64_t{format::kMostChunkEvents});
-  events = full.get();
-  if (version < 4) {
-    old = make_full_reader(numbers, version);
-    events = old.get();
-  } else if (head.byte() == static_cast<uint8_t>(format::EventForm::kCompact)) {
-    events = compact.get();
+  const uint64_t count = head.number_up_to(format::kMostChunkEvents);
+  const auto form = static_cast<format::EventForm>(head.byte());
+  if (form != format::EventForm::kCompact && form != format::EventForm::kFull) {
+    refuse("the full form of version 4");
   }
-  events->begin(head, steps);
+  events.begin(head, form, steps);
   left = count;
 }
 
@@ -213,28 +210,21 @@ void EventLog::State::read_stacks(ColumnReader& head) {
   size_t all_frames = 0;
   const uint64_t count = head.number();
   ColumnReader columns[format::kStackColumns];
-  if (version >= 4) {
-    for (ColumnReader& one : columns) one = ColumnReader(head.text());
-  }
-  const auto column = [&](format::StackColumn which) -> ColumnReader& {
-    return version >= 4 ? columns[which] : head;
-  };
+  for (ColumnReader& one : columns) one = ColumnReader(head.text());
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t number =
-        version < 4 ? head.number()
-                    : last_stack + 1 +
-                          static_cast<uint64_t>(columns[format::kStackNumbers].signed_number());
+        last_stack + 1 + static_cast<uint64_t>(columns[format::kStackNumbers].signed_number());
     if (number > FileNumbers::kMost) throw DamagedChunk();
     last_stack = static_cast<uint32_t>(number);
-    ColumnReader& facts = column(format::kStackFacts);
+    ColumnReader& facts = columns[format::kStackFacts];
     EventStack stack;
     stack.cut = (facts.number() & 1) != 0;
     stack.kind = facts.text();
     stack.call = facts.text();
     const uint64_t guessed = facts.number_up_to(format::kMaxDepth);
-    read_frames(column);
+    read_frames(columns);
     all_frames += frame_words.size();
-    if (version != 1 && all_frames > format::kMostChunkFrames) throw DamagedChunk();
+    if (all_frames > format::kMostChunkFrames) throw DamagedChunk();
     for (const FrameWord& word : frame_words) {
       profile::Frame frame = frame_of(word.module, word.offset);
       frame.guessed = guessed != 0 && stack.frames.size() == guessed;
@@ -246,26 +236,22 @@ void EventLog::State::read_stacks(ColumnReader& head) {
   }
 }
 
-void EventLog::State::read_frames(const StackColumns& column) {
-  const uint64_t shared =
-      version == 1 ? 0 : column(format::kStackShared).number_up_to(frame_words.size());
-  const uint64_t own = column(format::kStackOwn).number_up_to(format::kMaxDepth - shared);
+void EventLog::State::read_frames(ColumnReader (&columns)[format::kStackColumns]) {
+  const uint64_t shared = columns[format::kStackShared].number_up_to(frame_words.size());
+  const uint64_t own = columns[format::kStackOwn].number_up_to(format::kMaxDepth - shared);
   frame_words.erase(frame_words.begin(), frame_words.end() - static_cast<ptrdiff_t>(shared));
   std::vector<FrameWord> words;
   for (uint64_t i = 0; i < own; ++i) {
-    ColumnReader& frames = column(format::kStackFrames);
-    const uint64_t number = version == 1 ? 0 : version < 4 ? frames.number() : frames.symbol();
+    const uint64_t number = columns[format::kStackFrames].symbol();
     if (number > known_frames.size()) throw DamagedChunk();
     if (number != 0) {
       words.push_back(known_frames[number - 1]);
       continue;
     }
-    const uint64_t module = column(format::kStackModules).number();
-    ColumnReader& offsets = column(format::kStackOffsets);
-    last_offset = version < 4 ? offsets.number()
-                              : last_offset + static_cast<uint64_t>(offsets.signed_number());
+    const uint64_t module = columns[format::kStackModules].number();
+    last_offset += static_cast<uint64_t>(columns[format::kStackOffsets].signed_number());
     words.push_back({module, last_offset});
-    if (version != 1) known_frames.push_back(words.back());
+    known_frames.push_back(words.back());
   }
   frame_words.insert(frame_words.begin(), words.begin(), words.end());
 }
@@ -349,7 +335,7 @@ void EventLog::State::read_threads(ColumnReader& head) {
 }
 
 // Counts of blocks without events.
-void EventLog::State::read_left_out(bool has_temporary) {
+void EventLog::State::read_left_out() {
   ColumnReader in(std::string_view(content).substr(format::kEventMark));
   const uint64_t time = in.number_up_to(kMostSteps);
   std::vector<LeftOut> read;
@@ -357,11 +343,11 @@ void EventLog::State::read_left_out(bool has_temporary) {
     LeftOut one;
     const auto number = static_cast<uint32_t>(in.number_up_to(FileNumbers::kMost));
     one.stack = numbers.stack(number);
-    for (uint64_t* value : {&one.allocations, &one.allocated, &one.frees, &one.freed,
-                            &one.short_lived, &one.lifetime, &one.shortest, &one.longest}) {
+    for (uint64_t* value :
+         {&one.allocations, &one.allocated, &one.frees, &one.freed, &one.short_lived, &one.lifetime,
+          &one.shortest, &one.longest, &one.temporary}) {
       *value = in.number();
     }
-    if (has_temporary) one.temporary = in.number();
     read.push_back(one);
   }
   last_time = std::max(last_time, header.started + time * format::kEventTimeStep);
@@ -385,7 +371,7 @@ void EventLog::State::decode_ahead() {
     for (; left != 0 && decoded_count < kDecodedAhead; --left) {
       Event& event = decoded[(decoded_at + decoded_count) % kDecodedAhead];
       event = Event();
-      events->next(event, steps);
+      events.next(event, steps);
       last_time = event.time = std::max(last_time, header.started + steps * format::kEventTimeStep);
       if (event.kind == Kind::kInherited) {  // it is the age
         event.number = last_time - std::min(last_time, event.number * format::kEventTimeStep);
@@ -453,7 +439,7 @@ std::string address_text(uint64_t address) {
 }
 
 uint64_t EventLog::address_of(uint64_t numbered) const {
-  return is_numbered(numbered) ? state_->compact->address_of(numbered) : numbered;
+  return is_numbered(numbered) ? state_->events.address_of(numbered) : numbered;
 }
 
 const std::string& EventLog::missing_inheritance() const { return state_->problem; }

@@ -17,7 +17,7 @@
 
 #include "format/calls.h"
 #include "format/replay.h"
-#include "model/events/event_code.h"
+#include "model/events/columns.h"
 #include "util/error.h"
 #include "util/file.h"
 

@@ -13,17 +13,23 @@
 #include <vector>
 
 #include "format/event_log.h"
-#include "model/events/column.h"
-#include "model/events/event_columns.h"
+#include "model/events/columns.h"
+#include "model/events/event_log.h"
 
 namespace mtrace::events {
 
 class ChunkWriter {
  public:
-  // `address_of`: see make_compact_columns().
+  // Returns the address of a block that has a number (is_numbered()); 0: not known.
+  using AddressOf = std::function<uint64_t(uint64_t)>;
+
+  // `most_events`: a chunk with so many is full; at most format::kChunkEvents.
   explicit ChunkWriter(
-      format::EventForm form,
-      std::function<uint64_t(uint64_t)> address_of = [](uint64_t address) { return address; });
+      format::EventForm form, size_t most_events = format::kChunkEvents,
+      AddressOf address_of = [](uint64_t address) { return address; });
+  ~ChunkWriter();
+  ChunkWriter(ChunkWriter&&) noexcept;
+  ChunkWriter& operator=(ChunkWriter&&) noexcept;
 
   // Definitions: for the chunk that is being collected.
   void define_module(uint32_t number, std::string_view path, uint32_t generation,
@@ -55,11 +61,7 @@ class ChunkWriter {
 
   // Its stack and its thread are defined. `steps` of the format since the start, not before the
   // last one's.
-  void put(const Event& event, uint64_t steps) {
-    if (count_ == 0) first_steps_ = steps;
-    events_->put(event, steps);
-    ++count_;
-  }
+  void put(const Event& event, uint64_t steps);
 
   size_t count() const { return count_; }
   bool full() const {
@@ -73,13 +75,15 @@ class ChunkWriter {
   std::string finish();
 
  private:
+  class Events;
+
   static constexpr size_t kMostDefinitions = 4u << 20;  // bytes
 
   Column& column(format::StackColumn which) { return stack_columns_[which]; }
   void put_frames(const std::vector<FrameWord>& frames);
 
   size_t most_events_;
-  std::unique_ptr<EventColumns> events_;
+  std::unique_ptr<Events> events_;
   uint64_t first_event_ = 0;
   uint64_t first_steps_ = 0;
   size_t count_ = 0;

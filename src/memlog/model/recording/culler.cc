@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/events/event_code.h"
+#include "model/events/columns.h"
 
 namespace mtrace::events {
 namespace {

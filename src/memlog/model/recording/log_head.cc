@@ -7,7 +7,7 @@
 
 #include "format/event_log.h"
 #include "format/memlog.h"
-#include "model/events/column.h"
+#include "model/events/columns.h"
 #include "model/recording/ring_reader.h"
 #include "util/machine.h"
 #include "util/text.h"

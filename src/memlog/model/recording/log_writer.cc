@@ -33,6 +33,7 @@ LogWriter::LogWriter(const EventLog& from, std::string_view left_out, Append app
 ChunkWriter LogWriter::new_chunk() const {
   return ChunkWriter(
       from_.header().compact ? format::EventForm::kCompact : format::EventForm::kFull,
+      state_ != nullptr ? format::kShortChunkEvents : format::kChunkEvents,
       [this](uint64_t address) { return from_.address_of(address); });
 }
 

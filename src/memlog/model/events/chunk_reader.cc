@@ -1,83 +1,20 @@
-#include <absl/container/flat_hash_map.h>
+#include "model/events/chunk_reader.h"
 
 #include <algorithm>
-#include <memory>
-#include <vector>
-
-#include "format/event_log.h"
-#include "model/events/compact_columns.h"
-#include "model/events/event_code.h"
-#include "model/events/event_columns.h"
+#include <iterator>
 
 namespace mtrace::events {
 namespace {
 
-using format::CompactColumn;
-
 constexpr uint64_t kMostBirths = uint64_t{1} << 48;
 
-class CompactEvents : public CompactReader {
- public:
-  explicit CompactEvents(FileNumbers& numbers) : numbers_(numbers) {}
+}  // namespace
 
-  void begin(ColumnReader& in, uint64_t steps) override;
-  void next(Event& event, uint64_t& steps) override;
-  uint64_t address_of(uint64_t numbered) const override {
-    const auto found = told_.find(block_number(numbered));
-    return found != told_.end() ? found->second : 0;
-  }
-
- private:
-  // Events until something happens, from a column.
-  struct Until {
-    uint64_t left = 0;
-    bool any = false;
-
-    void read(ColumnReader& column) {
-      any = !column.empty();
-      left = any ? column.number() : 0;
-    }
-    bool is_now() { return any && left == 0; }
-    void pass() { left -= left != 0 ? 1 : 0; }
-  };
-
-  ColumnReader& column(CompactColumn which) { return columns_[which]; }
-  uint64_t address() { return addresses_.decode(column(format::kSingleAddresses).number()); }
-  uint64_t birth() {
-    const uint64_t number = births_.decode(column(format::kBirths).signed_number());
-    if (number > kMostBirths) throw DamagedChunk();
-    return numbered_address(number);
-  }
-  void read_entry();
-  uint64_t moved(uint8_t order);
-  uint64_t forget_moving(uint64_t address);
-  void read_begin(Event& event, const EventEntry& entry);
-  void read_end(Event& event, const EventEntry& entry);
-  void read_single(Event& event, uint64_t& steps);
-  void read_told();
-
-  FileNumbers& numbers_;
-  ColumnReader columns_[format::kCompactColumns];
-  std::vector<ColumnReader> symbols_;  // by thread
-  std::vector<EventEntry> entries_;
-  BlockOrder order_;
-  Births births_;
-  RecentAddresses addresses_;
-  uint64_t first_birth_ = 1;
-  uint64_t births_of_chunk_ = 0;
-  std::vector<std::vector<uint64_t>> moving_;     // addresses, by thread
-  absl::flat_hash_map<uint64_t, uint64_t> told_;  // addresses, by the numbers of blocks
-  uint64_t tick_ = 0;
-  uint64_t steps_ = 0;  // of the next event
-  Until next_tick_, next_switch_;
-  std::vector<uint32_t> threads_;  // of the log, by their numbers in the chunk
-  size_t slot_ = 0;                // of the present one
-  uint32_t newest_stack_ = 0;
-};
-
-void CompactEvents::begin(ColumnReader& in, uint64_t steps) {
-  tick_ = steps / kStepsOfTick;
-  steps_ = std::max(steps_, tick_ * kStepsOfTick);
+void ChunkReader::begin(ColumnReader& in, format::EventForm form, uint64_t steps) {
+  has_addresses_ = has_addresses(form);
+  steps_of_tick_ = steps_of_tick(form);
+  tick_ = steps / steps_of_tick_;
+  steps_ = std::max(steps_, tick_ * steps_of_tick_);
   first_birth_ = in.number_up_to(kMostBirths);
   symbols_.clear();
   for (uint64_t threads =
@@ -85,28 +22,33 @@ void CompactEvents::begin(ColumnReader& in, uint64_t steps) {
        threads != 0; --threads) {
     symbols_.emplace_back(in.text());
   }
-  for (ColumnReader& one : columns_) one = ColumnReader(in.text());
+  for (size_t i = 0; i < std::size(columns_); ++i) {
+    const bool there = has_addresses_ || i < format::kCompactColumns;
+    columns_[i] = ColumnReader(there ? in.text() : std::string_view());
+  }
   entries_.clear();
   order_ = BlockOrder();
+  history_ = BlockHistory();
   births_ = Births();
   addresses_ = RecentAddresses();
   births_of_chunk_ = 0;
   moving_.assign(symbols_.size(), {});
-  next_tick_.read(column(format::kTicks));
+  next_tick_ = Until();
+  if (!has_addresses_) next_tick_.read(column(format::kTicks));
   next_switch_.read(column(format::kSwitches));
   threads_.assign(1, 0);
   slot_ = newest_stack_ = 0;
 }
 
-void CompactEvents::next(Event& event, uint64_t& steps) {
-  if (next_tick_.is_now()) {
+void ChunkReader::next(Event& event, uint64_t& steps) {
+  if (has_addresses_ || next_tick_.is_now()) {
     tick_ = std::min(tick_ + column(format::kTicks).number_up_to(kMostSteps),
-                     kMostSteps / kStepsOfTick);
-    steps_ = std::max(steps_, tick_ * kStepsOfTick);
-    next_tick_.read(column(format::kTicks));
+                     kMostSteps / steps_of_tick_);
+    steps_ = std::max(steps_, tick_ * steps_of_tick_);
+    if (!has_addresses_) next_tick_.read(column(format::kTicks));
   }
   if (next_switch_.is_now()) {
-    slot_ = column(format::kSwitches).number_up_to(threads_.size());
+    slot_ = static_cast<uint32_t>(column(format::kSwitches).number_up_to(threads_.size()));
     if (slot_ == threads_.size()) {
       threads_.push_back(numbers_.thread(
           static_cast<uint32_t>(column(format::kSwitches).number_up_to(FileNumbers::kMost))));
@@ -128,7 +70,7 @@ void CompactEvents::next(Event& event, uint64_t& steps) {
   begins_block(event.kind) ? read_begin(event, one) : read_end(event, one);
 }
 
-void CompactEvents::read_entry() {
+void ChunkReader::read_entry() {
   EventEntry one;
   one.code = column(format::kEntryCodes).byte();
   const Kind kind = kind_of(one.code);
@@ -149,33 +91,41 @@ void CompactEvents::read_entry() {
   entries_.push_back(one);
 }
 
-void CompactEvents::read_end(Event& event, const EventEntry& entry) {
+uint64_t ChunkReader::birth() {
+  const uint64_t number = births_.decode(column(format::kBirths).signed_number());
+  if (number > kMostBirths) throw DamagedChunk();
+  return numbered_address(number);
+}
+
+void ChunkReader::read_end(Event& event, const EventEntry& entry) {
   if (entry.order == format::kOrderBirth) {
     event.address = birth();
   } else if (entry.order == format::kOrderAddress) {
     event.address = address();
+    if (has_addresses_) history_.free_elsewhere(event.address, slot_);
   } else {
     uint64_t distance = entry.order;
     if (distance == format::kOrderFar) {
       distance += column(format::kFarLow).byte();
       distance += column(format::kFarHigh).number_up_to(UINT32_MAX) << 8;
     }
+    const size_t block = order_.remove_at(distance, slot_);
     event.address =
-        numbered_address(first_birth_ + order_.remove_at(distance, static_cast<uint32_t>(slot_)));
+        has_addresses_ ? history_.free(block, slot_) : numbered_address(first_birth_ + block);
   }
   if (event.kind == Kind::kReallocBegin) moving_[slot_].push_back(event.address);
   if (event.kind == Kind::kFree) forget_moving(event.address);  // realloc(block, 0)
 }
 
 // It is moved no longer, or not in this chunk. Returns it.
-uint64_t CompactEvents::forget_moving(uint64_t address) {
+uint64_t ChunkReader::forget_moving(uint64_t address) {
   std::vector<uint64_t>& moving = moving_[slot_];
   const auto found = std::find(moving.rbegin(), moving.rend(), address);
   if (found != moving.rend()) moving.erase(std::next(found).base());
   return address;
 }
 
-uint64_t CompactEvents::moved(uint8_t order) {
+uint64_t ChunkReader::moved(uint8_t order) {
   if (order >= format::kOrderFar) {
     return forget_moving(order == format::kOrderBirth ? birth() : address());
   }
@@ -187,24 +137,30 @@ uint64_t CompactEvents::moved(uint8_t order) {
   return found;
 }
 
-void CompactEvents::read_begin(Event& event, const EventEntry& entry) {
+void ChunkReader::read_begin(Event& event, const EventEntry& entry) {
   if (event.kind == Kind::kRealloc) event.old_address = moved(entry.order);
   if (event.kind == Kind::kInherited) event.number = column(format::kSingleMore).number();
   event.requested = entry.requested;
   event.usable = entry.usable;
   event.alignment = entry.place >> 2;
-  const uint8_t place = entry.place & 3;
-  if (place == format::kPlaceTaken) {
-    event.address = birth();
-    return;
-  }
-  const uint64_t number = first_birth_ + births_of_chunk_++;
-  order_.add();
-  event.address = numbered_address(number);
-  if (place == format::kPlaceTold) told_[number] = address();
+  event.address = read_place(entry.place & 3, entry.requested);
 }
 
-void CompactEvents::read_single(Event& event, uint64_t& steps) {
+// Returns the address of a block that begins, or what stands for it.
+uint64_t ChunkReader::read_place(uint8_t place, uint64_t requested) {
+  if (place == format::kPlaceTaken) return birth();
+  order_.add();
+  if (has_addresses_) {
+    const uint64_t number = column(format::kAddresses).number();
+    const uint64_t elsewhere = number == BlockHistory::kElsewhere ? address() : 0;
+    return history_.decode(number, elsewhere, slot_, requested);
+  }
+  const uint64_t number = first_birth_ + births_of_chunk_++;
+  if (place == format::kPlaceTold) told_[number] = address();
+  return numbered_address(number);
+}
+
+void ChunkReader::read_single(Event& event, uint64_t& steps) {
   const uint8_t code = column(format::kSingleCodes).byte();
   set_code(event, code);
   if (has_stack(code)) {
@@ -214,8 +170,8 @@ void CompactEvents::read_single(Event& event, uint64_t& steps) {
   ColumnReader& more = column(format::kSingleMore);
   ColumnReader& sizes = column(format::kSingleSizes);
   if (is_mark(event.kind)) {
-    steps = std::max(steps_, tick_ * kStepsOfTick + more.number_up_to(kStepsOfTick));
-    steps_ = steps + 1;
+    steps = std::max(steps_, tick_ * steps_of_tick_ + more.number_up_to(steps_of_tick_));
+    if (steps_of_tick_ > 1) steps_ = steps + 1;
   }
   switch (event.kind) {
     case Kind::kUnknownFree:
@@ -235,21 +191,15 @@ void CompactEvents::read_single(Event& event, uint64_t& steps) {
       return;
     default:
       read_more(more, event);
-      if (event.kind == Kind::kFork) read_told();
+      if (event.kind == Kind::kFork && !has_addresses_) read_told();
   }
 }
 
-void CompactEvents::read_told() {
+void ChunkReader::read_told() {
   for (uint64_t count = column(format::kSingleMore).number(); count != 0; --count) {
     const uint64_t number = block_number(birth());
     if (const uint64_t at = address(); at != 0) told_[number] = at;
   }
-}
-
-}  // namespace
-
-std::unique_ptr<CompactReader> make_compact_reader(FileNumbers& numbers) {
-  return std::make_unique<CompactEvents>(numbers);
 }
 
 }  // namespace mtrace::events
