@@ -1,14 +1,19 @@
 #include "model/symbols/text_decoder.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
-#include <cstdlib>
+#include <filesystem>
 #include <map>
+#include <system_error>
 #include <tuple>
 
 #include "format/memlog.h"
 #include "model/profile/header.h"
+#include "model/profile/line.h"
 #include "model/profile/writer.h"
-#include "model/symbols/symbol_table.h"
+#include "model/symbols/elf_file.h"
+#include "util/file.h"
 #include "util/text.h"
 
 namespace mtrace::symbols {
@@ -16,36 +21,97 @@ namespace {
 
 using profile::Frame;
 using profile::Place;
-using Form = TextPlace::Form;
+using re2::RE2;
 
-// glibc calls the program what it was started as, which may be relative. Empty: no such file here.
-std::string absolute_path(const std::string& path) {
-  char* real = ::realpath(path.c_str(), nullptr);
-  std::string result = real == nullptr ? "" : real;
-  std::free(real);
-  return result;
+// Paths are absolute, or relative with a directory: "(a+0x1)" may be arithmetic.
+#define TEXT_PATH R"(((?:/|\[|\.{1,2}/))"
+#define TEXT_HEX "0x([1-9a-f][0-9a-f]{0,15})"
+
+re2::StringPiece piece(std::string_view text) { return {text.data(), text.size()}; }
+
+// "PATH[#G]" as in a memlog. Returns false for what no memlog has.
+bool read_module(const std::string& text, TextPlace& place) {
+  try {
+    profile::ModuleTable table;
+    const profile::Module& module = table[table.index(text)];
+    place.module = module.path;
+    place.generation = module.generation;
+    return true;
+  } catch (const profile::LineError&) {
+    return false;
+  }
 }
 
-// Load addresses are multiples of this: it tells functions of one name apart.
-constexpr uint64_t kPage = 4096;
+std::optional<TextPlace> frame_alone(std::string_view text) {
+  static const RE2 kFrame(R"(\()" TEXT_PATH R"(.*)\+)" TEXT_HEX R"(\))");
+  TextPlace place = {.alone = true};
+  std::string module;
+  uint64_t offset = 0;
+  if (!RE2::FullMatch(piece(text), kFrame, &module, RE2::Hex(&offset)) ||
+      !read_module(module, place)) {
+    return std::nullopt;
+  }
+  place.offset = offset;
+  return place;
+}
 
-std::string build_id_of(const profile::Module* module) {
-  return module == nullptr ? "" : module->build_id;
+// glibc leaves out the offset, or with it the brackets, in a program that is loaded where it was
+// linked to.
+std::optional<TextPlace> glibc_place(std::string_view text) {
+  static const RE2 kBacktrace(R"((?:^|\s))" TEXT_PATH R"(.*?[^\s\]])(?:\((?:\+)" TEXT_HEX
+                              R"()?\) ?)?\[)" TEXT_HEX R"(\]$)");
+  TextPlace place;
+  std::string digits;
+  if (!RE2::PartialMatch(piece(text), kBacktrace, &place.module, &digits,
+                         RE2::Hex(&place.address))) {
+    return std::nullopt;
+  }
+  place.offset = util::read_hex(digits).value_or(place.address) - 1;
+  return place;
+}
+
+std::vector<TextPlace> embedded_places(std::string_view text) {
+  static const RE2 kInText(R"(\()" TEXT_PATH R"([^()\t]*)\+)" TEXT_HEX R"(\))");
+  std::vector<TextPlace> found;
+  re2::StringPiece rest = piece(text);
+  std::string module;
+  uint64_t offset = 0;
+  while (RE2::FindAndConsume(&rest, kInText, &module, RE2::Hex(&offset))) {
+    TextPlace place;
+    if (!read_module(module, place)) continue;
+    place.offset = offset;
+    found.push_back(std::move(place));
+  }
+  return found;
+}
+
+std::vector<TextPlace> raw_addresses(std::string_view text) {
+  // Programs that print with %016lx put zeros in front.
+  static const RE2 kAddress(R"((^|[\s,:\[])0x0*([1-9a-f][0-9a-f]{0,15})\b)");
+  std::vector<TextPlace> found;
+  re2::StringPiece rest = piece(text);
+  std::string before;
+  uint64_t address = 0;
+  while (RE2::FindAndConsume(&rest, kAddress, &before, RE2::Hex(&address))) {
+    const char behind = rest.empty() ? ' ' : rest[0];
+    const std::string_view allowed = before == "[" ? "]" : " \t\r,:;";
+    if (allowed.find(behind) == allowed.npos) continue;
+    found.emplace_back().address = address;
+  }
+  return found;
 }
 
 // The lines of a frame: those inlined into it, and itself.
 void append_frame(std::string& out, std::string_view line, const std::vector<Frame>& names) {
   const std::string_view place = util::trimmed(line);
   const size_t begin = static_cast<size_t>(place.data() - line.data());
-  const std::string_view indent = line.substr(0, begin);
-  const std::string_view end = line.substr(begin + place.size());
-  for (size_t i = 0; i < names.size(); ++i) {
-    const bool last = i + 1 == names.size();
-    if (i != 0) out += '\n';
-    out += indent;
-    out += profile::frame_names(names[i]);
+  for (const Frame& frame : names) {
+    const bool last = &frame == &names.back();
+    out += line.substr(0, begin);
+    out += profile::frame_names(frame);
     out += last ? place : format::kInlined;
-    out += end;
+    out += line.substr(begin + place.size());
+    if (!last) out += '\n';
   }
 }
 
@@ -75,90 +141,103 @@ void append_text(std::string& out, std::string_view line,
 
 }  // namespace
 
-void TextDecoder::describe(size_t line, std::string_view text) {
-  constexpr std::string_view kStart = "# module: ";
-  if (!text.starts_with(kStart)) return;
-  try {
-    profile::Header header;
-    profile::ModuleTable modules;
-    std::vector<std::string> seen;
-    const profile::Field field = profile::read_meta(text);
-    profile::read_header_line(field, header, modules, seen);
-    profile::Module module = modules.take().front();
-    if (text.find(" base=") != std::string_view::npos) map_.add_module(line, module);
-    std::vector<Described>& known = described_[{module.path, module.generation}];
-    known.push_back({line, std::move(module)});
-  } catch (const profile::LineError&) {
-    // Somebody else's line.
-  }
+std::vector<TextPlace> find_places(std::string_view line) {
+  // Every form has it, and few lines of a log do.
+  if (line.find("0x") == line.npos) return {};
+  const std::string_view text = util::trimmed(line);
+  const bool named = line.starts_with('\t') && text.find('\t') != text.npos;
+  if (named) return {};
+  if (auto place = frame_alone(text)) return {std::move(*place)};
+  if (auto place = glibc_place(text)) return {std::move(*place)};
+  auto places = embedded_places(text);
+  return places.empty() ? raw_addresses(text) : places;
 }
 
-const TextDecoder::Described* TextDecoder::description_of(const TextPlace& place,
-                                                          size_t line) const {
-  const auto known = described_.find({place.module, place.generation});
-  if (known == described_.end()) return nullptr;
-  const std::vector<Described>& all = known->second;
-  const auto next = std::upper_bound(
-      all.begin(), all.end(), line,
-      [](size_t number, const Described& described) { return number < described.line; });
-  return next == all.end() ? &all.back() : &*next;
+// A line of /proc/PID/maps, which may stand behind a log's prefix, or a `# module:` line.
+std::optional<TextDecoder::Part> TextDecoder::read_part(std::string_view line) {
+  // begin-end access offset device inode path
+  static const RE2 kMapping(
+      R"((?:^|\s)([0-9a-f]{1,16})-([0-9a-f]{1,16}) [r-][w-]x[ps] ([0-9a-f]{1,16}) )"
+      R"([0-9a-f]+:[0-9a-f]+ [0-9]+ +(/.*?)( \(deleted\))?\s*$)");
+  Part part;
+  const std::string_view text = util::trimmed(line);
+  if (text.starts_with("# module: ")) {
+    try {
+      profile::Header header;
+      profile::ModuleTable modules;
+      std::vector<std::string> seen;
+      profile::read_header_line(profile::read_meta(text), header, modules, seen);
+      part.module = modules.take().front();
+      part.described = true;
+      part.has_base = text.find(" base=") != text.npos;
+      return part;
+    } catch (const profile::LineError&) {
+      return std::nullopt;  // somebody else's line
+    }
+  }
+  const bool may_be = line.find("-x") != line.npos || line.find("wx") != line.npos;
+  if (!may_be || !RE2::PartialMatch(piece(line), kMapping, RE2::Hex(&part.mapping.begin),
+                                    RE2::Hex(&part.mapping.end), RE2::Hex(&part.map_offset),
+                                    &part.module.path)) {
+    return std::nullopt;
+  }
+  return part;
+}
+
+// Completes a place of the process that `description` describes. Returns false for another's.
+bool TextDecoder::locate(Description& description, Found& item) {
+  TextPlace& place = item.place;
+  const auto within = [&](const Extent& extent) {
+    return extent.begin <= place.address && place.address < extent.end;
+  };
+  bool located = false;
+  for (Part& part : description.parts) {
+    const bool told =
+        part.described ? part.has_base && place.address > part.module.base : within(part.mapping);
+    if (place.address == 0 || !told) continue;
+    if (!std::exchange(part.read, true)) {
+      const util::Descriptor file(ElfFile::open(where_.sysroot + part.module.path).release());
+      auto loaded = part.described ? loaded_file_at(file.get(), part.module.base)
+                                   : loaded_file(file.get(), part.mapping.begin, part.map_offset);
+      if (loaded) {
+        part.module.base = loaded->bias;
+        part.code = std::move(loaded->code);
+      }
+    }
+    // Only code counts.
+    if (!std::any_of(part.code.begin(), part.code.end(), within)) continue;
+    place.module = part.module.path;
+    place.generation = part.module.generation;
+    place.offset = place.address - part.module.base - 1;
+    located = true;
+    break;
+  }
+  for (const Part& part : description.parts) {
+    if (!part.described || part.module.path != place.module ||
+        part.module.generation != place.generation) {
+      continue;
+    }
+    item.described = &part.module;
+    return true;
+  }
+  return located;
 }
 
 void TextDecoder::find_module(Found& item) {
-  TextPlace& place = item.place;
-  const size_t line = item.line + 1;
-  const bool relative =
-      !place.module.empty() && !place.module.starts_with('/') && !place.module.starts_with('[');
-  if (relative) {
-    const auto [known, added] = full_paths_.try_emplace(place.module);
-    if (added) {
-      known->second = map_.full_path(place.module);
-      if (known->second.empty()) known->second = absolute_path(place.module);
-      if (known->second.empty()) known->second = place.module;
-    }
-    place.module = known->second;
+  std::string& module = item.place.module;
+  if (module.starts_with('.')) {  // glibc calls the program what it was started as
+    std::error_code missing;
+    const std::string full = std::filesystem::canonical(module, missing);
+    if (!missing) module = full;
   }
-  item.described = description_of(place, line);
-  if (place.address == 0 || item.described != nullptr) return;
-  const auto at = map_.find(place.address, line);
-  if (!at) return;
-  place.module = at->module->path;
-  place.generation = at->module->generation;
-  item.described = description_of(place, line);
-  item.offset = at->offset - 1;
+  const auto next = std::upper_bound(
+      descriptions_.begin(), descriptions_.end(), item.line,
+      [](size_t line, const Description& description) { return line < description.line; });
+  if (next != descriptions_.end() && locate(*next, item)) return;
+  if (next != descriptions_.begin()) locate(*std::prev(next), item);
 }
 
-void TextDecoder::find_offsets(std::vector<Found>& found) {
-  // Symbols of one module are looked up together.
-  std::map<std::pair<std::string, std::string>, std::vector<Found*>> by_symbol;
-  for (Found& item : found) {
-    const TextPlace& place = item.place;
-    if (item.offset || place.form == Form::kAddress) continue;
-    if (place.form != Form::kBacktrace) {
-      item.offset = place.offset;
-    } else if (item.described != nullptr) {
-      item.offset = place.address - item.described->module.base - 1;
-    } else if (place.symbol.empty()) {
-      item.offset = place.offset - 1;
-    } else if (place.module.starts_with('/')) {
-      by_symbol[{place.module, ""}].push_back(&item);
-    }
-  }
-  for (const auto& [module, items] : by_symbol) {
-    std::vector<std::string> names;
-    for (const Found* item : items) names.push_back(item->place.symbol);
-    const auto addresses = symbol_addresses(where_, module.first, module.second, names);
-    for (size_t i = 0; i < items.size(); ++i) {
-      const TextPlace& place = items[i]->place;
-      for (const uint64_t address : addresses[i]) {
-        if ((address + place.offset) % kPage != place.address % kPage) continue;
-        items[i]->offset = address + place.offset - 1;
-        break;
-      }
-    }
-  }
-}
-
+// Looks up the names that the pointers in `found` refer to.
 std::vector<TextDecoder::Names> TextDecoder::find_names(std::vector<Found>& found) {
   profile::Memlog memlog;
   memlog.entries.emplace_back();
@@ -167,22 +246,20 @@ std::vector<TextDecoder::Names> TextDecoder::find_names(std::vector<Found>& foun
   std::map<std::pair<profile::ModuleIndex, uint64_t>, size_t> places;
   std::vector<size_t> place_of(found.size());
   for (size_t i = 0; i < found.size(); ++i) {
-    const Found& item = found[i];
-    if (!item.offset) continue;
-    const profile::Module* described =
-        item.described == nullptr ? nullptr : &item.described->module;
-    const auto [module, is_new] =
-        modules.try_emplace({item.place.module, item.place.generation, build_id_of(described)},
-                            static_cast<profile::ModuleIndex>(memlog.modules.size()));
+    const auto& [line, place, described, names] = found[i];
+    if (!place.offset) continue;
+    const auto [module, is_new] = modules.try_emplace(
+        {place.module, place.generation, described == nullptr ? "" : described->build_id},
+        static_cast<profile::ModuleIndex>(memlog.modules.size()));
     if (is_new) {
-      memlog.modules.emplace_back();
-      if (described != nullptr) memlog.modules.back() = *described;
-      memlog.modules.back().path = item.place.module;
-      memlog.modules.back().generation = item.place.generation;
+      profile::Module& added = memlog.modules.emplace_back();
+      if (described != nullptr) added = *described;
+      added.path = place.module;
+      added.generation = place.generation;
     }
-    const auto [place, added] = places.try_emplace({module->second, *item.offset}, frames.size());
-    if (added) frames.push_back({Place::kModule, module->second, *item.offset, "", ""});
-    place_of[i] = place->second;
+    const auto [known, added] = places.try_emplace({module->second, *place.offset}, frames.size());
+    if (added) frames.push_back({Place::kModule, module->second, *place.offset, "", ""});
+    place_of[i] = known->second;
   }
   memlog.entries[0].frames = std::move(frames);
   resolver_.resolve(memlog);
@@ -193,7 +270,7 @@ std::vector<TextDecoder::Names> TextDecoder::find_names(std::vector<Found>& foun
     if (frame.place != Place::kInlined) named.emplace_back();
   }
   for (size_t i = 0; i < found.size(); ++i) {
-    if (!found[i].offset) continue;
+    if (!found[i].place.offset) continue;
     const Names& names = named[place_of[i]];
     const Frame& own = names.back();
     if (!own.function.empty() || !own.source.empty()) found[i].names = &names;
@@ -206,23 +283,24 @@ std::vector<TextDecoder::Names> TextDecoder::find_names(std::vector<Found>& foun
 
 std::string TextDecoder::decode(std::string_view text) {
   const std::vector<std::string_view> lines = util::split(text, '\n');
-  // Those of the text before hold where this one has none.
-  for (auto& [path, descriptions] : described_) {
-    for (Described& described : descriptions) described.line = 0;
-  }
-  map_.begin_text();
-  full_paths_.clear();
+  // Of the text before, the last description holds where this one has none.
+  if (descriptions_.size() > 1) descriptions_.erase(descriptions_.begin(), descriptions_.end() - 1);
+  if (!descriptions_.empty()) descriptions_[0].line = 0;
+  bool open = false;  // the last description may go on
   std::vector<Found> found;
   for (size_t i = 0; i < lines.size(); ++i) {
-    describe(i + 1, util::trimmed(lines[i]));
-    map_.add_mapping(i + 1, lines[i]);
+    if (auto part = read_part(lines[i])) {
+      if (!open) descriptions_.emplace_back();
+      open = true;
+      descriptions_.back().line = i + 1;
+      descriptions_.back().parts.push_back(std::move(*part));
+    }
     for (TextPlace& place : find_places(lines[i])) {
-      map_.end_description();
-      found.push_back({i, std::move(place), nullptr, std::nullopt, nullptr});
+      open = false;
+      found.push_back({i + 1, std::move(place)});
     }
   }
   for (Found& item : found) find_module(item);
-  find_offsets(found);
   const std::vector<Names> named = find_names(found);
 
   std::string out;
@@ -230,16 +308,16 @@ std::string TextDecoder::decode(std::string_view text) {
   auto next = found.begin();
   for (size_t i = 0; i < lines.size(); ++i) {
     if (i != 0) out += '\n';
-    const bool is_frame = next != found.end() && next->place.form == Form::kFrame;
+    const bool alone = next != found.end() && next->place.alone;
     std::vector<const Names*> names;
     bool any = false;
-    for (; next != found.end() && next->line == i; ++next) {
+    for (; next != found.end() && next->line == i + 1; ++next) {
       names.push_back(next->names);
       any |= next->names != nullptr;
     }
     if (!any) {
       out += lines[i];
-    } else if (is_frame) {
+    } else if (alone) {
       append_frame(out, lines[i], *names[0]);
     } else {
       append_text(out, lines[i], names);

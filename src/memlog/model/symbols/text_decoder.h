@@ -1,7 +1,7 @@
-// Fills names into the addresses of a text.
+// Fills names into the addresses of a text that is no memlog: logs, stacks that programs print.
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,24 +9,38 @@
 #include <vector>
 
 #include "model/profile/model.h"
-#include "model/symbols/address_map.h"
+#include "model/symbols/loaded_file.h"
 #include "model/symbols/symbolizer.h"
-#include "model/symbols/text_place.h"
 
 namespace mtrace::symbols {
 
+// An address in a line of text.
+struct TextPlace {
+  bool alone = false;  // "(MODULE+0xHEX)" and nothing else: a frame of a memlog
+  std::string module;  // path, maybe relative; empty: not told
+  uint32_t generation = 1;
+  std::optional<uint64_t> offset;  // ELF address inside the call instruction
+  uint64_t address = 0;            // return address in the process; 0: not told
+};
+
+// Returns the places in a line (without its newline), in their order. Of the first of these forms
+// that the line has: a frame alone; MODULE(+0xHEX) [0xADDRESS] or MODULE[0xADDRESS], as glibc's
+// backtrace_symbols() writes functions that are not exported; each (MODULE+0xHEX), as in
+// AddressSanitizer's stacks; each [0xADDRESS], and 0xADDRESS as a word, as gdb writes it. Returns
+// none for a frame of a memlog that has its name already.
+std::vector<TextPlace> find_places(std::string_view line);
+
 class TextDecoder {
  public:
-  explicit TextDecoder(SearchPath where)
-      : where_(where), map_(where), resolver_(std::move(where)) {}
+  explicit TextDecoder(SearchPath where) : where_(where), resolver_(std::move(where)) {}
 
-  // Returns `text` with names for the places that find_places() finds. `text` must be whole lines.
-  // A frame gets its names as in a memlog, with inlined functions in separate lines before it. Any
-  // other line gets them at its end, place by place. All else is unchanged.
+  // Returns `text`, which must be whole lines, with names for its places. A frame alone gets its
+  // names as in a memlog, with inlined functions in separate lines before it. Any other line gets
+  // them at its end, place by place. All else is unchanged.
   //
-  // A `# module:` line tells the build of a file. It applies to the lines before it, back to the
-  // previous one for the same path; the last one also to the lines after it. Lines of
-  // /proc/PID/maps and `# module:` lines tell where a bare address lies (address_map.h).
+  // Lines of /proc/PID/maps and `# module:` lines tell where addresses lie, and of which build a
+  // module is. Those without a place between them are one description of a process; it applies to
+  // the lines before it, back to the previous one, and else to the lines after it.
   std::string decode(std::string_view text);
 
   // Why names are missing: each reason once, in order.
@@ -36,32 +50,35 @@ class TextDecoder {
   // A frame, preceded by those inlined into it.
   using Names = std::vector<profile::Frame>;
 
-  struct Described {
-    size_t line;
+  // A module of a process, by a line of the text.
+  struct Part {
     profile::Module module;
+    bool described = false;    // by a `# module:` line, which tells its build
+    bool has_base = false;     // that it tells
+    Extent mapping;            // of a line of maps
+    uint64_t map_offset = 0;   // in the file
+    bool read = false;         // the file; it tells the base of what is mapped, and this:
+    std::vector<Extent> code;  // empty: there is no such file
+  };
+  struct Description {
+    size_t line = 0;  // its last
+    std::vector<Part> parts;
   };
   struct Found {
     size_t line;
     TextPlace place;
-    const Described* described = nullptr;
-    std::optional<uint64_t> offset;  // ELF address, inside the call instruction
-    const Names* names = nullptr;    // none: nothing is known
+    const profile::Module* described = nullptr;  // by a `# module:` line
+    const Names* names = nullptr;                // none: nothing is known
   };
 
-  void describe(size_t line, std::string_view text);
-  const Described* description_of(const TextPlace& place, size_t line) const;
-  // Completes the module of a place, by which its description is found.
+  static std::optional<Part> read_part(std::string_view line);
   void find_module(Found& item);
-  void find_offsets(std::vector<Found>& found);
-  // Looks up the names that the pointers in `found` refer to.
+  bool locate(Description& description, Found& item);
   std::vector<Names> find_names(std::vector<Found>& found);
 
   SearchPath where_;
-  AddressMap map_;
   Symbolizer resolver_;
-  // By path and generation, in text order.
-  std::map<std::pair<std::string, uint32_t>, std::vector<Described>> described_;
-  std::map<std::string, std::string> full_paths_;  // of relative ones in this text
+  std::vector<Description> descriptions_;
   std::vector<std::string> notes_;
 };
 

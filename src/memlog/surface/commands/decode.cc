@@ -19,16 +19,17 @@ the function, the file and line, and the functions that the compiler inlined the
 stays as it is. Without FILE, or with -, reads standard input. memlog recognises:
 
   a frame alone on its line:   (/usr/bin/app+0x1105)
-  the same in other text:      leak at (/usr/bin/app+0x1105), again
-  glibc's backtrace_symbols(): /usr/bin/app(main+0x1d) [0x55d0c0a01106]
-  addresses alone:             [0x55d0c0a01106] 0x55d0c0a01203
+  the same in other text:      #1 0x55d0c0a01105 in main (/usr/bin/app+0x1105)
+  glibc's backtrace_symbols(): /usr/bin/app(+0x1d) [0x55d0c0a01106]
+  addresses alone:             [0x55d0c0a01106]
+                               #1  0x00007f0012345678 in ?? ()
 
 A frame alone on its line, as mtrace_backtrace() and memlogs write it, becomes a named frame of a
 memlog; each inlined function gets a line of its own before it. Other lines get the names at their
 end, innermost first, separated by <; those of several addresses are separated by ";", with ?? for
-one without a name. Offsets that mtrace writes point into the call and are used as they are.
-Addresses alone and in brackets are return addresses; memlog subtracts 1. A path may be relative if
-it has a directory (./app): it is looked for in the mappings below, then in this directory.
+one without a name. The second form is also AddressSanitizer's, the last gdb's. Offsets that these
+and mtrace write point into the call and are used as they are. Addresses alone and in brackets are
+return addresses; memlog subtracts 1. A relative path (./app) is looked for in this directory.
 
 mtrace_backtrace() writes lines like this one after its frames:
 
