@@ -27,7 +27,6 @@
 #include "view/analyze/row.h"
 #include "view/analyze/series.h"
 #include "view/analyze/table.h"
-#include "view/export/csv.h"
 #include "view/export/event_stream.h"
 #include "view/export/flame_graph.h"
 #include "view/export/formats.h"
@@ -67,7 +66,7 @@ Timeline timeline(const Format& format, const analyze::Filter& filter,
   return {kind, filter.frames, std::move(chosen)};
 }
 
-// Likewise at one report, with the peak before it.
+// The reports of one process, in order, each preceded by the peak before it.
 std::string text_over_time(const Format& format, const std::vector<std::string>& files,
                            reports::Reports& reports, const analyze::Table& table) {
   refuse_standard_input("export", files);
@@ -100,7 +99,7 @@ std::string text_over_time(const Format& format, const profile::Memlog& memlog,
   return out.finish();
 }
 
-// Says how many stacks a profile cannot hold, or holds as 0, because they shrank; nothing for 0.
+// Complains of stacks that a profile cannot hold, or holds as 0, because they shrank.
 void complain_left_out(size_t stacks, exporting::Side side, const Streams& streams) {
   if (stacks == 0) return;
   if (side == exporting::Side::kAllocated) {
@@ -113,8 +112,7 @@ void complain_left_out(size_t stacks, exporting::Side side, const Streams& strea
                                 text::count_text(stacks, "stack")));
 }
 
-// ---- memlog export to the formats with a line for each stack, of one report: written while it is
-// read, so that a large one is not in memory.
+// ---- memlog export to the formats with a line for each stack.
 
 void write_folded(const exporting::Folded& folded, Output& output) {
   constexpr size_t kPart = 1 << 20;
@@ -128,8 +126,8 @@ void write_folded(const exporting::Folded& folded, Output& output) {
   output.write(text);
 }
 
-// Whether that can be done: csv, jsonl or folded of one large file as a whole, by bytes, in which
-// order a report lists its entries.
+// Whether the output can be written while the report is read, so that a large one is not in memory:
+// csv, jsonl or folded of one file as a whole, by bytes, in which order a report lists its entries.
 bool exports_lines(const Arguments& arguments, const Format& format, analyze::Order order,
                    const reports::Reports& reports) {
   if (!format.has(exporting::kLines)) return false;
@@ -141,7 +139,7 @@ bool exports_lines(const Arguments& arguments, const Format& format, analyze::Or
   return files.size() == 1 && reports::is_large(files[0]);
 }
 
-// Does it. Throws what reading throws, before anything is written.
+// Writes while it reads. Throws what reading throws, before anything is written.
 void export_lines(const Arguments& arguments, const Format& format, reports::Reports& reports,
                   const Streams& streams) {
   std::vector<reports::Found> found =

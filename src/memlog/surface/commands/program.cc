@@ -77,7 +77,7 @@ int choose(const std::vector<std::string>& words, const Streams& streams) {
       meant.empty() ? "memlog help lists them" : fmt::format("did you mean {}?", meant)));
 }
 
-// What `body` throws is said, and becomes the exit status.
+// Prints what `body` throws, and returns the exit status for it.
 template <typename Body>
 Ended reported(const Streams& streams, Body body) {
   try {

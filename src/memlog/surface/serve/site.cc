@@ -393,7 +393,7 @@ Response Site::profile(const Request& request, const Match& match) {
   const bool allocated = request.path.ends_with("/allocs");
   const char* const shown = allocated ? "alloc_space" : "inuse_space";
   const auto seconds = number_of(request.query, "seconds", 0, 1, 60);
-  auto only = process_of(request, match);
+  auto only = process_of(request);
   if (auto* several = std::get_if<Response>(&only)) return std::move(*several);
   const pid_t pid = std::get<pid_t>(only);
   Heaps::Opened opened = served(pid);
@@ -417,24 +417,19 @@ Response Site::profile(const Request& request, const Match& match) {
                      match.route->type);
 }
 
-std::variant<pid_t, Response> Site::process_of(const Request& request, const Match& match) {
-  if (match.parts.contains("pid")) return pid_of(match);
-  const bool by_query = !match.route->query.empty();
-  if (const auto given = request.query.find("pid"); by_query && given != request.query.end()) {
+std::variant<pid_t, Response> Site::process_of(const Request& request) {
+  if (const auto given = request.query.find("pid"); given != request.query.end()) {
     return read_pid(given->second);
   }
   const std::vector<ProcessTotals> all = all_totals();
   if (all.empty()) throw NotFound("no process is served now");
   if (all.size() == 1) return all[0].pid;
-  Response response = failure(300, fmt::format("several processes are served: {} of one of these",
-                                               by_query ? "add ?pid=PID" : "take the path"));
+  Response response = failure(300, "several processes are served: add ?pid=PID of one of these");
   json::Value out = *json::parse(response.body);
   for (const ProcessTotals& one : all) {
-    out["processes"].push_back(
-        {{"pid", one.pid},
-         {"name", one.name},
-         {"path", by_query ? fmt::format("{}?pid={}", request.path, one.pid)
-                           : fmt::format("/api/processes/{}{}", one.pid, request.path)}});
+    out["processes"].push_back({{"pid", one.pid},
+                                {"name", one.name},
+                                {"path", fmt::format("{}?pid={}", request.path, one.pid)}});
   }
   response.body = json::text(out);
   return response;

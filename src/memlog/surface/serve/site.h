@@ -108,7 +108,7 @@ class Site {
   CommandAnswer run(const Match& match, Given given, std::vector<std::string> operands);
   // Returns the process that a request names, or the only one that is served. Or else 300, with the
   // paths that tell them apart. Throws NotFound when there is none.
-  std::variant<pid_t, Response> process_of(const Request& request, const Match& match);
+  std::variant<pid_t, Response> process_of(const Request& request);
 
   // Take the first lock.
   Heaps::Opened served(pid_t pid);
