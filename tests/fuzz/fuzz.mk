@@ -29,8 +29,7 @@ FUZZ_SRC_cfi     := $(CFI_SRC) $(addprefix src/libmtrace/unwind/,$(ARCH)/compile
                     $(addprefix src/libmtrace/modules/,c_library.cc linkage.cc object.cc) \
                     $(FUZZ_KERNEL)
 FUZZ_ALL_memlog  := util model/profile model/ledger model/events view/analyze view/heap view/json view/export
-FUZZ_SRC_elf     := $(addprefix src/memlog/model/symbols/,demangle.cc dwarf_index.cc dwarf_scopes.cc elf_file.cc \
-                      module_symbols.cc symbol_table.cc worker.cc) \
+FUZZ_SRC_elf     := $(addprefix src/memlog/model/symbols/,dwarf_index.cc elf_file.cc module_symbols.cc worker.cc) \
                     src/memlog/model/profile/model.cc src/memlog/util/text.cc
 FUZZ_SRC_options := $(addprefix src/libmtrace/life/,environment.cc options.cc) \
                     $(addprefix src/libmtrace/modules/,c_library.cc linkage.cc object.cc) \

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "model/events/event_header.h"
-#include "model/symbols/debug_package.h"
+#include "model/symbols/symbolizer.h"
 #include "surface/cli/command.h"
 #include "tool_test.h"
 #include "util/columns.h"

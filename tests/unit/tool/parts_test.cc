@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "model/profile/reader.h"
-#include "model/symbols/demangle.h"
+#include "model/symbols/elf_file.h"
 #include "model/symbols/perf_map.h"
 #include "model/symbols/worker.h"
 #include "surface/cli/arguments.h"

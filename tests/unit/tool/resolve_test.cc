@@ -11,7 +11,6 @@
 #include <map>
 
 #include "model/profile/reader.h"
-#include "model/symbols/jit_dump.h"
 #include "model/symbols/perf_map.h"
 #include "model/symbols/symbolizer.h"
 #include "resolve_fixture.h"

@@ -1,4 +1,5 @@
-// Names the variable at an address of a loaded file.
+// The variable at an address of a loaded file: its name, where DWARF says that it is declared, and
+// what types pointers lead to from it.
 #pragma once
 
 #include <gelf.h>
@@ -6,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "model/symbols/module_symbols.h"
 
@@ -39,5 +41,19 @@ std::optional<uint64_t> value_in_file(Elf* elf, uint64_t map_address, const Data
 // beginning; empty: none is known. Takes the descriptor over. Reads the file, and where that has
 // only dynamic symbols those of its debug file, in a child process.
 std::string data_symbol_of(const DataFile& file, const DataPlace& place);
+
+struct DataType {
+  std::string source;  // "app.cc:41"; empty: not known
+  // Of the variable, then of the block that its pointer points to, and so on, as far as the types
+  // in the program tell: not through void*, a union or a cast.
+  std::vector<std::string> types;
+};
+
+// Describes the variable that holds `place`. `offsets`: of the pointer in each block on the way,
+// the first block being what the variable points to. Takes the descriptor over. Reads the file, or
+// its debug file, in a child process, for at most ten seconds of processor time; then, and without
+// debugging information, nothing is known.
+DataType data_type_of(const DataFile& file, const DataPlace& place,
+                      const std::vector<uint64_t>& offsets);
 
 }  // namespace mtrace::symbols

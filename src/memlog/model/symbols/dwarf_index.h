@@ -3,16 +3,28 @@
 // needed.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
 #include <elfutils/libdw.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "model/symbols/dwarf_scopes.h"
 #include "model/symbols/module_symbols.h"
 
 namespace mtrace::symbols {
+
+// Names of C++ functions that DWARF gives no linkage name: those with a lambda, a local class or
+// the anonymous namespace in their names. The scopes around them tell the rest.
+class DwarfScopes {
+ public:
+  // Returns "main::{lambda(int)}::operator()" for the function, inlined function or declaration
+  // `die`; its plain name where the unit is not C++. Walks the unit for each new function.
+  std::string name(Dwarf_Die* die);
+
+ private:
+  absl::flat_hash_map<const void*, std::string> known_;  // by address of the declaration
+};
 
 class DwarfIndex {
  public:

@@ -1,20 +1,159 @@
 #include "model/symbols/module_symbols.h"
 
+#include <elf.h>
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
+#include <gelf.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "format/memlog.h"
-#include "model/symbols/demangle.h"
 #include "model/symbols/dwarf_index.h"
 #include "model/symbols/elf_file.h"
-#include "model/symbols/symbol_table.h"
+#include "model/symbols/worker.h"
 #include "util/file.h"
 
 namespace mtrace::symbols {
+
+// The function symbols of a module, sorted by address. libdwfl's own lookup walks the whole table
+// for each address, which takes seconds for libraries with 50,000 symbols.
+class SymbolTable {
+ public:
+  // Reads .symtab or .dynsym, with .gnu_debugdata, as libdwfl finds them. `module` owns the names
+  // and must outlive this.
+  explicit SymbolTable(Dwfl_Module* module);
+
+  // Returns the mangled name of the function that contains `address`, without its version
+  // (@GLIBC_2.2.5); empty: none. Of several names for one address it prefers the public one: global
+  // before weak before local, then names without leading underscores.
+  std::string find(uint64_t address) const;
+
+ private:
+  struct Symbol {
+    uint64_t begin;
+    uint64_t end;
+    const char* name;
+    int rank;  // lower is better
+  };
+  std::vector<Symbol> symbols_;
+};
+
+namespace {
+
+constexpr int kUnsized = 1000;
+
+int rank_of(const GElf_Sym& symbol, const char* name) {
+  const int binding = GELF_ST_BIND(symbol.st_info);
+  int rank = binding == STB_GLOBAL ? 0 : binding == STB_WEAK ? 100 : 200;
+  rank += static_cast<int>(std::min<size_t>(std::strspn(name, "_"), 9)) * 10;
+  return symbol.st_size == 0 ? rank + kUnsized : rank;
+}
+
+bool names_code(const GElf_Sym& symbol) {
+  switch (GELF_ST_TYPE(symbol.st_info)) {
+    case STT_FUNC:
+    case STT_GNU_IFUNC:
+    case STT_NOTYPE:  // labels of assembly
+      return symbol.st_shndx != SHN_UNDEF && symbol.st_shndx != SHN_ABS;
+    default:
+      return false;
+  }
+}
+
+// "memcpy@@GLIBC_2.14" -> "memcpy"
+std::string_view without_version(const char* name) {
+  const char* version = std::strchr(name + 1, '@');
+  return version == nullptr ? std::string_view(name)
+                            : std::string_view(name, static_cast<size_t>(version - name));
+}
+
+// The section that holds `address`: a label without size reaches to its end at most.
+uint64_t section_end(Dwfl_Module* module, GElf_Addr address, bool* is_code) {
+  GElf_Addr bias = 0;
+  GElf_Addr offset = address;
+  Elf_Scn* section = dwfl_module_address_section(module, &offset, &bias);
+  GElf_Shdr header;
+  if (section == nullptr || gelf_getshdr(section, &header) == nullptr) return address + 1;
+  *is_code = (header.sh_flags & SHF_EXECINSTR) != 0;
+  return address - offset + header.sh_size;
+}
+
+}  // namespace
+
+SymbolTable::SymbolTable(Dwfl_Module* module) {
+  const int count = dwfl_module_getsymtab(module);
+  for (int i = 1; i < count; ++i) {
+    GElf_Sym symbol;
+    GElf_Addr address = 0;
+    GElf_Word index = 0;
+    const char* name =
+        dwfl_module_getsym_info(module, i, &symbol, &address, &index, nullptr, nullptr);
+    if (name == nullptr || *name == '\0' || !names_code(symbol)) continue;
+    uint64_t end = 0;
+    if (__builtin_add_overflow(address, symbol.st_size, &end)) continue;
+    symbols_.push_back({address, end, name, rank_of(symbol, name)});
+  }
+  std::sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) {
+    if (a.begin != b.begin) return a.begin < b.begin;
+    if (a.rank != b.rank) return a.rank < b.rank;
+    const size_t a_size = std::strlen(a.name);
+    const size_t b_size = std::strlen(b.name);
+    return a_size != b_size ? a_size < b_size : std::strcmp(a.name, b.name) < 0;
+  });
+  // Labels without size reach to the next symbol, within their section.
+  uint64_t next = UINT64_MAX;
+  uint64_t known_begin = 1;  // the section looked at last
+  uint64_t known_end = 0;
+  bool known_code = false;
+  for (size_t i = symbols_.size(); i-- > 0;) {
+    Symbol& symbol = symbols_[i];
+    if (symbol.end == symbol.begin) {
+      if (symbol.begin < known_begin || symbol.begin >= known_end) {
+        known_code = false;
+        known_begin = symbol.begin;
+        known_end = section_end(module, symbol.begin, &known_code);
+      }
+      if (known_code) symbol.end = std::min(next, known_end);
+    }
+    if (i > 0 && symbols_[i - 1].begin != symbol.begin) next = symbol.begin;
+  }
+  // Nor does a label within a function reach beyond that function.
+  uint64_t function_end = 0;
+  for (Symbol& symbol : symbols_) {
+    if (symbol.rank < kUnsized) {
+      function_end = std::max(function_end, symbol.end);
+    } else if (symbol.begin < function_end) {
+      symbol.end = std::min(symbol.end, function_end);
+    }
+  }
+}
+
+std::string SymbolTable::find(uint64_t address) const {
+  // Functions may lie inside others (labels, cold parts): the nearest one that reaches so far.
+  constexpr int kSteps = 64;
+  auto after =
+      std::upper_bound(symbols_.begin(), symbols_.end(), address,
+                       [](uint64_t value, const Symbol& symbol) { return value < symbol.begin; });
+  const Symbol* best = nullptr;
+  for (int step = 0; step < kSteps && after != symbols_.begin(); ++step) {
+    --after;
+    if (best != nullptr && after->begin != best->begin && best->rank < kUnsized) break;
+    if (address >= after->end) continue;
+    const bool better = best == nullptr || (best->rank >= kUnsized && after->rank < kUnsized) ||
+                        (after->begin == best->begin && after->rank <= best->rank);
+    if (better) best = &*after;
+  }
+  return best == nullptr ? std::string() : std::string(without_version(best->name));
+}
+
 namespace {
 
 std::string absolute(const std::string& directory) {
@@ -234,13 +373,6 @@ SourceFrames ModuleSymbols::frames(uint64_t address) {
   return frames;
 }
 
-std::vector<uint64_t> ModuleSymbols::addresses(const std::string& symbol) {
-  if (state_->module == nullptr) return {};
-  std::vector<uint64_t> found = state_->symbols->addresses(symbol);
-  for (uint64_t& address : found) address -= state_->symbol_bias;
-  return found;
-}
-
 std::vector<ModuleSymbols::File> ModuleSymbols::files() const {
   std::vector<File> files;
   if (state_->module == nullptr) return files;
@@ -267,6 +399,143 @@ std::vector<ModuleSymbols::File> ModuleSymbols::files() const {
   const std::string shared_id = shared_elf != nullptr ? build_id_of(shared_elf) : "";
   if (!shared_id.empty()) add(shared_elf, build_id_path(shared_id) + ".debug", false);
   return files;
+}
+
+namespace {
+
+constexpr unsigned kCopySeconds = 120;
+constexpr uint64_t kAlignment = 16;
+
+// What names are read from. Any other section has only its header in the copy.
+bool is_kept(const Elf64_Shdr& section, std::string_view name) {
+  switch (section.sh_type) {
+    case SHT_SYMTAB:
+    case SHT_DYNSYM:
+    case SHT_STRTAB:
+    case SHT_SYMTAB_SHNDX:
+    case SHT_NOTE:
+    case SHT_GNU_versym:
+    case SHT_GNU_verdef:
+      return true;
+    case SHT_NOBITS:
+      return false;
+    default:
+      return name.starts_with(".debug_") || name.starts_with(".zdebug_") ||
+             name.starts_with(".gnu_debug");
+  }
+}
+
+bool lies_within(std::string_view file, uint64_t offset, uint64_t size) {
+  return offset <= file.size() && size <= file.size() - offset;
+}
+
+template <typename T>
+bool read_table(std::string_view file, uint64_t offset, uint64_t count, std::vector<T>& to) {
+  if (count > file.size() / sizeof(T) || !lies_within(file, offset, count * sizeof(T)))
+    return false;
+  to.resize(count);
+  if (count != 0) std::memcpy(to.data(), file.data() + offset, count * sizeof(T));
+  return true;
+}
+
+template <typename T>
+std::string_view bytes_of(const std::vector<T>& table) {
+  return {reinterpret_cast<const char*>(table.data()), table.size() * sizeof(T)};
+}
+
+// Writes a copy of a 64-bit ELF file that has its symbol tables, notes and debugging information,
+// and of its code and data only where these were. Returns false, and writes nothing, for a file
+// that is none, or is damaged.
+bool copy_without_code(std::string_view file, std::ostream& out) {
+  Elf64_Ehdr header;
+  if (file.size() < sizeof header) return false;
+  std::memcpy(&header, file.data(), sizeof header);
+  std::vector<Elf64_Phdr> segments;
+  std::vector<Elf64_Shdr> sections(1);
+  const bool known =
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
+      header.e_ident[EI_DATA] == ELFDATA2LSB && header.e_shentsize == sizeof(Elf64_Shdr) &&
+      read_table(file, header.e_shoff, 1, sections);
+  if (!known) return false;
+  // A file of many sections has their number, and that of the names, in the first one's header.
+  const uint64_t count = header.e_shnum != 0 ? header.e_shnum : sections[0].sh_size;
+  const uint64_t names =
+      header.e_shstrndx != SHN_XINDEX ? header.e_shstrndx : uint64_t{sections[0].sh_link};
+  if (!read_table(file, header.e_shoff, count, sections) || names >= sections.size() ||
+      !read_table(file, header.e_phoff, header.e_phnum, segments)) {
+    return false;
+  }
+  const Elf64_Shdr name_table = sections[names];
+  if (!lies_within(file, name_table.sh_offset, name_table.sh_size)) return false;
+  const std::string_view all_names = file.substr(name_table.sh_offset, name_table.sh_size);
+  header.e_phoff = segments.empty() ? 0 : sizeof header;
+  for (Elf64_Phdr& segment : segments) segment.p_filesz = 0;
+  uint64_t end = sizeof header + segments.size() * sizeof(Elf64_Phdr);
+  const auto align = [&end] { end = (end + kAlignment - 1) / kAlignment * kAlignment; };
+  std::vector<std::string_view> contents;
+  for (size_t i = 1; i < sections.size(); ++i) {
+    Elf64_Shdr& section = sections[i];
+    const std::string_view name =
+        all_names.substr(std::min<size_t>(section.sh_name, all_names.size()));
+    align();
+    if (is_kept(section, name)) {
+      if (!lies_within(file, section.sh_offset, section.sh_size)) return false;
+      contents.push_back(file.substr(section.sh_offset, section.sh_size));
+    } else {
+      contents.emplace_back();
+      if (section.sh_type != SHT_NULL) section.sh_type = SHT_NOBITS;
+    }
+    section.sh_offset = end;
+    end += contents.back().size();
+  }
+  align();
+  header.e_shoff = end;
+
+  uint64_t written = 0;
+  const auto put = [&](std::string_view bytes) {
+    out << bytes;
+    written += bytes.size();
+  };
+  const auto pad_to = [&](uint64_t offset) { put(std::string(offset - written, '\0')); };
+  put({reinterpret_cast<const char*>(&header), sizeof header});
+  put(bytes_of(segments));
+  for (size_t i = 1; i < sections.size(); ++i) {
+    pad_to(sections[i].sh_offset);
+    put(contents[i - 1]);
+  }
+  pad_to(header.e_shoff);
+  put(bytes_of(sections));
+  return true;
+}
+
+}  // namespace
+
+bool copy_symbols(const SearchPath& where, const std::string& path, const std::string& build_id,
+                  bool binaries, const std::string& directory) {
+  namespace fs = std::filesystem;
+  const auto work = [&] {
+    std::string copied;
+    const ModuleSymbols module(where, path, build_id);
+    for (const ModuleSymbols::File& file : module.files()) {
+      // A path in data from elsewhere may have "..".
+      if (!file.name.starts_with('/')) continue;
+      const fs::path to = directory + fs::path(file.name).lexically_normal().native();
+      fs::create_directories(to.parent_path());
+      std::ofstream out;
+      out.exceptions(std::ios::badbit | std::ios::failbit);
+      out.open(to, std::ios::binary);
+      if (binaries || file.whole) {
+        out << file.content;
+      } else if (!copy_without_code(file.content, out)) {
+        fs::remove(to);
+        continue;
+      }
+      out.close();
+      copied = "some";
+    }
+    return copied;
+  };
+  return run_isolated(work, kCopySeconds).value_or("") != "";
 }
 
 }  // namespace mtrace::symbols

@@ -52,8 +52,6 @@ class ModuleSymbols {
   Finding finding() const;
   // Returns the frames at an ELF address; empty: nothing known.
   SourceFrames frames(uint64_t address);
-  // Returns the ELF addresses of the functions with this mangled name, the likeliest first.
-  std::vector<uint64_t> addresses(const std::string& symbol);
   // Returns the module with its symbols and debugging information, at bias 0; nullptr: it was not
   // found. Valid as long as this.
   Dwfl_Module* module() const;
@@ -71,5 +69,11 @@ class ModuleSymbols {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Copies the files that give the module its names (see ModuleSymbols) to where they have effect as
+// a directory of SearchPath::symbols. `binaries`: whole, else without code and data. Returns false
+// when there are none, or no room. Works in a child process.
+bool copy_symbols(const SearchPath& where, const std::string& path, const std::string& build_id,
+                  bool binaries, const std::string& directory);
 
 }  // namespace mtrace::symbols

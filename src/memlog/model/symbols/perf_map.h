@@ -43,4 +43,17 @@ PerfMap load_perf_map(int64_t pid, const std::string& started, uint64_t then = U
 // The same of the jitdump at `path`.
 PerfMap load_jit_dump(const std::string& path, const std::string& started, uint64_t then);
 
+// A jitdump file (linux/tools/perf/Documentation/jitdump-specification.txt) as lines of a perf map,
+// a line for each piece of code that was made or moved, in the order of the file.
+struct JitDumpLines {
+  std::string text;
+  uint64_t then =
+      0;  // bytes of `text` from the records that end within the first bytes of the file
+};
+
+// `then`: bytes that the file had when the report was taken. Stops at the first record that is
+// malformed or cut short: the runtime may be writing. Empty for a file of another format or byte
+// order.
+JitDumpLines jit_dump_lines(std::string_view file, uint64_t then);
+
 }  // namespace mtrace::symbols

@@ -24,7 +24,7 @@ class Symbolizer {
   // Fills in the function, line and inlined frames of each frame. A frame stays as it is when its
   // module is gone, unreadable or of another build; a note tells of another build. Names from an
   // earlier pass are replaced only by better ones. Sets `# resolved:`. A note names each allocator
-  // that is linked into a module (loaded_file.h).
+  // that is linked into a module (elf_file.h).
   void resolve(profile::Memlog& memlog);
 
   // Returns whether resolve() may add something: also to a report without entries, whose program
@@ -60,5 +60,11 @@ std::string this_host();
 
 // Returns whether the report was taken on this machine since its last boot.
 bool taken_here(const profile::Header& header);
+
+// Returns what brings names for the module at `path`, in words that end a sentence: the command
+// that installs the package with its debugging information (Debian and its kin), and the debuginfod
+// server of this distribution. For a file that belongs to no package: that it be built with -g.
+// `root`: below which files are looked for, "" or without a slash at its end.
+std::string names_from(const std::string& path, const std::string& root = "");
 
 }  // namespace mtrace::symbols

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "model/profile/model.h"
-#include "model/symbols/loaded_file.h"
+#include "model/symbols/elf_file.h"
 #include "model/symbols/symbolizer.h"
 
 namespace mtrace::symbols {

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "model/symbols/data_symbol.h"
-#include "model/symbols/demangle.h"
+#include "model/symbols/elf_file.h"
 #include "process/inspect/process.h"
 
 namespace mtrace::process {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "model/symbols/symbol_table.h"
+#include "model/symbols/elf_file.h"
 #include "process/inspect/error.h"
 #include "process/inspect/permission.h"
 

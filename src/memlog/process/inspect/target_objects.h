@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/symbols/loaded_file.h"
+#include "model/symbols/elf_file.h"
 #include "process/inspect/loader_list.h"
 #include "process/inspect/mappings.h"
 #include "process/inspect/target_memory.h"

@@ -16,7 +16,6 @@
 #include "format/python.h"
 #include "model/ledger/ledger_notes.h"
 #include "model/symbols/elf_file.h"
-#include "model/symbols/symbol_table.h"
 #include "process/inspect/mappings.h"
 #include "process/inspect/permission.h"
 #include "process/inspect/system_calls.h"

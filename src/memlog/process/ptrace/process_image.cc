@@ -16,7 +16,6 @@
 #include "format/restart_code.h"
 #include "format/sanitizers.h"
 #include "model/symbols/elf_file.h"
-#include "model/symbols/loaded_file.h"
 #include "process/inspect/error.h"
 #include "process/inspect/process.h"
 #include "process/inspect/target_objects.h"

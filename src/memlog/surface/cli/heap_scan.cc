@@ -8,7 +8,6 @@
 #include "model/ledger/ledger_state.h"
 #include "model/ledger/ledger_summary.h"
 #include "model/symbols/data_symbol.h"
-#include "model/symbols/data_type.h"
 #include "process/inspect/ledgers.h"
 #include "process/inspect/mappings.h"
 #include "process/inspect/process.h"

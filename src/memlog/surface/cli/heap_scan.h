@@ -55,7 +55,7 @@ class HeapScan {
   HeapScan(const process::CoreMemory& core, ledger::LedgerFile& ledger,
            const HeapScanSettings& settings);
 
-  // Ends what keeps the process's memory as it was. Needed no more once this has been made.
+  // Ends the copies of the process, which only the constructor reads.
   void close() { snapshots_.reset(); }
 
   // The blocks that lived through the last look, by address.

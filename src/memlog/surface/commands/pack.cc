@@ -27,7 +27,7 @@
 #include "model/profile/reader.h"
 #include "model/profile/report_file.h"
 #include "model/profile/writer.h"
-#include "model/symbols/symbol_files.h"
+#include "model/symbols/module_symbols.h"
 #include "model/symbols/symbolizer.h"
 #include "process/inspect/ledgers.h"
 #include "surface/cli/command.h"

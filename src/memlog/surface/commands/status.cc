@@ -15,7 +15,7 @@
 #include "format/memlog.h"
 #include "model/ledger/ledger_file.h"
 #include "model/ledger/ledger_summary.h"
-#include "model/symbols/loaded_file.h"
+#include "model/symbols/elf_file.h"
 #include "process/inspect/leftovers.h"
 #include "process/inspect/mappings.h"
 #include "process/inspect/process.h"

@@ -49,4 +49,7 @@ std::string dot(const Stacks& stacks, const CallGraph& graph, double percent);
 
 std::string gprof2dot(const Stacks& stacks, const analyze::Table& table);
 
+// Callgrind's profile format 1, for kcachegrind and callgrind_annotate.
+std::string callgrind(const Stacks& stacks, const CallGraph& graph);
+
 }  // namespace mtrace::exporting

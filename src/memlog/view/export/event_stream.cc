@@ -10,7 +10,7 @@
 #include "util/text.h"
 #include "util/time.h"
 #include "view/export/heaptrack.h"
-#include "view/export/massif.h"
+#include "view/export/timeline.h"
 
 namespace mtrace::exporting {
 

@@ -5,19 +5,81 @@
 #include <algorithm>
 #include <cmath>
 
+#include "format/memlog.h"
+#include "model/profile/writer.h"
+#include "util/json.h"
 #include "util/text.h"
 #include "view/export/call_graph.h"
-#include "view/export/callgrind.h"
-#include "view/export/csv.h"
 #include "view/export/flame_graph.h"
 #include "view/export/heaptrack.h"
-#include "view/export/massif.h"
 #include "view/export/pprof.h"
-#include "view/export/speedscope.h"
+#include "view/export/timeline.h"
 #include "view/json/stack.h"
 
 namespace mtrace::exporting {
 namespace {
+
+std::string csv_quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+// Several functions are separated by commas.
+std::string quoted_list(const std::string& calls) {
+  return calls.find_first_of(",\"\r\n") == std::string::npos ? calls : csv_quoted(calls);
+}
+
+std::string stack_text(const analyze::Table& table, const analyze::Row& row) {
+  std::string out;
+  for (const profile::Frame& frame : row.frames) {
+    if (!out.empty()) out += " < ";
+    out += frame.function.empty() ? profile::place(table.names(), frame)
+                                  : util::escaped(frame.function, "");
+    if (!frame.source.empty()) out += ' ' + util::escaped(frame.source, "");
+  }
+  if (row.cut) out += fmt::format("{}{}", out.empty() ? "" : " < ", format::kCutLine);
+  return out;
+}
+
+// speedscope's file format (https://www.speedscope.app/file-format-schema.json): a sampled profile
+// whose weights are the stacks' numbers.
+std::string speedscope(const Stacks& stacks) {
+  using json::Value;
+  Value frames = Value::array();
+  for (const Location& location : stacks.locations) {
+    Value frame = {{"name", location.function}};
+    if (!location.file.empty()) {
+      frame["file"] = location.file;
+      frame["line"] = location.line;
+    }
+    frames.push_back(std::move(frame));
+  }
+  Value samples = Value::array();
+  Value weights = Value::array();
+  for (const Stack& stack : stacks.stacks) {
+    samples.push_back(std::vector<size_t>(stack.locations.rbegin(), stack.locations.rend()));
+    weights.push_back(stack.value);
+  }
+  const bool bytes = std::string(stacks.unit) == "bytes";
+  const std::string name = stacks.column + " of " + stacks.program;
+  Value out;
+  out["$schema"] = "https://www.speedscope.app/file-format-schema.json";
+  out["shared"]["frames"] = std::move(frames);
+  out["profiles"] = Value::array({{{"type", "sampled"},
+                                   {"name", name},
+                                   {"unit", bytes ? "bytes" : "none"},
+                                   {"startValue", 0},
+                                   {"endValue", stacks.total},
+                                   {"samples", std::move(samples)},
+                                   {"weights", std::move(weights)}}});
+  out["name"] = name;
+  out["exporter"] = "memlog";
+  return text(out);
+}
 
 constexpr char kJson[] = "application/json";
 constexpr char kText[] = "text/plain; charset=utf-8";
@@ -82,7 +144,7 @@ counters, threads and large blocks over time; needs --events)"},
      [](const Moment& moment, const Stacks& stacks) { return gprof2dot(stacks, moment.table); },
      "gprof2dot -f json"},
     {"csv", kRows | kLines | kNoBase, Side::kAbove, "text/csv; charset=utf-8",
-     [](const Moment& moment, const Stacks&) { return csv(moment.table); },
+     [](const Moment& moment, const Stacks&) { return csv_titles() + csv_rows(moment.table); },
      "one row per stack, all numbers"},
     {"jsonl", kRows | kLines | kNoBase, Side::kAbove, "application/x-ndjson",
      [](const Moment& moment, const Stacks&) { return json::lines(moment.table); },
@@ -93,6 +155,23 @@ counters, threads and large blocks over time; needs --events)"},
 
 }  // namespace
 
+std::string csv_titles() {
+  return "kind,bytes,blocks,live,allocs,allocated,frees,freed,temporary,short_lived,lifetime_min,"
+         "lifetime_mean,lifetime_max,age,slack,peak,call,stack,frames\n";
+}
+
+std::string csv_rows(const analyze::Table& table) {
+  std::string out;
+  for (const analyze::Row& row : table.rows()) {
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:016x},{}\n", row.kind,
+                       row.bytes, row.blocks, row.live ? std::to_string(*row.live) : "",
+                       row.allocations, row.allocated_bytes, row.frees, row.freed_bytes,
+                       row.temporary, row.short_lived, row.lifetimes.least, row.lifetimes.mean(),
+                       row.lifetimes.most, row.age, row.slack, row.peak, quoted_list(row.call),
+                       row.stack, csv_quoted(stack_text(table, row)));
+  }
+  return out;
+}
 const Format* find_format(std::string_view name) {
   const auto* const found = std::ranges::find(kTable, name, &Format::name);
   return found == std::end(kTable) ? nullptr : found;

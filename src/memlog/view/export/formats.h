@@ -59,4 +59,9 @@ std::string formats_help();
 // The stacks as the format has them; none for kRows.
 Stacks stacks_for(const Format& format, const Moment& moment);
 
+// Rows as CSV (RFC 4180), with all kinds and all numbers: a line of titles, and a line a row. The
+// stack is one field, innermost first, with " < " between frames.
+std::string csv_titles();
+std::string csv_rows(const analyze::Table& table);
+
 }  // namespace mtrace::exporting

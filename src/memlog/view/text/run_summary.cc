@@ -9,7 +9,6 @@
 
 #include "format/memlog.h"
 #include "model/profile/reader.h"
-#include "model/symbols/debug_package.h"
 #include "model/symbols/symbolizer.h"
 #include "util/file.h"
 #include "util/text.h"
