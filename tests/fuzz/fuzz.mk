@@ -38,7 +38,7 @@ FUZZ_ALL_decode  := util model/symbols model/profile
 FUZZ_ALL_ledger  := util model/profile model/ledger
 FUZZ_ALL_events  := util model/profile model/events model/recording
 FUZZ_ALL_request := $(FUZZ_ALL_memlog)
-FUZZ_SRC_request := $(addprefix src/memlog/surface/serve/,access.cc expire_watch.cc request.cc) \
+FUZZ_SRC_request := $(addprefix src/memlog/surface/serve/,access.cc request.cc) \
                     $(addprefix src/memlog/,surface/cli/arguments.cc surface/fleet/report_key.cc surface/fleet/store.cc \
                     view/reports/catalog.cc process/inspect/clock.cc view/text/quantity.cc)
 FUZZ_LIBS_request = $(FUZZ_LIBS_memlog)

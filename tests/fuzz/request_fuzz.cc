@@ -16,7 +16,6 @@
 
 #include "surface/fleet/store.h"
 #include "surface/serve/access.h"
-#include "surface/serve/expire_watch.h"
 #include "surface/serve/request.h"
 #include "util/error.h"
 

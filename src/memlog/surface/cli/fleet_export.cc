@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -70,22 +69,14 @@ int export_fleet(const Manual& manual, const Arguments& arguments, const Streams
     load_fleet(arguments, sources, database, streams);
     return kGood;
   }
-  const std::string path = arguments.value("--output", "-");
-  std::optional<util::Replacement> file;
-  if (path != "-") file.emplace(path);
-  const auto write = [&](const std::string& text) {
-    if (file) {
-      file->write(text);
-    } else {
-      print(streams, text);
-    }
-  };
+  Output output(arguments, streams);
   if (arguments.has("--schema")) {
-    write(sql::clickhouse_schema(database.tables()));
+    output.write(sql::clickhouse_schema(database.tables()));
   } else {
-    sql::write_rows(database, arguments.choice("--table"), write);
+    sql::write_rows(database, arguments.choice("--table"),
+                    [&](const std::string& text) { output.write(text); });
   }
-  if (file) file->finish();
+  output.finish();
   return kGood;
 }
 

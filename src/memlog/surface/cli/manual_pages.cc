@@ -1,5 +1,4 @@
-#include "surface/cli/manual_pages.h"
-
+// Parts of the manual pages.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "surface/cli/command.h"
+#include "surface/cli/completion.h"
 #include "util/text.h"
 
 namespace mtrace::cli {

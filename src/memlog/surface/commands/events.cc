@@ -20,7 +20,6 @@
 #include "surface/cli/command.h"
 #include "surface/cli/filter_options.h"
 #include "surface/cli/report_options.h"
-#include "surface/fleet/log_sender.h"
 #include "surface/fleet/remote.h"
 #include "util/error.h"
 #include "util/text.h"

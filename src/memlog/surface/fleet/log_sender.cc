@@ -1,5 +1,4 @@
-#include "surface/fleet/log_sender.h"
-
+// Sends an event log to memlog serve --receive while it is written.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>

@@ -171,6 +171,13 @@ bool equal_secret(const std::string& given, const std::string& secret) {
   return difference == 0;
 }
 
+Response answer_with(std::string body, std::string type) {
+  Response response;
+  response.body = std::move(body);
+  response.type = std::move(type);
+  return response;
+}
+
 Response failure(int status, const std::string& reason) {
   Response response;
   response.status = status;

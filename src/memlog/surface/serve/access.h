@@ -85,6 +85,7 @@ class Access {
 // Compares in a time that depends on the length of `given` only.
 bool equal_secret(const std::string& given, const std::string& secret);
 
+Response answer_with(std::string body, std::string type = "application/json");
 // Returns {"error": reason} with this status.
 Response failure(int status, const std::string& reason);
 

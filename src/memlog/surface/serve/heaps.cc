@@ -93,6 +93,35 @@ std::vector<ExpiredRow> Heap::expired(const std::vector<const analyze::ExpirySta
   return out;
 }
 
+ExpireWatch::ExpireWatch(ledger::LedgerFile& ledger, const ExpireRequest& request)
+    : ledger_(ledger),
+      request_(request),
+      begun_(now()),
+      expiry_(begun_, ledger::ticks_in(std::chrono::nanoseconds(request.after).count()), 0) {}
+
+uint64_t ExpireWatch::now() const { return process::ticks_now(ledger_.header()); }
+
+std::chrono::milliseconds ExpireWatch::pause() const {
+  using std::chrono::milliseconds;
+  return std::clamp<milliseconds>(request_.after / 10, milliseconds(20), milliseconds(1000));
+}
+
+void ExpireWatch::look() {
+  ledger_.refresh();
+  const uint64_t seen = now();
+  expiry_.begin();
+  ledger::each_block(ledger_, [&](const ledger::LedgerBlock& block) { expiry_.see(block, seen); });
+  expiry_.end(seen);
+}
+
+bool ExpireWatch::over() const {
+  return watched() >= request_.length || expiry_.expired() >= request_.most;
+}
+
+std::chrono::milliseconds ExpireWatch::watched() const {
+  return std::chrono::milliseconds(ledger::tick_milliseconds(now() - begun_));
+}
+
 Heap& Heaps::look(Opened opened) {
   const ProcessTotals& process = opened.totals;
   const auto symbolizer = symbolizers_.of(process);

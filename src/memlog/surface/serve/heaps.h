@@ -2,6 +2,7 @@
 // thread-safe: the caller locks.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "model/profile/model.h"
 #include "model/profile/timeline.h"
 #include "surface/serve/processes.h"
+#include "surface/serve/request.h"
 #include "util/file.h"
 #include "view/analyze/responsible.h"
 #include "view/heap/expiry.h"
@@ -66,6 +68,32 @@ class Heap {
   std::shared_ptr<symbols::Symbolizer> symbolizer_;
   ledger::Watch watch_;
   text::StackNames names_;
+};
+
+// Looks which new blocks of a process outlive a time, as memlog expire does, for as long as one
+// answer takes.
+// For one thread. Looking costs the more the more blocks are live.
+class ExpireWatch {
+ public:
+  // Begins now. `ledger` outlives it.
+  ExpireWatch(ledger::LedgerFile& ledger, const ExpireRequest& request);
+
+  // How long to wait before the next look.
+  std::chrono::milliseconds pause() const;
+  // Throws LedgerError.
+  void look();
+  bool over() const;
+
+  std::chrono::milliseconds watched() const;  // since the beginning
+  const analyze::Expiry& expiry() const { return expiry_; }
+
+ private:
+  uint64_t now() const;  // ticks
+
+  ledger::LedgerFile& ledger_;
+  ExpireRequest request_;
+  uint64_t begun_;  // ticks
+  analyze::Expiry expiry_;
 };
 
 // Keeps those that were looked at last: the stacks of a large process take tens of megabytes.

@@ -1,5 +1,4 @@
 // The memlogs that memlog serve gives to other machines and takes from them.
-
 #include <limits>
 #include <optional>
 
@@ -9,15 +8,6 @@
 #include "view/json/stack.h"
 
 namespace mtrace::serve {
-namespace {
-
-Response line_answer(const json::Value& value) {
-  Response response;
-  response.body = json::line(value);
-  return response;
-}
-
-}  // namespace
 
 // Damaged files are not among them.
 Response Site::list_memlogs(const Request& request, const Match& /*match*/) {
@@ -37,7 +27,7 @@ Response Site::list_memlogs(const Request& request, const Match& /*match*/) {
     if (one.merged) report["merged"] = true;
     memlogs.push_back(std::move(report));
   }
-  return line_answer(out);
+  return answer_with(json::line(out));
 }
 
 Response Site::memlog(const Request& /*request*/, const Match& match) {
@@ -53,10 +43,7 @@ Response Site::memlog(const Request& /*request*/, const Match& match) {
     bytes = local_.packed(*key);
   }
   if (!bytes) return failure(404, "no such memlog: /api/memlogs lists them");
-  Response response;
-  response.type = "application/zstd";
-  response.body = std::move(*bytes);
-  return response;
+  return answer_with(std::move(*bytes), "application/zstd");
 }
 
 Response Site::append_log(const Request& request, const Match& match) {
@@ -79,7 +66,7 @@ Response Site::append_log(const Request& request, const Match& match) {
   if (!size) return failure(413, "the event log is larger than --max-disk");
   json::Value out = json::answer("log");
   out["size"] = *size;
-  return line_answer(out);
+  return answer_with(json::line(out));
 }
 
 Response Site::receive(const Request& request, const Match& /*match*/) {
@@ -90,7 +77,7 @@ Response Site::receive(const Request& request, const Match& /*match*/) {
   try {
     json::Value out = json::answer("receipt");
     out["receipt"] = fleet::receipt_text(options_.store->admit(incoming, "the memlog"));
-    return line_answer(out);
+    return answer_with(json::line(out));
   } catch (const util::FormatError& error) {
     return failure(400, error.what());
   }

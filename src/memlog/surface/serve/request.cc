@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "util/text.h"
+#include "view/text/quantity.h"
 
 namespace mtrace::serve {
 namespace {
@@ -102,6 +103,27 @@ long number_of(const Query& query, const std::string& name, long otherwise, long
     throw QueryError(fmt::format("{}: not a number from {} to {}", name, least, most));
   }
   return static_cast<long>(*number);
+}
+
+ExpireRequest read_expire(const Query& query) {
+  using std::chrono::milliseconds;
+  constexpr milliseconds kLeastAfter{100};
+  constexpr long kMostBlocks = 100'000;  // bounds what a watch remembers
+  ExpireRequest request;
+  request.length = std::chrono::seconds(number_of(query, "seconds", 30, 1, 60));
+  request.most =
+      static_cast<uint64_t>(number_of(query, "max_expired", kMostBlocks, 1, kMostBlocks));
+  const auto given = query.find("after");
+  if (given != query.end()) {
+    const auto after = text::read_duration(given->second, 1000);
+    if (!after) throw QueryError("after: not a time like 500ms or 10s");
+    request.after = milliseconds(std::min(*after, uint64_t{INT32_MAX}));
+  }
+  if (request.after < kLeastAfter || request.after >= request.length) {
+    throw QueryError(fmt::format("after: not from {} ms to less than the {} seconds of the watch",
+                                 kLeastAfter.count(), request.length.count()));
+  }
+  return request;
 }
 
 }  // namespace mtrace::serve

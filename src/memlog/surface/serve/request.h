@@ -1,6 +1,8 @@
 // What a request asks for: the parts of its path, and its query as the options of a command.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -38,6 +40,16 @@ const cli::Option* option_of(const cli::Manual& manual, const std::string& param
 // for a switch that is neither "1" or "true", nor "0" or "false".
 Given view_options(const Query& query, const cli::Manual& manual,
                    const std::vector<std::string>& allowed);
+
+// The action expire: which blocks, of those that a process allocates meanwhile, outlive a time.
+struct ExpireRequest {
+  std::chrono::milliseconds after{10'000};  // how long a block may live
+  std::chrono::seconds length{30};          // of the watch
+  uint64_t most = 0;                        // end it once so many blocks have expired
+};
+
+// Throws QueryError.
+ExpireRequest read_expire(const Query& query);
 
 // Returns a number of the query from `least` to `most`. Throws QueryError.
 long number_of(const Query& query, const std::string& name, long otherwise, long least, long most);

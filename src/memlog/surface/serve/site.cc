@@ -6,7 +6,6 @@
 #include <exception>
 
 #include "process/inspect/clock.h"
-#include "surface/serve/expire_watch.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -42,13 +41,6 @@ constexpr char kDrawnPolicy[] =
     "script-src 'unsafe-inline'; frame-ancestors 'none'";
 constexpr int kMostEvents = 60;  // a second apart; the browser then connects again
 constexpr std::chrono::milliseconds kOneSecond{1000};
-
-Response answer_with(std::string body, std::string type = "application/json") {
-  Response response;
-  response.body = std::move(body);
-  response.type = std::move(type);
-  return response;
-}
 
 pid_t read_pid(const std::string& text) {
   const auto pid = util::read_unsigned(text, INT32_MAX);
