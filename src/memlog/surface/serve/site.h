@@ -75,8 +75,7 @@ class Site {
   // The answers of the routes. What they throw becomes the status.
   Response page(const Request& request, const Match& match);
   Response scrape(const Request& request, const Match& match);
-  Response heap(const Request& request, const Match& match);
-  Response allocs(const Request& request, const Match& match);
+  Response profile(const Request& request, const Match& match);
   Response description(const Request& request, const Match& match);
   Response session(const Request& request, const Match& match);
   Response process_events(const Request& request, const Match& match);
@@ -103,7 +102,6 @@ class Site {
   std::string overview();
   std::string functions(pid_t pid, size_t limit);
   Response events(NextPart next);
-  Response profile(const Request& request, const Match& match, const char* shown);
   Response view(const Match& match, Given given, std::vector<std::string> operands);
   CommandAnswer run(const Match& match, Given given, std::vector<std::string> operands);
   // Returns the process that a request names, or the only one that is served. Or else 300, with the
