@@ -38,7 +38,9 @@ size_t rewrite(const std::string& path, bool compact, size_t every) {
   }
   events::EventLog log(std::move(contents));
   events::LogFile file(path, "shop", 1);
-  events::LogWriter writer(log, "", [&](std::string one) { file.append(std::move(one)); });
+  events::LogDefinitions definitions(log);
+  events::LogWriter writer(std::string(log.head()), definitions, "",
+                           [&](std::string one) { file.append(std::move(one)); });
   writer.keep_state();
   size_t count = 0;
   for (events::Event event; log.next(event);) {

@@ -52,7 +52,9 @@ void rewrite_in_files(const std::string& from, const std::string& to) {
   }
   events::EventLog log(from);
   events::LogFile file(to, "made", 1);
-  events::LogWriter writer(log, "", [&](std::string one) { file.append(std::move(one)); });
+  events::LogDefinitions definitions(log);
+  events::LogWriter writer(std::string(log.head()), definitions, "",
+                           [&](std::string one) { file.append(std::move(one)); });
   writer.keep_state();
   for (events::Event event; log.next(event);) {
     if (--count == 1) {

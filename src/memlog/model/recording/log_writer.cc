@@ -9,7 +9,7 @@
 #include "format/event_log.h"
 #include "format/python.h"
 #include "model/events/event_header.h"
-#include "model/recording/left_out.h"
+#include "model/events/live_blocks.h"
 #include "util/text.h"
 
 namespace mtrace::events {
@@ -23,23 +23,179 @@ bool mark(std::vector<bool>& marked, uint32_t number) {
   return fresh;
 }
 
+// The free of a block. `short_lived`: the longest life that counts as short; it and `lifetime` in
+// nanoseconds. `temporary`: by its thread, which had allocated nothing since.
+LeftOut ended_block(uint32_t stack, uint64_t bytes, uint64_t lifetime, uint64_t short_lived,
+                    bool temporary) {
+  LeftOut one;
+  one.stack = stack;
+  one.frees = 1;
+  one.freed = bytes;
+  one.short_lived = lifetime <= short_lived ? 1 : 0;
+  one.temporary = temporary ? 1 : 0;
+  one.lifetime = one.shortest = one.longest = lifetime;
+  return one;
+}
+
+void add_left_out(LeftOut& sum, const LeftOut& more) {
+  sum.stack = more.stack;
+  sum.allocations += more.allocations;
+  sum.allocated += more.allocated;
+  sum.frees += more.frees;
+  sum.freed += more.freed;
+  sum.short_lived += more.short_lived;
+  sum.temporary += more.temporary;
+  sum.lifetime += more.lifetime;
+  sum.shortest = std::min(sum.shortest, more.shortest);
+  sum.longest = std::max(sum.longest, more.longest);
+}
+
 }  // namespace
 
-LogWriter::LogWriter(const EventLog& from, std::string_view left_out, Append append)
-    : from_(from), left_out_text_(left_out), append_(std::move(append)), chunk_(new_chunk()) {
+// Returns what stands for the frame of a Python function. The one in the log is not known any more.
+uint64_t LogDefinitions::define_python(const profile::Frame& frame, ChunkWriter& chunk) {
+  constexpr unsigned kBits = format::PythonFrame::kInstructionBits - 1;
+  const std::string_view source = frame.source.text();
+  const size_t colon = source.rfind(':');
+  const uint64_t line =
+      colon == source.npos ? 0 : util::read_unsigned(source.substr(colon + 1)).value_or(0);
+  const auto [at, fresh] = python_.try_emplace(
+      fmt::format("{} {} {} {}", frame.module, frame.offset, line, frame.function.text()));
+  if (fresh) {
+    // Code 0 is of functions without room.
+    const uint64_t number = python_.size();
+    at->second = format::PythonFrame::pack(static_cast<uint32_t>(1 + (number >> kBits)),
+                                           static_cast<int32_t>(number & ((1u << kBits) - 1)));
+    chunk.define_python(at->second, {frame.module, frame.offset, frame.function.text(), line});
+  }
+  return at->second;
+}
+
+void LogDefinitions::define_stack(uint32_t number, ChunkWriter& chunk) {
+  const EventStack& stack = log_.stack(number);
+  std::vector<ChunkWriter::FrameWord> frames;
+  unsigned guessed = 0;
+  for (const profile::Frame& frame : stack.frames) {
+    if (frame.guessed && guessed == 0) guessed = static_cast<unsigned>(frames.size());
+    if (frame.place != profile::Place::kModule) {
+      frames.push_back({0, frame.offset});
+      continue;
+    }
+    const profile::Module& module = log_.modules()[frame.module];
+    if (mark(modules_, frame.module)) {
+      chunk.define_module(frame.module, module.path, module.python ? 0 : module.generation,
+                          module.build_id, module.base);
+    }
+    if (module.python) {
+      frames.push_back({0, define_python(frame, chunk)});
+      continue;
+    }
+    frames.push_back({uint64_t{frame.module} + 1, frame.offset});
+  }
+  chunk.define_stack(number, {stack.kind, stack.call, stack.cut, guessed, frames});
+}
+
+void LogDefinitions::define_thread(uint32_t number, ChunkWriter& chunk) {
+  const EventThread& thread = log_.thread(number);
+  chunk.define_thread(number, thread.tid, thread.name);
+}
+
+void LogDefinitions::forget() {
+  modules_.clear();
+  python_.clear();
+}
+
+// What a file of a log must begin with, if it has older files: the blocks that live, and sums of
+// all that was.
+class LogWriter::State {
+ public:
+  // `short_lived`: as in EventHeader.
+  explicit State(uint64_t short_lived) : short_lived_(short_lived) {}
+  // Takes the next event of the log.
+  void apply(const Event& event);
+  // Takes blocks that are only counted.
+  void count(const LeftOut& more);
+
+  const LiveBlocks& blocks() const { return blocks_; }
+  // By stack, without the blocks that live.
+  const absl::btree_map<uint32_t, LeftOut>& sums() const { return sums_; }
+  // For a file that begins at that time. Its unknown frees are those of blocks()' besides.
+  BeforeFile before(uint64_t now) const;
+
+ private:
+  uint64_t short_lived_;
+  LiveBlocks blocks_;
+  absl::btree_map<uint32_t, LeftOut> sums_;
+  BeforeFile before_;
+  int64_t live_bytes_ = 0;  // with those that are only counted
+  int64_t live_blocks_ = 0;
+};
+
+void LogWriter::State::count(const LeftOut& more) {
+  add_left_out(sums_[more.stack], more);
+  live_bytes_ += static_cast<int64_t>(more.allocated - more.freed);
+  live_blocks_ += static_cast<int64_t>(more.allocations - more.frees);
+}
+
+void LogWriter::State::apply(const Event& event) {
+  if (event.kind == Kind::kReport) before_.reports = event.number;
+  if (event.kind == Kind::kLost) before_.lost += event.number;
+  if (event.kind == Kind::kUnknownFree) ++before_.unknown_frees;
+  if (event.kind == Kind::kMemory) before_.resident = event.number;
+  if (is_counted(event.kind)) ++before_.calls[event.call];
+  const BlockChange change = blocks_.apply(event);
+  if (change.ended) {
+    LeftOut one = ended_block(change.old.stack, change.old.requested,
+                              event.time - std::min(event.time, change.old.time), short_lived_,
+                              change.temporary);
+    one.allocations = 1;
+    one.allocated = change.old.requested;
+    add_left_out(sums_[one.stack], one);
+    live_bytes_ -= static_cast<int64_t>(change.old.requested);
+    --live_blocks_;
+  }
+  if (!change.begun) return;
+  live_bytes_ += static_cast<int64_t>(change.fresh.requested);
+  ++live_blocks_;
+  if (live_bytes_ <= static_cast<int64_t>(before_.peak_bytes)) return;
+  before_.peak_bytes = static_cast<uint64_t>(live_bytes_);
+  before_.peak_blocks = static_cast<uint64_t>(std::max<int64_t>(live_blocks_, 0));
+  before_.peak_time = event.time;
+}
+
+BeforeFile LogWriter::State::before(uint64_t now) const {
+  BeforeFile before = before_;
+  before.began = now;
+  return before;
+}
+
+LogWriter::LogWriter(std::string head, Definitions& definitions, std::string_view left_out,
+                     Append append)
+    : head_(std::move(head)),
+      header_(read_header(std::string_view(head_).substr(format::kEventMark))),
+      definitions_(definitions),
+      left_out_text_(left_out),
+      append_(std::move(append)),
+      chunk_(new_chunk()) {
   append_head();
 }
 
+LogWriter::~LogWriter() = default;
+
+void LogWriter::keep_state() {
+  state_ = std::make_unique<State>(header_.short_lived);
+  chunk_ = new_chunk();
+}
+
 ChunkWriter LogWriter::new_chunk() const {
-  return ChunkWriter(
-      from_.header().compact ? format::EventForm::kCompact : format::EventForm::kFull,
-      state_ != nullptr ? format::kShortChunkEvents : format::kChunkEvents,
-      [this](uint64_t address) { return from_.address_of(address); });
+  return ChunkWriter(header_.compact ? format::EventForm::kCompact : format::EventForm::kFull,
+                     state_ != nullptr ? format::kShortChunkEvents : format::kChunkEvents,
+                     [this](uint64_t address) { return definitions_.address_of(address); });
 }
 
 void LogWriter::append_head(const std::string& before) {
   Column head;
-  head.put_raw(from_.head());
+  head.put_raw(head_);
   for (const auto& [key, value] : {std::pair(format::kEventsLeftOut, left_out_text_),
                                    std::pair(format::kEventsBefore, before)}) {
     if (value.empty()) continue;
@@ -58,11 +214,12 @@ void LogWriter::begin_file(absl::FunctionRef<void()> open_next) {
   flush();
   open_next();
   chunk_ = new_chunk();
-  for (auto* marked : {&modules_, &stacks_, &threads_}) marked->clear();
-  python_.clear();
+  stacks_.clear();
+  threads_.clear();
+  definitions_.forget();
   BeforeFile before = state_->before(now());
   // What the process inherited is not known here: frees of it are no unknown ones.
-  if (from_.header().parent_log.empty()) before.unknown_frees += state_->blocks().unknown_frees();
+  if (header_.parent_log.empty()) before.unknown_frees += state_->blocks().unknown_frees();
   append_head(before_text(before));
   put_live();
   left_out_ = state_->sums();
@@ -97,54 +254,12 @@ void LogWriter::put_live() {
   for (const auto& [address, block] : live) put_inherited(address, block);
 }
 
-// Returns what stands for the frame of a Python function. The one in `from_` is not known any more.
-uint64_t LogWriter::define_python(const profile::Frame& frame) {
-  constexpr unsigned kBits = format::PythonFrame::kInstructionBits - 1;
-  const std::string_view source = frame.source.text();
-  const size_t colon = source.rfind(':');
-  const uint64_t line =
-      colon == source.npos ? 0 : util::read_unsigned(source.substr(colon + 1)).value_or(0);
-  const auto [at, fresh] = python_.try_emplace(
-      fmt::format("{} {} {} {}", frame.module, frame.offset, line, frame.function.text()));
-  if (fresh) {
-    // Code 0 is of functions without room.
-    const uint64_t number = python_.size();
-    at->second = format::PythonFrame::pack(static_cast<uint32_t>(1 + (number >> kBits)),
-                                           static_cast<int32_t>(number & ((1u << kBits) - 1)));
-    chunk_.define_python(at->second, {frame.module, frame.offset, frame.function.text(), line});
-  }
-  return at->second;
-}
-
 void LogWriter::define_stack(uint32_t number) {
-  if (number == 0 || !mark(stacks_, number)) return;
-  const EventStack& stack = from_.stack(number);
-  std::vector<ChunkWriter::FrameWord> frames;
-  unsigned guessed = 0;
-  for (const profile::Frame& frame : stack.frames) {
-    if (frame.guessed && guessed == 0) guessed = static_cast<unsigned>(frames.size());
-    if (frame.place != profile::Place::kModule) {
-      frames.push_back({0, frame.offset});
-      continue;
-    }
-    const profile::Module& module = from_.modules()[frame.module];
-    if (mark(modules_, frame.module)) {
-      chunk_.define_module(frame.module, module.path, module.python ? 0 : module.generation,
-                           module.build_id, module.base);
-    }
-    if (module.python) {
-      frames.push_back({0, define_python(frame)});
-      continue;
-    }
-    frames.push_back({uint64_t{frame.module} + 1, frame.offset});
-  }
-  chunk_.define_stack(number, {stack.kind, stack.call, stack.cut, guessed, frames});
+  if (number != 0 && mark(stacks_, number)) definitions_.define_stack(number, chunk_);
 }
 
 void LogWriter::define_thread(uint32_t number) {
-  if (number == 0 || !mark(threads_, number)) return;
-  const EventThread& thread = from_.thread(number);
-  chunk_.define_thread(number, thread.tid, thread.name);
+  if (number != 0 && mark(threads_, number)) definitions_.define_thread(number, chunk_);
 }
 
 void LogWriter::put(const Event& event) {
@@ -153,12 +268,12 @@ void LogWriter::put(const Event& event) {
   write(event);
 }
 
-uint64_t LogWriter::now() const { return from_.header().started + steps_ * format::kEventTimeStep; }
+uint64_t LogWriter::now() const { return header_.started + steps_ * format::kEventTimeStep; }
 
 void LogWriter::write(const Event& event) {
   define_stack(event.stack);
   define_thread(event.thread);
-  steps_ = std::max(steps_, (event.time - from_.header().started) / format::kEventTimeStep);
+  steps_ = std::max(steps_, (event.time - header_.started) / format::kEventTimeStep);
   chunk_.put(event, steps_);
   if (chunk_.full()) flush();
 }
@@ -172,7 +287,7 @@ void LogWriter::count_allocation(uint32_t stack, uint64_t bytes) {
 }
 
 void LogWriter::count_free(uint32_t stack, uint64_t bytes, uint64_t lifetime, bool temporary) {
-  add(ended_block(stack, bytes, lifetime, from_.header().short_lived, temporary));
+  add(ended_block(stack, bytes, lifetime, header_.short_lived, temporary));
 }
 
 void LogWriter::add(const LeftOut& more) {

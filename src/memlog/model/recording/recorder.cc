@@ -12,34 +12,43 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <deque>
 #include <filesystem>
+#include <iterator>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "format/event_log.h"
 #include "format/event_ring.h"
 #include "format/ledger.h"
+#include "format/memlog.h"
 #include "format/python.h"
+#include "model/events/columns.h"
 #include "model/ledger/ledger_file.h"
 #include "model/ledger/ledger_notes.h"
 #include "model/ledger/ledger_state.h"
 #include "model/ledger/ledger_summary.h"
-#include "model/recording/chunk_writer.h"
+#include "model/recording/culler.h"
 #include "model/recording/log_file.h"
-#include "model/recording/log_head.h"
-#include "model/recording/rewritten_log.h"
+#include "model/recording/log_writer.h"
 #include "model/recording/ring_reader.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/machine.h"
 #include "util/text.h"
 
 namespace mtrace::events {
@@ -49,9 +58,8 @@ using format::EventRecord;
 using format::EventRingHeader;
 using format::EventsState;
 
-constexpr uint64_t kSettling = 50'000;    // nanoseconds, see doc/events.md, "Order"
-constexpr uint64_t kFlush = 500'000'000;  // between chunks, while there are events
-constexpr uint64_t kCompactFlush = 2 * kFlush;
+constexpr uint64_t kSettling = 50'000;      // nanoseconds, see doc/events.md, "Order"
+constexpr uint64_t kFlush = 1'000'000'000;  // between chunks, while there are events
 constexpr uint64_t kMemory = 100'000'000;   // between two looks at the resident memory
 constexpr uint64_t kThreads = 500'000'000;  // and at the threads
 constexpr uint64_t kShortNap = 2'000'000;   // for what comes, while something does
@@ -114,25 +122,297 @@ class Memory {
   size_t most_rings_ = 0;
 };
 
+std::string threads_at_fork(const EventRingHeader& header) {
+  std::string text;
+  const size_t count = std::min<size_t>(header.threads_at_fork, std::size(header.at_fork));
+  for (size_t i = 0; i < count; ++i) {
+    const format::EventThreadAtFork& thread = header.at_fork[i];
+    text += fmt::format("{}{}:{}", i == 0 ? "" : " ", thread.tid, thread.events);
+  }
+  return text;
+}
+
+// The first frame: what the log says of the process.
+std::string log_head(const EventRingHeader& rings, const ledger::LedgerFile& ledger) {
+  const format::LedgerHeader& header = ledger.header();
+  Column head;
+  head.put_raw({format::kEventHeaderMark, format::kEventMark});
+  const auto put = [&](const char* key, const std::string& value) {
+    if (value.empty()) return;
+    head.put_text(key);
+    head.put_text(value);
+  };
+  put(format::kEventsProgram, util::array_text(header.program));
+  put(format::kEventsCommand, ledger.command());
+  put(format::kEventsPid, std::to_string(header.pid));
+  if (header.parent != 0) {
+    put(format::kEventsParent, std::to_string(header.parent));
+    const std::string path = util::array_text(rings.parent_log);
+    put(format::kEventsParentLog, path.substr(path.rfind('/') + 1));
+    put(format::kEventsParentTime, std::to_string(rings.parent_time));
+    if (rings.parent_fork != 0) {
+      put(format::kEventsParentFork, std::to_string(rings.parent_fork));
+    }
+    put(format::kEventsParentEvents, threads_at_fork(rings));
+  }
+  put(format::kEventsStarted, std::to_string(start_of(rings)));
+  put(format::kEventsProcessStarted, std::to_string(header.started));
+  put(format::kEventsLibrary, util::array_text(header.library));
+  put(format::kEventsHost, util::array_text(header.node));
+  put(format::kEventsBootId, util::array_text(header.boot_id));
+  put(format::kEventsProcessor, format::processor_name(util::machine::kElfMachine));
+  if (rings.compact != 0) put(format::kEventsForm, format::kEventsCompact);
+  put(format::kEventsClock, rings.counter != 0 ? "tsc" : "monotonic");
+  return std::string(head.bytes());
+}
+
+// What the events of the process name, from its ledger.
+class LedgerDefinitions : public Definitions {
+ public:
+  // `file` must outlive this, which refreshes it.
+  explicit LedgerDefinitions(ledger::LedgerFile& file) : file_(file), stacks_(file) {}
+
+  // Returns what the log calls the stack at `index` in the ledger; 0: the ledger does not have it.
+  uint32_t stack_of(uint32_t index) {
+    if (index >= kMostStacks) return 0;
+    if (index >= numbers_.size()) numbers_.resize(index + index / 2 + 1024, kNotRead);
+    uint32_t& number = numbers_[index];
+    if (number != kNotRead) return number;
+    if (find(index) == nullptr) return number = 0;
+    indexes_.push_back(index);
+    return number = static_cast<uint32_t>(indexes_.size());
+  }
+  // Thread `number` begins, the next one.
+  void begin_thread(uint32_t number, uint32_t tid, std::string_view name) {
+    threads_.resize(number);
+    threads_.back() = {tid, std::string(name)};
+  }
+
+  void define_stack(uint32_t number, ChunkWriter& chunk) override {
+    const ledger::LedgerStackState* const stack = find(indexes_[number - 1]);
+    if (stack == nullptr) return;  // damaged since
+    std::vector<ChunkWriter::FrameWord> frames;
+    frames.reserve(stack->frames.size());
+    for (const uint64_t frame : stack->frames) frames.push_back(frame_word(frame, chunk));
+    const std::string kind = stack->kind != 0 ? kind_name(stack->kind) : "";
+    const char* call = format::call_name(stack->call);
+    chunk.define_stack(number,
+                       {kind, call != nullptr ? call : "", stack->cut, stack->guessed, frames});
+  }
+  void define_thread(uint32_t number, ChunkWriter& chunk) override {
+    const EventThread& thread = threads_[number - 1];
+    chunk.define_thread(number, thread.tid, thread.name);
+  }
+  void forget() override {
+    modules_.clear();
+    python_.clear();
+    python_files_.clear();
+  }
+
+ private:
+  static constexpr uint32_t kFirstPythonFile = 1 << 16;  // beyond the numbers of modules
+  static constexpr uint64_t kMostStacks = uint64_t{1} << format::kSlotStackBits;
+  static constexpr uint32_t kNotRead = UINT32_MAX;
+
+  // A stack is defined right after it was met, most often.
+  const ledger::LedgerStackState* find(uint32_t index) {
+    if (index != found_index_) found_ = stacks_.find(found_index_ = index);
+    return found_;
+  }
+
+  ChunkWriter::FrameWord frame_word(uint64_t frame, ChunkWriter& chunk) {
+    if (format::PythonFrame::is_one(frame)) {
+      define_python(frame, chunk);
+      return {0, frame};
+    }
+    const ledger::LedgerModuleState* const module = stacks_.module_of(frame);
+    if (module == nullptr) return {0, frame};
+    const format::LedgerModule& entry = module->entry;
+    if (entry.number >= modules_.size()) modules_.resize(entry.number + size_t{1});
+    if (!modules_[entry.number]) {
+      modules_[entry.number] = true;
+      chunk.define_module(entry.number, module->path, entry.generation,
+                          {reinterpret_cast<const char*>(entry.build_id), entry.build_id_size},
+                          entry.base);
+    }
+    return {uint64_t{entry.number} + 1, frame - entry.base};
+  }
+
+  void define_python(uint64_t frame, ChunkWriter& chunk) {
+    if (python_.contains(frame)) return;
+    const ledger::PythonFrameText text = ledger::python_frame(stacks_.with_code_of(frame), frame);
+    if (text.module.empty()) return;  // it found no room; readers of the log know that
+    python_.insert(frame);
+    const auto [file, fresh] = python_files_.try_emplace(
+        text.module, static_cast<uint32_t>(kFirstPythonFile + python_files_.size()));
+    if (fresh) chunk.define_module(file->second, text.module, 0, {}, 0);
+    chunk.define_python(frame, {file->second, text.offset, text.function, text.line});
+  }
+
+  std::string kind_name(uint8_t kind) {
+    std::string name = ledger::ledger_kind(file_.header(), kind);
+    if (!name.empty()) return name;
+    file_.refresh();
+    return ledger::ledger_kind(file_.header(), kind);
+  }
+
+  ledger::LedgerFile& file_;
+  ledger::LedgerStacks stacks_;
+  uint32_t found_index_ = 0;  // what stacks_ has found last; there is no stack 0
+  const ledger::LedgerStackState* found_ = nullptr;
+  std::vector<uint32_t> numbers_;  // in the log, by index in the ledger; kNotRead
+  std::vector<uint32_t> indexes_;  // in the ledger, by number - 1
+  std::vector<EventThread> threads_;
+  std::vector<bool> modules_;                                // by number: defined
+  absl::flat_hash_set<uint64_t> python_;                     // frames that are defined
+  absl::flat_hash_map<std::string, uint32_t> python_files_;  // numbers of modules
+};
+
+// Writes the events of the process: at once, or, if blocks are culled or the size is limited, in a
+// thread of its own. To write what lives takes long then, and the program's threads do not wait for
+// long.
+class EventWriter {
+ public:
+  // All must outlive this.
+  EventWriter(const EventRingHeader& rings, ledger::LedgerFile& ledger, LogFile& file)
+      : most_bytes_(rings.most_bytes),
+        files_(std::max(rings.files, 1u)),
+        file_(file),
+        definitions_(ledger),
+        writer_(
+            log_head(rings, ledger), definitions_,
+            rings.cull == 0 ? "" : fmt::format("blocks that live shorter than {} ms", rings.cull),
+            [this](std::string content) { append(std::move(content)); }) {
+    constexpr uint64_t kMillisecond = 1'000'000;
+    if (most_bytes_ != 0) writer_.keep_state();
+    if (rings.cull != 0) culler_.emplace(CullWish{.lifetime = rings.cull * kMillisecond}, writer_);
+    if (most_bytes_ != 0 || culler_) thread_ = std::thread([this] { work(); });
+  }
+  ~EventWriter() { finish(); }
+  EventWriter(const EventWriter&) = delete;
+  EventWriter& operator=(const EventWriter&) = delete;
+
+  // Takes the next event. Its stack is the index in the ledger; the first one of a thread has its
+  // id as number and its name as text. Waits while very many are waiting.
+  void put(const Event& event) {
+    if (!thread_.joinable()) return write(event);
+    Event& own = batch_.events.emplace_back(event);
+    if (!event.text.empty()) own.text = batch_.texts.emplace_back(event.text);
+    if (batch_.events.size() == kBatch) hand_over();
+  }
+  // Appends to the file what was put, but for blocks that may still be left out.
+  void flush() {
+    if (!thread_.joinable()) return writer_.flush();
+    batch_.flushes = true;
+    hand_over();
+  }
+  // Nothing follows: waits until all is written.
+  void finish() {
+    if (!thread_.joinable()) return;
+    flush();
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  // When something was appended last, CLOCK_MONOTONIC.
+  uint64_t appended_at() const { return appended_at_; }
+
+ private:
+  static constexpr size_t kBatch = 4096;
+  static constexpr size_t kMostWaiting = 512;  // batches, some 200 MB
+
+  struct Batch {
+    std::vector<Event> events;
+    std::deque<std::string> texts;  // of the events
+    bool flushes = false;
+  };
+
+  void append(std::string content) {
+    file_.append(std::move(content));
+    appended_at_ = now_of(CLOCK_MONOTONIC);
+    grown_ = true;
+  }
+
+  void hand_over() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return waiting_.size() < kMostWaiting; });
+    waiting_.push_back(std::exchange(batch_, {}));
+    batch_.events.reserve(kBatch);
+    changed_.notify_all();
+  }
+
+  void work() {
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return !waiting_.empty() || ends_; });
+      if (waiting_.empty()) break;
+      const Batch batch = std::move(waiting_.front());
+      waiting_.pop_front();
+      lock.unlock();
+      changed_.notify_all();
+      for (const Event& event : batch.events) write(event);
+      if (batch.flushes) writer_.flush();
+      look_at_size();
+    }
+    if (culler_) culler_->finish();
+  }
+
+  void write(Event event) {
+    event.stack = definitions_.stack_of(event.stack);
+    if (event.kind == Kind::kThreadBegin) {
+      definitions_.begin_thread(event.thread, static_cast<uint32_t>(event.number), event.text);
+    }
+    culler_ ? culler_->put(event) : writer_.put(event);
+  }
+
+  // Begins the next file when this one has its share.
+  void look_at_size() {
+    if (most_bytes_ == 0 || !std::exchange(grown_, false)) return;
+    file_.finish();
+    // What lives may take more than a file should: then a file has as much again of what happens.
+    if (file_.size() < std::max(most_bytes_ / files_, 2 * begun_with_)) return;
+    if (!file_.make_next()) return;
+    writer_.begin_file([&] {
+      file_.finish();
+      file_.begin_next(files_ - 1);
+    });
+    file_.finish();
+    begun_with_ = file_.size();
+    grown_ = false;
+  }
+
+  const uint64_t most_bytes_;  // of the files together; 0: any number
+  const uint32_t files_;       // the newest that are kept
+  LogFile& file_;
+  std::atomic<uint64_t> appended_at_ = 0;
+  bool grown_ = false;       // the file, since look_at_size()
+  uint64_t begun_with_ = 0;  // bytes of the file when it had what lives
+  LedgerDefinitions definitions_;
+  LogWriter writer_;
+  std::optional<Culler> culler_;
+  Batch batch_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Batch> waiting_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
 class Recorder {
  public:
   Recorder(int rings, int ledger, const OpenSink& open_sink)
       : memory_(rings),
         header_(memory_.header()),
         ledger_(ledger, "the ledger"),
-        ledger_stacks_(ledger_),
         pid_(ledger_.header().pid),
         clock_(header_),
         file_(util::array_text(header_.place), util::array_text(ledger_.header().name), pid_,
               open_sink(header_, ledger_.header())),
-        process_(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0))),
-        // A log that is rewritten is made compact then.
-        chunk_(header_.compact != 0 && header_.cull == 0 && header_.most_bytes == 0
-                   ? format::EventForm::kCompact
-                   : format::EventForm::kFull) {
-    const RewriteWish wish = {header_.cull, header_.most_bytes, std::max(header_.files, 1u)};
-    if (wish.any()) rewritten_.emplace(wish, file_);
-    append(log_head(header_, ledger_));
+        writer_(header_, ledger_, file_),
+        process_(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0))) {
     store(header_.writer, static_cast<uint32_t>(::getpid()));
     const std::string& path = file_.path();
     std::memcpy(header_.log + 1, path.data() + 1,
@@ -164,7 +444,7 @@ class Recorder {
       merge(settled);
       if (release()) tell();
       look_around(started);
-      if (chunk_.full() || started - flushed_ > flush_after_ || ends) flush(started);
+      if (started - std::max(flushed_, writer_.appended_at()) > kFlush || ends) flush(started);
       if (const int error = file_.error()) return fail(error);
       if (ends) break;
       nap(active, started, settling_since + kSettling);
@@ -182,10 +462,6 @@ class Recorder {
     uint32_t tid = 0;
     bool ended = false;
   };
-
-  void append(std::string content) {
-    rewritten_ ? rewritten_->take(std::move(content)) : file_.append(std::move(content));
-  }
 
   // By its end, or because it has said that nothing follows.
   bool has_ended() {
@@ -207,64 +483,6 @@ class Recorder {
       if (ends) ring.reader.end();
       looked_new_ |= ring.reader.look(settled, waited);
     }
-  }
-
-  // What the log calls the stack at `index` in the ledger; 0: the ledger does not have it.
-  uint32_t stack_of(uint64_t index) {
-    if (index >= kMostStacks) return 0;
-    if (index >= stacks_.size()) stacks_.resize(index + index / 2 + 1024, kNotRead);
-    if (stacks_[index] == kNotRead) stacks_[index] = define_stack(static_cast<uint32_t>(index));
-    return stacks_[index];
-  }
-
-  uint32_t define_stack(uint32_t index) {
-    const ledger::LedgerStackState* const stack = ledger_stacks_.find(index);
-    if (stack == nullptr) return 0;
-    std::vector<ChunkWriter::FrameWord> frames;
-    frames.reserve(stack->frames.size());
-    for (const uint64_t frame : stack->frames) frames.push_back(frame_word(frame));
-    const std::string kind = stack->kind != 0 ? kind_name(stack->kind) : "";
-    const char* call = format::call_name(stack->call);
-    chunk_.define_stack(++last_stack_,
-                        {kind, call != nullptr ? call : "", stack->cut, stack->guessed, frames});
-    return last_stack_;
-  }
-
-  ChunkWriter::FrameWord frame_word(uint64_t frame) {
-    if (format::PythonFrame::is_one(frame)) {
-      define_python(frame);
-      return {0, frame};
-    }
-    const ledger::LedgerModuleState* const module = ledger_stacks_.module_of(frame);
-    if (module == nullptr) return {0, frame};
-    const format::LedgerModule& entry = module->entry;
-    if (entry.number >= modules_.size()) modules_.resize(entry.number + size_t{1});
-    if (!modules_[entry.number]) {
-      modules_[entry.number] = true;
-      chunk_.define_module(entry.number, module->path, entry.generation,
-                           {reinterpret_cast<const char*>(entry.build_id), entry.build_id_size},
-                           entry.base);
-    }
-    return {uint64_t{entry.number} + 1, frame - entry.base};
-  }
-
-  void define_python(uint64_t frame) {
-    if (python_.contains(frame)) return;
-    const ledger::PythonFrameText text =
-        ledger::python_frame(ledger_stacks_.with_code_of(frame), frame);
-    if (text.module.empty()) return;  // it found no room; readers of the log know that
-    python_.insert(frame);
-    const auto [file, fresh] = python_files_.try_emplace(
-        text.module, static_cast<uint32_t>(kFirstPythonFile + python_files_.size()));
-    if (fresh) chunk_.define_module(file->second, text.module, 0, {}, 0);
-    chunk_.define_python(frame, {file->second, text.offset, text.function, text.line});
-  }
-
-  std::string kind_name(uint8_t kind) {
-    std::string name = ledger::ledger_kind(ledger_.header(), kind);
-    if (!name.empty()) return name;
-    ledger_.refresh();
-    return ledger::ledger_kind(ledger_.header(), kind);
   }
 
   // Writes what is older than all that can still come.
@@ -293,20 +511,26 @@ class Recorder {
       while (first->reader.next_stamp() < until) {
         write(*first);
         first->reader.take();
-        if (chunk_.full()) flush(now_of(CLOCK_MONOTONIC));
       }
     }
   }
 
-  void put(const Event& event) { chunk_.put(event, last_time_); }
+  void put(Event& event) {
+    event.time = start_ + last_time_ * format::kEventTimeStep;
+    writer_.put(event);
+    any_put_ = true;
+  }
   // An event that nobody tells.
-  void put(Kind kind, uint32_t thread, uint64_t number = 0) {
+  void put(Kind kind, uint32_t thread, uint64_t number = 0, std::string_view text = {}) {
     Event event;
     event.kind = kind;
     event.thread = thread;
     event.number = number;
+    event.text = text;
     put(event);
   }
+
+  static uint32_t stack_index(uint64_t unit) { return static_cast<uint32_t>(unit); }
 
   void write(RingState& ring) {
     const RingReader& reader = ring.reader;
@@ -323,7 +547,7 @@ class Recorder {
     const auto read_place = [&] {
       event.requested = reader.unit(1).a;
       event.usable = event.requested + (reader.unit(1).b >> 32);
-      event.stack = stack_of(reader.unit(1).b & 0xffffffff);
+      event.stack = stack_index(reader.unit(1).b);
     };
     const auto read_text = [&] { return reader.text(2, reader.unit(1).a); };
     std::string text;
@@ -333,13 +557,13 @@ class Recorder {
         read_place();
         break;
       case EventRecord::kFreeWithStack:
-        event.stack = stack_of(reader.unit(1).b);
+        event.stack = stack_index(reader.unit(1).b);
         [[fallthrough]];
       case EventRecord::kFree:
         event.kind = Kind::kFree;
         break;
       case EventRecord::kUnknownFreeWithStack:
-        event.stack = stack_of(reader.unit(1).b);
+        event.stack = stack_index(reader.unit(1).b);
         [[fallthrough]];
       case EventRecord::kUnknownFree:
         event.kind = Kind::kUnknownFree;
@@ -359,14 +583,14 @@ class Recorder {
       case EventRecord::kUnmap:
         event.kind = record.kind == EventRecord::kMap ? Kind::kMap : Kind::kUnmap;
         event.requested = reader.unit(1).a;
-        event.stack = stack_of(reader.unit(1).b);
+        event.stack = stack_index(reader.unit(1).b);
         break;
       case EventRecord::kRemap:
         event.kind = Kind::kRemap;
         event.old_address = reader.unit(2).a & ~uint64_t{7};
         event.old_size = reader.unit(2).b;
         event.requested = reader.unit(1).a;
-        event.stack = stack_of(reader.unit(1).b);
+        event.stack = stack_index(reader.unit(1).b);
         break;
       case EventRecord::kThread:
         return begin_thread(ring, record);
@@ -401,8 +625,8 @@ class Recorder {
     const auto tid = static_cast<uint32_t>(record.low);
     threads_.push_back({tid});
     ring.thread = static_cast<uint32_t>(threads_.size());
-    chunk_.define_thread(ring.thread, tid, thread_name(tid));
-    put(Kind::kThreadBegin, ring.thread);
+    put(Kind::kThreadBegin, ring.thread, tid,
+        read_small(fmt::format("/proc/{}/task/{}/comm", pid_, tid)));
   }
 
   void end_thread(uint32_t number) {
@@ -410,10 +634,6 @@ class Recorder {
     if (thread.ended) return;
     thread.ended = true;
     put(Kind::kThreadEnd, number);
-  }
-
-  std::string thread_name(uint32_t tid) const {
-    return read_small(fmt::format("/proc/{}/task/{}/comm", pid_, tid));
   }
 
   static std::string read_small(const std::string& path) {
@@ -425,7 +645,7 @@ class Recorder {
 
   // What nobody tells: threads that are gone, memory in use, events that found no room.
   void look_around(uint64_t now) {
-    if (now - memory_looked_ >= kMemory && chunk_.count() != 0) {
+    if (now - memory_looked_ >= kMemory && any_put_) {
       memory_looked_ = now;
       const std::string sizes = read_small(fmt::format("/proc/{}/statm", pid_));
       const size_t second = sizes.find(' ');
@@ -434,6 +654,7 @@ class Recorder {
             std::strtoull(sizes.c_str() + second, nullptr, 10) *
                 static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)));
       }
+      any_put_ = false;
     }
     if (now - threads_looked_ >= kThreads) {
       threads_looked_ = now;
@@ -466,7 +687,7 @@ class Recorder {
 
   void flush(uint64_t now) {
     flushed_ = now;
-    if (!chunk_.empty()) append(chunk_.finish());
+    writer_.flush();
   }
 
   // A thread waits for room, or soon will.
@@ -501,7 +722,7 @@ class Recorder {
     for (uint32_t i = 1; i <= threads_.size(); ++i) end_thread(i);
     put(Kind::kEnd, 0, killed_ ? 1 : end_number(load(header_.state)));
     flush(now_of(CLOCK_MONOTONIC));
-    if (rewritten_) rewritten_->finish();
+    writer_.finish();
     if (const int error = file_.finish()) return fail(error);
     store(header_.done, 1u);
     tell();
@@ -528,29 +749,19 @@ class Recorder {
     return error;
   }
 
-  static constexpr uint32_t kFirstPythonFile = 1 << 16;  // beyond the numbers of modules
-  static constexpr uint64_t kMostStacks = uint64_t{1} << format::kSlotStackBits;
-  static constexpr uint32_t kNotRead = UINT32_MAX;
-
   Memory memory_;
   EventRingHeader& header_;
   ledger::LedgerFile ledger_;
-  ledger::LedgerStacks ledger_stacks_;
   uint32_t pid_;
   StampClock clock_;
   LogFile file_;
-  std::optional<RewrittenLog> rewritten_;
+  EventWriter writer_;
   util::Descriptor process_;
-  ChunkWriter chunk_;
   std::vector<RingState> rings_;
-  std::vector<Thread> threads_;                              // by number - 1
-  std::vector<bool> modules_;                                // by number: defined
-  absl::flat_hash_set<uint64_t> python_;                     // frames that are defined
-  absl::flat_hash_map<std::string, uint32_t> python_files_;  // numbers of modules
-  std::vector<uint32_t> stacks_;  // number in the log, by index in the ledger; kNotRead
-  uint32_t last_stack_ = 0;
-  uint64_t last_time_ = 0;
-  uint64_t flush_after_ = header_.compact != 0 ? kCompactFlush : kFlush;
+  std::vector<Thread> threads_;  // by number - 1
+  const uint64_t start_ = start_of(header_);
+  uint64_t last_time_ = 0;  // in steps
+  bool any_put_ = false;    // since the last look at the memory
   uint64_t flushed_ = now_of(CLOCK_MONOTONIC);
   uint64_t memory_looked_ = 0;
   uint64_t threads_looked_ = 0;

@@ -6,7 +6,7 @@
 
 #include "format/event_ring.h"
 #include "format/ledger.h"
-#include "model/recording/frame_sink.h"
+#include "model/recording/log_file.h"
 
 namespace mtrace::events {
 

@@ -134,7 +134,8 @@ int run_strip(const Arguments& arguments, const Streams& streams) {
     return kFailed;
   }
   events::LogFile file(place, "", 0);
-  events::LogWriter writer(log, wish_text(arguments),
+  events::LogDefinitions definitions(log);
+  events::LogWriter writer(std::string(log.head()), definitions, wish_text(arguments),
                            [&](std::string content) { file.append(std::move(content)); });
   events::Culler culler(std::move(wish), writer);
   for (Event event; log.next(event);) culler.put(event);

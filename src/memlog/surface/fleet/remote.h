@@ -11,7 +11,7 @@
 
 #include "format/event_ring.h"
 #include "format/ledger.h"
-#include "model/recording/frame_sink.h"
+#include "model/recording/log_file.h"
 #include "surface/fleet/http_client.h"
 #include "surface/fleet/transfer.h"
 #include "view/json/stack.h"
