@@ -13,7 +13,7 @@
 #include "util/error.h"
 #include "view/analyze/sum.h"
 #include "view/analyze/table.h"
-#include "view/json/report.h"
+#include "view/json/views.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace mtrace;

@@ -6,7 +6,7 @@
 #include "model/profile/reader.h"
 #include "tool_test.h"
 #include "view/analyze/table.h"
-#include "view/text/quantity.h"
+#include "view/text/style.h"
 
 namespace mtrace {
 namespace {

@@ -9,8 +9,8 @@
 #include "view/analyze/sum.h"
 #include "view/reports/report_set.h"
 #include "view/text/header_text.h"
+#include "view/text/report_text.h"
 #include "view/text/style.h"
-#include "view/text/view.h"
 
 namespace mtrace::cli {
 namespace {

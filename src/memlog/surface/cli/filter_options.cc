@@ -23,7 +23,7 @@
 #include "util/file.h"
 #include "util/text.h"
 #include "view/analyze/frame_pattern.h"
-#include "view/text/quantity.h"
+#include "view/text/style.h"
 
 namespace mtrace::cli {
 namespace {

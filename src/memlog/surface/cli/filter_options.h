@@ -14,7 +14,7 @@
 #include "surface/cli/arguments.h"
 #include "util/file.h"
 #include "view/analyze/filter.h"
-#include "view/text/quantity.h"
+#include "view/text/style.h"
 
 namespace mtrace::cli {
 

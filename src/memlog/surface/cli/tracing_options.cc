@@ -18,7 +18,7 @@
 #include "surface/cli/suppressions_option.h"
 #include "util/text.h"
 #include "view/reports/catalog.h"
-#include "view/text/quantity.h"
+#include "view/text/style.h"
 
 namespace mtrace::cli {
 namespace {

@@ -30,9 +30,10 @@
 #include "view/reports/catalog.h"
 #include "view/reports/report_set.h"
 #include "view/reports/run_reports.h"
-#include "view/text/frame_text.h"
 #include "view/text/header_text.h"
 #include "view/text/report_text.h"
+#include "view/text/stack_names.h"
+#include "view/text/style.h"
 
 namespace mtrace::cli {
 namespace {

@@ -27,8 +27,7 @@
 #include "view/analyze/frame_pattern.h"
 #include "view/json/stack.h"
 #include "view/text/event_text.h"
-#include "view/text/log_malloc2_text.h"
-#include "view/text/quantity.h"
+#include "view/text/style.h"
 
 namespace mtrace::cli {
 namespace {

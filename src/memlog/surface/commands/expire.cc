@@ -15,9 +15,8 @@
 #include "util/text.h"
 #include "view/heap/expiry.h"
 #include "view/heap/live_time.h"
-#include "view/text/answer.h"
-#include "view/text/quantity.h"
 #include "view/text/stack_names.h"
+#include "view/text/style.h"
 
 namespace mtrace::cli {
 namespace {
@@ -65,23 +64,24 @@ ExpireOptions expire_options(const Arguments& arguments) {
   return options;
 }
 
-constexpr char kBegin[] = "{name} ({pid}): blocks from now on that outlive {after_ms:s} s\n";
-constexpr char kNews[] =
+constexpr char kBeginForm[] = "{name} ({pid}): blocks from now on that outlive {after_ms:s} s\n";
+constexpr char kNewsForm[] =
     "{at}  {whose}[  +{expired_blocks} outlived {after_ms:s} s]"
     "[  -{expired_freed_blocks} freed since]"
     "  now {may_leak_blocks:blocks}, {may_leak_bytes} bytes\n{frames}"
     "[{at}  {whose}  {muted_what}: it frees its blocks; try --after {suggested_after_ms:s}s\n]";
-constexpr char kFailed[] =
+constexpr char kFailedForm[] =
     "{failed_allocations:allocation} failed: no memory; {failed_at_stack} of them at {line}\n";
-constexpr char kEnd[] = "\n{why}; {stack_count:stack} with blocks that outlived {after_ms:s} s\n";
-constexpr char kStatistics[] =
+constexpr char kEndForm[] =
+    "\n{why}; {stack_count:stack} with blocks that outlived {after_ms:s} s\n";
+constexpr char kStatisticsForm[] =
     "\n{whose}[{muted}  muted]\n"
     "  may leak {may_leak_blocks:blocks}, {may_leak_bytes} bytes[ in {stack_count:stack}];"
     " expired {expired_blocks}, freed after that {expired_freed_blocks}\n"
     "  allocations {allocated_blocks}, frees {freed_blocks}[; the freed had lived {lived}]\n"
     "[  oldest live {oldest_ms:s} s\n]{frames}";
 
-std::string seconds(uint64_t milliseconds) {
+std::string seconds_text(uint64_t milliseconds) {
   return fmt::format("{:.3f}", static_cast<double>(milliseconds) / 1000);
 }
 
@@ -101,7 +101,7 @@ std::string put_limit(json::Value& out, const std::optional<analyze::LiveTimeLim
   if (!limit) return "?";
   const uint64_t milliseconds = ledger::tick_milliseconds(limit->ticks);
   out[limit->exact ? key : key + bound_key] = milliseconds;
-  return fmt::format("{}{} s", limit->exact ? "" : bound, seconds(milliseconds));
+  return fmt::format("{}{} s", limit->exact ? "" : bound, seconds_text(milliseconds));
 }
 
 // Facts about a stack or function for the closing statistics, besides its expired blocks.
@@ -127,7 +127,7 @@ std::string put_statistics(json::Value& out, const analyze::ExpiryStack& expiry,
   const std::string most = put_limit(out, more.lived.most, "lifetime_max_ms", "_at_most", "<= ");
   out["oldest_ms"] = more.oldest;
   if (more.lived.frees == 0) return {};
-  return fmt::format("min {}, mean {} s, max {}", least, seconds(mean), most);
+  return fmt::format("min {}, mean {} s, max {}", least, seconds_text(mean), most);
 }
 
 class ExpireSession {
@@ -145,10 +145,10 @@ class ExpireSession {
         expiry_(
             begun_, ledger::ticks_in(options.after * 1'000'000), options.mute,
             options.json || options.grouped ? analyze::Pace::kEachLook : analyze::Pace::kDoubling) {
-    tell(kBegin, {{"event", "begin"},
-                  {"pid", file.header().pid},
-                  {"after_ms", options.after},
-                  {"name", json::plain(util::array_text(file.header().name))}});
+    tell(kBeginForm, {{"event", "begin"},
+                      {"pid", file.header().pid},
+                      {"after_ms", options.after},
+                      {"name", json::plain(util::array_text(file.header().name))}});
     std::fflush(streams_.out);
   }
 
@@ -187,7 +187,7 @@ class ExpireSession {
                        {"stack_count", stacks.size()},
                        {"after_ms", options_.after}};
     if (!whole_) end["incomplete"] = true;
-    tell(kEnd, end);
+    tell(kEndForm, end);
     if (!options_.json) print(streams_, text::missing_blocks(whole_, known_.state(), {}));
     tell_failed();
     const auto statistics = [&](const analyze::ExpiryStack& stack) {
@@ -215,7 +215,7 @@ class ExpireSession {
         }
         json::Value line = {{"whose", name_of(group)}, {"stack_count", group.stacks.size()}};
         line["lived"] = put_statistics(line, group.sum, sum);
-        tell(kStatistics, line);
+        tell(kStatisticsForm, line);
       }
       return;
     }
@@ -230,7 +230,7 @@ class ExpireSession {
         line["lived"] = lived;
         line["frames"] = names_.indented(stack);
       }
-      tell(kStatistics, line);
+      tell(kStatisticsForm, line);
     }
   }
 
@@ -257,10 +257,10 @@ class ExpireSession {
   }
 
   void tell_news(json::Value line, uint64_t now, const std::string& whose) {
-    line["at"] = fmt::format("{:>10}", seconds(ledger::tick_milliseconds(now - begun_)));
+    line["at"] = fmt::format("{:>10}", seconds_text(ledger::tick_milliseconds(now - begun_)));
     line["whose"] = whose;
     line["after_ms"] = options_.after;
-    tell(kNews, line);
+    tell(kNewsForm, line);
   }
 
   // For stacks that are known.
@@ -306,7 +306,7 @@ class ExpireSession {
     } else {
       line["line"] = names_.line(*most);
     }
-    tell(kFailed, line);
+    tell(kFailedForm, line);
   }
 
   void tell(const std::vector<analyze::ExpiryNews>& news, uint64_t now) {
@@ -331,7 +331,7 @@ class ExpireSession {
       if (news.muted) line["muted"] = true;
       line["stack"] = names_.id(*stack);
       if (news.first) names_.put(line, *stack);
-      return tell(kNews, line);
+      return tell(kNewsForm, line);
     }
     if (news.first) line["frames"] = names_.indented(*stack);
     if (news.muted) line["muted_what"] = "muted";

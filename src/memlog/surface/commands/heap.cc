@@ -17,7 +17,6 @@
 #include "util/text.h"
 #include "view/analyze/block_type.h"
 #include "view/json/stack.h"
-#include "view/text/answer.h"
 #include "view/text/stack_names.h"
 #include "view/text/style.h"
 

@@ -15,7 +15,8 @@
 #include "view/json/views.h"
 #include "view/reports/report_set.h"
 #include "view/reports/reports.h"
-#include "view/text/leaks_text.h"
+#include "view/text/style.h"
+#include "view/text/views_text.h"
 
 namespace mtrace::cli {
 namespace {

@@ -18,7 +18,6 @@
 #include "util/text.h"
 #include "view/heap/heap_pages.h"
 #include "view/json/stack.h"
-#include "view/text/answer.h"
 #include "view/text/stack_names.h"
 #include "view/text/style.h"
 

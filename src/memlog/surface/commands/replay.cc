@@ -11,7 +11,6 @@
 #include "surface/cli/command.h"
 #include "util/text.h"
 #include "view/json/stack.h"
-#include "view/text/answer.h"
 #include "view/text/style.h"
 
 namespace mtrace::cli {

@@ -28,7 +28,7 @@
 #include "util/text.h"
 #include "view/reports/reports.h"
 #include "view/text/header_text.h"
-#include "view/text/view.h"
+#include "view/text/report_text.h"
 
 namespace mtrace::cli {
 namespace {

@@ -15,17 +15,14 @@
 #include "view/analyze/source_lines.h"
 #include "view/analyze/sum.h"
 #include "view/heap/block_sizes.h"
-#include "view/json/report.h"
 #include "view/json/stack.h"
 #include "view/json/views.h"
 #include "view/reports/catalog.h"
 #include "view/reports/reports.h"
 #include "view/text/header_text.h"
 #include "view/text/report_text.h"
-#include "view/text/source_text.h"
 #include "view/text/stack_names.h"
 #include "view/text/style.h"
-#include "view/text/view.h"
 #include "view/text/views_text.h"
 
 namespace mtrace::cli {

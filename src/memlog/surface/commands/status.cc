@@ -25,7 +25,7 @@
 #include "util/text.h"
 #include "util/time.h"
 #include "view/json/stack.h"
-#include "view/text/answer.h"
+#include "view/text/style.h"
 
 namespace mtrace::cli {
 namespace {

@@ -17,8 +17,8 @@
 #include "util/text.h"
 #include "view/analyze/filter.h"
 #include "view/analyze/frame_pattern.h"
-#include "view/text/event_names.h"
-#include "view/text/quantity.h"
+#include "view/text/event_text.h"
+#include "view/text/style.h"
 
 namespace mtrace::cli {
 namespace {

@@ -18,8 +18,7 @@
 #include "util/screen.h"
 #include "view/json/views.h"
 #include "view/text/header_text.h"
-#include "view/text/stack_filter.h"
-#include "view/text/top_items.h"
+#include "view/text/style.h"
 #include "view/text/top_text.h"
 
 namespace mtrace::cli {

@@ -8,12 +8,11 @@
 #include "surface/cli/command.h"
 #include "surface/cli/filter_options.h"
 #include "surface/cli/report_options.h"
-#include "view/json/report.h"
 #include "view/json/stack.h"
 #include "view/json/views.h"
 #include "view/reports/reports.h"
-#include "view/text/tree_text.h"
-#include "view/text/view.h"
+#include "view/text/report_text.h"
+#include "view/text/views_text.h"
 
 namespace mtrace::cli {
 namespace {

@@ -24,8 +24,6 @@
 #include "surface/cli/suppressions_option.h"
 #include "util/text.h"
 #include "view/json/stack.h"
-#include "view/text/answer.h"
-#include "view/text/quantity.h"
 #include "view/text/stack_names.h"
 #include "view/text/style.h"
 

@@ -22,7 +22,7 @@
 #include "util/time.h"
 #include "view/heap/expiry.h"
 #include "view/reports/companions.h"
-#include "view/text/top_items.h"
+#include "view/text/top_text.h"
 
 namespace mtrace::serve {
 namespace {

@@ -11,7 +11,6 @@
 #include "util/text.h"
 #include "view/export/formats.h"
 #include "view/export/pprof.h"
-#include "view/json/report.h"
 #include "view/json/views.h"
 #include "view/reports/companions.h"
 

@@ -4,7 +4,7 @@
 
 #include "util/progress.h"
 #include "util/text.h"
-#include "view/text/frame_text.h"
+#include "view/text/stack_names.h"
 
 namespace mtrace::sql {
 

@@ -10,9 +10,9 @@
 #include "format/memlog.h"
 #include "model/profile/regions.h"
 #include "util/text.h"
-#include "view/json/report.h"
-#include "view/text/answer.h"
-#include "view/text/frame_text.h"
+#include "view/json/views.h"
+#include "view/text/stack_names.h"
+#include "view/text/style.h"
 
 namespace mtrace::text {
 namespace {

@@ -16,8 +16,8 @@
 #include "view/analyze/sum.h"
 #include "view/analyze/suppressions.h"
 #include "view/reports/companions.h"
-#include "view/text/frame_text.h"
 #include "view/text/header_text.h"
+#include "view/text/stack_names.h"
 
 namespace mtrace::text {
 namespace {

@@ -1,5 +1,4 @@
-// Names for the stacks of a ledger, looked up when a stack is first shown, then kept. Texts are
-// made when they are asked for.
+// Frames and stacks as text, and names for the stacks of a ledger.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -10,15 +9,43 @@
 #include <vector>
 
 #include "model/ledger/ledger_state.h"
+#include "model/profile/model.h"
 #include "model/symbols/symbolizer.h"
 #include "view/analyze/groups.h"
 #include "view/analyze/responsible.h"
 #include "view/analyze/suppressions.h"
 #include "view/analyze/table.h"
 #include "view/json/stack.h"
-#include "view/text/frame_text.h"
+#include "view/text/style.h"
 
 namespace mtrace::text {
+
+// Returns the function; if it is unknown, the module's name with the offset.
+std::string function_text(const analyze::Table& table, const profile::Frame& frame,
+                          const Style& style);
+
+// Returns "f ... 6 frames": a run of frames that one names.
+std::string run_text(const analyze::Table& table, const profile::Frame& frame, size_t frames,
+                     const Style& style);
+
+// Returns a line for each frame, or for what is folded into one, and one where the stack is cut.
+std::vector<std::string> stack_lines(const analyze::Table& table, const analyze::Row& row,
+                                     const Style& style);
+
+// Returns the functions in one line, "f < g < h"; folded, without what the first one calls.
+std::string stack_line(const analyze::Table& table, const analyze::Row& row, const Style& style);
+
+// Returns the responsible function of a stack and its callers, as far as they tell a reader
+// something; at most `most` names, and at least one.
+std::vector<std::string> caller_names(const analyze::Table& table, const analyze::Row& row,
+                                      size_t most, const Style& style);
+
+// Returns the name of a group and where it is.
+std::string group_text(const analyze::Group& group, const Style& style);
+
+// Returns function_text() and the source line; if that is unknown, the module's name.
+std::string frame_text(const analyze::Table& table, const profile::Frame& frame,
+                       const Style& style);
 
 class StackNames {
  public:

@@ -1,11 +1,17 @@
-// The look of text for people: colours, units, lines.
+// The look of text for people: colours, units, answers; and sizes and times as people type them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "util/json.h"
 #include "util/text.h"
+#include "view/analyze/filter.h"
 #include "view/analyze/responsible.h"
 #include "view/analyze/row.h"
 
@@ -42,9 +48,6 @@ std::string plain(const std::string& text);
 // Returns "+63360 bytes" or "+61.9 KiB" (K = 1024).
 std::string bytes_text(int64_t bytes, const Style& style, bool sign = true);
 std::string size_text(uint64_t bytes, const Style& style);
-// Returns whole KiB with separators: "1,234".
-inline std::string kib_text(uint64_t bytes) { return util::grouped(bytes / 1024); }
-inline std::string kib_text(int64_t bytes) { return util::grouped(bytes / 1024); }
 // Returns "±", or "+-" where the locale (LC_ALL, LC_CTYPE, LANG) is not UTF-8.
 const char* plus_minus();
 // Returns " ± 4.0 KiB"; empty for 0.
@@ -67,5 +70,55 @@ std::string hidden_text(size_t hidden, const std::string& what);
 
 // Returns a line of the listing with something the reader must know.
 std::string remark(const std::string& text, const Style& style);
+
+// Returns `form` with members of `object` in place of {key} or {key:unit}; {a.b} is a member of a
+// member. What stands in [] is left out if a member in it is missing, null, false, 0 or empty.
+//
+// Units: "," digits with separators; "KiB" whole KiB of bytes; "size" bytes, "error" their standard
+// error, " ± 4.0 KiB", "time" milliseconds as `style` has them; "s" milliseconds in seconds; "/1e6"
+// divided, with one decimal; ".2" with so many decimals; "blocks" as blocks_text(); any other word
+// counts: "1 stack", "2,000 stacks". "+" before a unit: with the sign.
+// Of a list, the unit stands between its elements.
+std::string filled(std::string_view form, const json::Value& object, const Style& style = {});
+
+struct Column {
+  std::string heading;
+  std::string form;
+};
+
+// Returns a line of headings, if there is one, and a line for each object of `rows`; columns of
+// numbers to the right. `below`: what to print after the row of this index.
+std::string table(const std::vector<Column>& columns, const json::Value& rows,
+                  const Style& style = {}, const std::function<std::string(size_t)>& below = {});
+
+// Reads "64K", "1.5M", "4096" as bytes. K, M, G and T are powers of 1024, and so are KiB and the
+// like.
+std::optional<uint64_t> read_size(std::string_view text);
+
+// Reads "250ms", "10s", "5min", "2h", "1d", "1.5s" as milliseconds. A number without unit counts
+// units of `unit` milliseconds.
+std::optional<uint64_t> read_duration(std::string_view text, uint64_t unit);
+
+// Reads "A..B", "A..", "..B" or "A", each end with `read`. Rejects a range with B below A.
+template <typename Read>
+std::optional<analyze::Span> read_span(std::string_view text, Read read) {
+  const size_t dots = text.find("..");
+  const std::string_view from = text.substr(0, dots);
+  const std::string_view to = dots == std::string_view::npos ? from : text.substr(dots + 2);
+  analyze::Span span;
+  if (from.empty() && to.empty()) return std::nullopt;
+  if (!from.empty()) {
+    const auto least = read(from);
+    if (!least) return std::nullopt;
+    span.least = *least;
+  }
+  if (!to.empty()) {
+    const auto most = read(to);
+    if (!most) return std::nullopt;
+    span.most = *most;
+  }
+  if (span.most < span.least) return std::nullopt;
+  return span;
+}
 
 }  // namespace mtrace::text

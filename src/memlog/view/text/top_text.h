@@ -1,7 +1,11 @@
-// The lines of memlog top.
+// What memlog top shows: the head, functions or stacks, and the filter of stacks.
 #pragma once
 
+#include <re2/re2.h>
+
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,5 +42,40 @@ std::string top_count(double each, const Style& style);
 std::string top_keys();
 // Returns all keys, a line each.
 std::vector<std::string> top_help();
+
+struct TopItem {
+  ledger::WatchRow sum;  // of all stacks; its stack is the largest
+  size_t group = 0;      // number of the group, from 1; 0: a stack by itself
+  size_t stacks = 1;
+  bool inside = false;  // a stack of the group above it
+};
+
+// Returns the items of `rows` in the view's order: groups, and below the one that is open its
+// stacks. `names` must know all of `rows`. The items add up to the rows.
+std::vector<TopItem> top_items(const std::vector<ledger::WatchRow>& rows, const StackNames& names,
+                               const TopView& view);
+
+// Returns the line of an item: on a terminal (`style.columns`) the function first, elsewhere the
+// numbers.
+std::string top_line(const TopItem& item, const StackNames& names, const Style& style);
+
+// Returns the column titles above these lines.
+std::string top_titles(const TopView& view, const Style& style);
+
+class StackFilter {
+ public:
+  // Keeps the stacks with a frame (function, file:line or module) that the expression (RE2)
+  // matches, whatever the case; empty: keeps all. Returns why it cannot be used, and then keeps the
+  // old one; empty: good.
+  std::string set(const std::string& expression);
+  bool active() const { return pattern_ != nullptr; }
+  const std::string& expression() const { return expression_; }
+  // Removes the other rows. `names` must know all of them.
+  void apply(std::vector<ledger::WatchRow>& rows, const StackNames& names) const;
+
+ private:
+  std::string expression_;
+  std::unique_ptr<re2::RE2> pattern_;
+};
 
 }  // namespace mtrace::text
