@@ -1,4 +1,5 @@
-// Sizes of blocks: classes of powers of two, and the average size of a stack's blocks in a report.
+// Sizes of blocks: classes of powers of two, and the average size of a stack's blocks in a report;
+// and the forms by which answers become text.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -6,6 +7,7 @@
 #include "tool_test.h"
 #include "view/analyze/row.h"
 #include "view/heap/block_sizes.h"
+#include "view/text/style.h"
 #include "view/text/views_text.h"
 
 namespace mtrace::test {
@@ -100,6 +102,47 @@ TEST(BlockSize, SortsAReport) {
   EXPECT_EQ(count, 3u);
   EXPECT_NE(memlog({"show", "--by", "size", file}).out.find("5280 bytes a block"),
             std::string::npos);
+}
+
+TEST(AnswerForm, FillsInMembersWithTheirUnits) {
+  const mtrace::json::Value facts = {
+      {"name", "app"},  {"bytes", 1234567},    {"change", -2048},
+      {"one", 1},       {"ns", 2560000},       {"ms", 1250},
+      {"ratio", 1.257}, {"in", {{"side", 7}}}, {"list", mtrace::json::Value::array({"a", "b"})}};
+  const auto filled = [&](const char* form) { return text::filled(form, facts); };
+  EXPECT_EQ(filled("{name} ({in.side}): {bytes}"), "app (7): 1234567");
+  EXPECT_EQ(filled("{bytes:,} {bytes:KiB} {bytes:size}"), "1,234,567 1,205 1234567 bytes");
+  EXPECT_EQ(filled("{change:+size} {change:KiB} {bytes:+,}"), "-2048 bytes -2 +1,234,567");
+  EXPECT_EQ(filled("{one:stack} {bytes:block} {bytes:blocks}"),
+            "1 stack 1,234,567 blocks 1234567 blocks");
+  EXPECT_EQ(filled("{ns:/1e6} {ms:s} {ratio:.2}"), "2.6 1.250 1.26");
+  EXPECT_EQ(filled("{list:, }"), "a, b");
+  text::Style style;
+  style.units = true;
+  EXPECT_EQ(text::filled("{bytes:size} {ms:time}", facts, style), "1.2 MiB 1.2 s");
+}
+
+TEST(AnswerForm, LeavesOutPartsWithoutAValue) {
+  const mtrace::json::Value facts = {{"name", "app"}, {"yes", true}, {"no", false},
+                                     {"none", 0},     {"empty", ""}, {"null", nullptr}};
+  const auto filled = [&](const char* form) { return text::filled(form, facts); };
+  EXPECT_EQ(filled("[{name}][{missing} x][{no} x][{none} x][{empty} x][{null} x]"), "app");
+  EXPECT_EQ(filled("a[{yes} and b]"), "a and b");
+  EXPECT_EQ(filled("[{name}[, {missing}]; {none}]"), "");
+  EXPECT_EQ(filled("[{name}[, {missing}]]; {none}"), "app; 0");
+  EXPECT_EQ(filled("{missing}{null}"), "");
+}
+
+TEST(AnswerForm, ColumnsAreAsWideAsTheirCells) {
+  const mtrace::json::Value rows = mtrace::json::Value::array(
+      {{{"n", 5}, {"name", "long name"}, {"at", "0x10"}}, {{"n", 1000}, {"name", "b"}}});
+  EXPECT_EQ(text::table({{"n", "{n:,}"}, {"name", "{name}"}, {"place", "{at}"}}, rows),
+            "    n  name       place\n"
+            "    5  long name  0x10\n"
+            "1,000  b\n");
+  EXPECT_EQ(text::table({{"", "{n}"}, {"", "{name}"}}, rows, {},
+                        [](size_t i) { return i == 0 ? "  below\n" : ""; }),
+            "   5  long name\n  below\n1000  b\n");
 }
 
 TEST(Sizes, TakesAProcess) {
