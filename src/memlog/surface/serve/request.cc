@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "util/text.h"
-#include "view/text/quantity.h"
+#include "view/text/style.h"
 
 namespace mtrace::serve {
 namespace {
