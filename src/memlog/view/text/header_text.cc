@@ -32,37 +32,30 @@ uint64_t number_of(const profile::Field& count) {
   return util::read_unsigned(count.value).value_or(0);
 }
 
+// By the key of a count: what was lost, and why or with what effect.
+struct LostWords {
+  const char* key;
+  const char* what;
+  const char* more;
+};
+constexpr LostWords kLost[] = {
+    {"frames", "walk", " up the stack ended early, at a frame without a way on"},
+    {"stacks", "allocation",
+     " found no room in the stack table; what they hold stands under \"...\""},
+    {"blocks", "block", " not recorded: no memory for more, or MTRACE_MAX_MEMORY was reached"},
+    {"inflight", "operation", " cut off by a fork; the outcome is not known"},
+    {"modules", "module", " found no room in the list; their frames have no name"},
+    {"notes", "note", " of the program dropped: too many waited for a report"},
+    {"resources", "resource", " found no room in the table"},
+    {"frees", "block",
+     " freed where the library did not see it; they counted until their addresses came back"},
+    {"regions", "mapping", " of which something is missing under @mmap"},
+};
+
 std::string lost_words(const profile::Field& count) {
   const uint64_t number = number_of(count);
-  if (count.key == "frames") {
-    return count_text(number, "walk") + " up the stack ended early, at a frame without a way on";
-  }
-  if (count.key == "stacks") {
-    return count_text(number, "allocation") +
-           " found no room in the stack table; what they hold stands under \"...\"";
-  }
-  if (count.key == "blocks") {
-    return count_text(number, "block") +
-           " not recorded: no memory for more, or MTRACE_MAX_MEMORY was reached";
-  }
-  if (count.key == "inflight") {
-    return count_text(number, "operation") + " cut off by a fork; the outcome is not known";
-  }
-  if (count.key == "modules") {
-    return count_text(number, "module") + " found no room in the list; their frames have no name";
-  }
-  if (count.key == "notes") {
-    return count_text(number, "note") + " of the program dropped: too many waited for a report";
-  }
-  if (count.key == "resources") {
-    return count_text(number, "resource") + " found no room in the table";
-  }
-  if (count.key == "frees") {
-    return count_text(number, "block") +
-           " freed where the library did not see it; they counted until their addresses came back";
-  }
-  if (count.key == "regions") {
-    return count_text(number, "mapping") + " of which something is missing under @mmap";
+  for (const LostWords& words : kLost) {
+    if (count.key == words.key) return count_text(number, words.what) + words.more;
   }
   return fmt::format("lost: {} {}", util::grouped(number), plain(count.key));
 }

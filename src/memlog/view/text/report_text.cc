@@ -324,24 +324,20 @@ std::string facts_text(const Row& row, const Style& style) {
 }
 
 const char* lack_text(Order order) {
-  switch (order) {
-    case Order::kTemporary:
-      return "nothing temporary";
-    case Order::kLifetime:
-      return "nothing freed after a time that can be measured";
-    case Order::kSlack:
-      return "no slack";
-    case Order::kPeak:
-      return "no share in the peak";
-    case Order::kFailed:
-      return "no failed allocation";
-    case Order::kAge:
-      return "no live block, or none of an age that can be measured";
-    case Order::kSize:
-      return "no change that tells the size of blocks";
-    default:
-      return "no change";
-  }
+  // By Order.
+  constexpr const char* kLacks[] = {"no change",
+                                    "no change",
+                                    "no change",
+                                    "no change",
+                                    "nothing temporary",
+                                    "nothing freed after a time that can be measured",
+                                    "no slack",
+                                    "no share in the peak",
+                                    "no live block, or none of an age that can be measured",
+                                    "no change",
+                                    "no change that tells the size of blocks",
+                                    "no failed allocation"};
+  return kLacks[static_cast<size_t>(order)];
 }
 
 namespace {

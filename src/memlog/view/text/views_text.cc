@@ -183,28 +183,10 @@ class Printer {
   }
 
   const char* lead_title() const {
-    switch (style_.order) {
-      case Order::kLive:
-        return "live";
-      case Order::kAllocations:
-        return "allocs";
-      case Order::kTemporary:
-        return "temporary";
-      case Order::kLifetime:
-        return "lifetime";
-      case Order::kSlack:
-        return "slack";
-      case Order::kPeak:
-        return "peak";
-      case Order::kFailed:
-        return "failed";
-      case Order::kAge:
-        return "age";
-      case Order::kSize:
-        return "size";
-      default:
-        return "";
-    }
+    // By Order.
+    constexpr const char* kTitles[] = {"",      "",     "live", "allocs", "temporary", "lifetime",
+                                       "slack", "peak", "age",  "",       "size",      "failed"};
+    return kTitles[static_cast<size_t>(style_.order)];
   }
 
   std::string share(const Row& row) const {
