@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
