@@ -3,13 +3,16 @@
 #pragma once
 
 #include <absl/container/btree_map.h>
+#include <absl/container/flat_hash_map.h>
 #include <absl/functional/function_ref.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/events/event_log.h"
@@ -95,6 +98,96 @@ class LogWriter {
   std::vector<bool> threads_;
   uint64_t steps_ = 0;
   absl::btree_map<uint32_t, LeftOut> left_out_;  // by stack
+};
+
+// Leaves blocks out of a log: those that live shorter than a time, and those that nobody wants.
+
+struct CullWish {
+  uint64_t lifetime = 0;  // nanoseconds; 0: however short a block lives, it stays
+  // Whether to keep the block that such an event allocates; empty: keep all.
+  std::function<bool(const Event&)> keeps;
+  // Events that wait to be decided. With more, the oldest are written, however long the block
+  // lives.
+  size_t most_waiting = 512 * 1024;
+};
+
+// Of each thread, the block that it allocated last.
+class LastAllocations {
+ public:
+  // Takes the next event. True: it frees what its thread allocated last.
+  bool take(const Event& event);
+
+ private:
+  std::vector<uint64_t> addresses_;  // by thread; 0: it was freed
+};
+
+// A block and what realloc made of it stay together or go together; their life is from the first
+// allocation to the free. All of its events go, and are counted by stack.
+class Culler {
+ public:
+  // `out` must outlive this.
+  Culler(CullWish wish, LogWriter& out) : wish_(std::move(wish)), out_(out) {}
+
+  // Takes the next event of the log.
+  void put(const Event& event);
+  // Writes what still waits: the log ends.
+  void finish();
+
+ private:
+  using Index = uint32_t;  // 0: none
+
+  // An event that waits, in the order of the log.
+  struct Waiting {
+    Event event;  // without its text
+    std::string text;
+    Index before = 0;
+    Index after = 0;
+    Index chain = 0;
+    Index next_of_chain = 0;
+    bool temporary = false;  // a free of what the thread allocated last
+  };
+  // A block with its reallocs, while it may still be left out, or once it is.
+  struct Chain {
+    bool dropped = false;  // its events are not written
+    Index first = 0;       // of its events that wait; so is the next
+    Index last = 0;
+    uint64_t born = 0;      // time of its first allocation
+    uint64_t address = 0;   // where it is; during a realloc, where it was
+    uint32_t moved_by = 0;  // the thread that moves it, + 1; else 0
+    // Of a dropped one, the present block:
+    uint32_t stack = 0;
+    uint64_t requested = 0;
+    uint64_t time = 0;
+  };
+
+  void begin(const Event& event);
+  void end(const Event& event, Index chain);
+  void move(const Event& event, Index chain);
+  void arrive(const Event& event, Index chain);
+  void hold(const Event& event, Index chain);
+  void write(const Event& event, bool temporary);
+  void set_block(const Event& event, Chain& chain);
+  Index at(uint64_t address) const;
+  Index moved(uint32_t thread, uint64_t address) const;
+  Index freed(const Event& event) const;
+  void leave_out(Index chain, const Event& freed);
+  void decide(Index chain);
+  void forget(Index chain);
+  void write_oldest();
+  void unlink(Index waiting);
+
+  CullWish wish_;
+  LogWriter& out_;
+  std::vector<Waiting> waiting_ = {{}};  // the first links to the oldest and to the youngest
+  std::vector<Index> free_waiting_;
+  size_t count_ = 0;
+  std::vector<Chain> chains_ = {{}};
+  std::vector<Index> free_chains_;
+  LastAllocations all_;
+  LastAllocations written_;  // of the events that the log has
+  bool temporary_ = false;   // the present event is a free of what the thread allocated last
+  absl::flat_hash_map<uint64_t, Index> blocks_;                       // by address
+  absl::flat_hash_map<std::pair<uint32_t, uint64_t>, Index> moving_;  // by thread and address
 };
 
 }  // namespace mtrace::events

@@ -42,7 +42,6 @@
 #include "model/ledger/ledger_notes.h"
 #include "model/ledger/ledger_state.h"
 #include "model/ledger/ledger_summary.h"
-#include "model/recording/culler.h"
 #include "model/recording/log_file.h"
 #include "model/recording/log_writer.h"
 #include "model/recording/ring_reader.h"

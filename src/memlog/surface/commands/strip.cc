@@ -8,7 +8,6 @@
 
 #include "model/events/event_log.h"
 #include "model/events/frame_reader.h"
-#include "model/recording/culler.h"
 #include "model/recording/log_file.h"
 #include "model/recording/log_writer.h"
 #include "surface/cli/command.h"
