@@ -9,6 +9,7 @@
 namespace mtrace::events {
 namespace {
 
+constexpr uint64_t kStepsOfTick = format::kEventTick / format::kEventTimeStep;
 constexpr size_t kMostTold = 8'000'000;  // addresses at a fork; the rest at the next
 
 }  // namespace
@@ -21,7 +22,6 @@ class ChunkWriter::Events {
   Events(format::EventForm form, AddressOf address_of)
       : form_(form),
         has_addresses_(has_addresses(form)),
-        steps_of_tick_(steps_of_tick(form)),
         address_of_(std::move(address_of)) {}
 
   void put(const Event& event, uint64_t steps);
@@ -65,7 +65,6 @@ class ChunkWriter::Events {
 
   const format::EventForm form_;
   const bool has_addresses_;
-  const uint64_t steps_of_tick_;
   AddressOf address_of_;
   uint64_t count_ = 0;  // events of the chunk
   uint64_t tick_ = 0;
@@ -92,7 +91,7 @@ class ChunkWriter::Events {
 };
 
 void ChunkWriter::Events::put(const Event& event, uint64_t steps) {
-  const uint64_t tick = steps / steps_of_tick_;
+  const uint64_t tick = has_addresses_ ? steps : steps / kStepsOfTick;
   if (count_ == 0) tick_ = tick;
   if (has_addresses_) {  // hardly an event has the tick of the one before
     column(format::kTicks).put(tick - std::exchange(tick_, tick));
@@ -264,7 +263,7 @@ void ChunkWriter::Events::put_single(const Event& event, uint64_t steps) {
   column(format::kSingleCodes).put_byte(code);
   if (has_stack(code)) column(format::kSingleStacks).put(event.stack);
   Column& more = column(format::kSingleMore);
-  if (is_mark(event.kind)) more.put(steps - tick_ * steps_of_tick_);
+  if (is_mark(event.kind)) more.put(has_addresses_ ? 0 : steps - tick_ * kStepsOfTick);
   switch (event.kind) {
     case Kind::kUnknownFree:
       return address(event.address);

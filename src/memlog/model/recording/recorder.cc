@@ -293,7 +293,7 @@ class EventWriter {
 
   // Takes the next event. Its stack is the index in the ledger; the first one of a thread has its
   // id as number and its name as text. Waits while very many are waiting.
-  void put(const Event& event) {
+  void put(Event& event) {
     if (!thread_.joinable()) return write(event);
     Event& own = batch_.events.emplace_back(event);
     if (!event.text.empty()) own.text = batch_.texts.emplace_back(event.text);
@@ -348,18 +348,18 @@ class EventWriter {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return !waiting_.empty() || ends_; });
       if (waiting_.empty()) break;
-      const Batch batch = std::move(waiting_.front());
+      Batch batch = std::move(waiting_.front());
       waiting_.pop_front();
       lock.unlock();
       changed_.notify_all();
-      for (const Event& event : batch.events) write(event);
+      for (Event& event : batch.events) write(event);
       if (batch.flushes) writer_.flush();
       look_at_size();
     }
     if (culler_) culler_->finish();
   }
 
-  void write(Event event) {
+  void write(Event& event) {
     event.stack = definitions_.stack_of(event.stack);
     if (event.kind == Kind::kThreadBegin) {
       definitions_.begin_thread(event.thread, static_cast<uint32_t>(event.number), event.text);
