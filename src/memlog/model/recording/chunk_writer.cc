@@ -20,9 +20,7 @@ using format::EventColumn;
 class ChunkWriter::Events {
  public:
   Events(format::EventForm form, AddressOf address_of)
-      : form_(form),
-        has_addresses_(has_addresses(form)),
-        address_of_(std::move(address_of)) {}
+      : form_(form), has_addresses_(has_addresses(form)), address_of_(std::move(address_of)) {}
 
   void put(const Event& event, uint64_t steps);
   // Appends the events to a chunk. The next chunk begins.
