@@ -103,7 +103,7 @@ std::vector<std::string> read_calls(const char* command, const Arguments& argume
 }
 
 // Reads --depth and --frames.
-analyze::FrameRange read_frames(const char* command, const Arguments& arguments,
+analyze::FrameRange read_frames(const Arguments& arguments,
                                 const analyze::Responsible* responsible) {
   analyze::FrameRange frames;
   if (arguments.has("--depth")) {
@@ -160,7 +160,7 @@ Filter read_filter(const char* command, const Arguments& arguments) {
                                [](std::string_view text) { return text::read_duration(text, 1); });
   filter.responsible = read_responsible(command, arguments);
   filter.all_frames = arguments.has("--frames");
-  filter.frames = read_frames(command, arguments, filter.responsible.get());
+  filter.frames = read_frames(arguments, filter.responsible.get());
   if (arguments.has("--group-by")) {
     for (const char* option : {"--depth", "--frames"}) {
       if (!arguments.has(option) || arguments.choice("--group-by") == "stack") continue;

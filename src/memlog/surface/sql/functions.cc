@@ -77,7 +77,7 @@ T& kept(sqlite3_context* context, int at, Make make) {
 void stack_text_call(sqlite3_context* context, int count, sqlite3_value** values) {
   guarded_call(context, [&](StackBook& stacks) {
     const auto stack = stacks.find(Arguments(count, values).text(0));
-    if (stack) Cell(context).text(stacks.text(*stack));
+    if (stack) Cell(context).put(stacks.text(*stack));
   });
 }
 
@@ -85,7 +85,7 @@ void own_frame(sqlite3_context* context, int count, sqlite3_value** values) {
   guarded_call(context, [&](StackBook& stacks) {
     const auto stack = stacks.find(Arguments(count, values).text(0));
     const auto own = stack ? stacks.own(*stack) : std::nullopt;
-    if (own) Cell(context).text(stacks.function(*stack, *own));
+    if (own) Cell(context).put(stacks.function(*stack, *own));
   });
 }
 
@@ -102,7 +102,7 @@ void matches(sqlite3_context* context, int count, sqlite3_value** values) {
     for (size_t i = 0; !found && i < frames.size(); ++i) {
       found = pattern.matches(frames, i, stacks.modules());
     }
-    Cell(context).number(int64_t{found});
+    Cell(context).put(int64_t{found});
   });
 }
 
@@ -112,7 +112,7 @@ void regexp(sqlite3_context* context, int count, sqlite3_value** values) {
     if (arguments.null(0) || arguments.null(1)) return;
     const auto& pattern = kept<std::unique_ptr<re2::RE2>>(
         context, 0, [&] { return analyze::compile(arguments.text(0)); });
-    Cell(context).number(int64_t{re2::RE2::PartialMatch(arguments.text(1), *pattern)});
+    Cell(context).put(int64_t{re2::RE2::PartialMatch(arguments.text(1), *pattern)});
   });
 }
 
@@ -123,21 +123,21 @@ void alive_at(sqlite3_context* context, int count, sqlite3_value** values) {
     const int64_t born = arguments.number(0);
     const int64_t when = arguments.instant(2, born);
     const bool alive = born <= when && (arguments.null(1) || when < arguments.number(1));
-    Cell(context).number(int64_t{alive});
+    Cell(context).put(int64_t{alive});
   });
 }
 
 void time_of(sqlite3_context* context, int count, sqlite3_value** values) {
   guarded_call(context, [&](StackBook&) {
     const Arguments arguments(count, values);
-    if (!arguments.null(0)) Cell(context).text(time_text(arguments.number(0)));
+    if (!arguments.null(0)) Cell(context).put(time_text(arguments.number(0)));
   });
 }
 
 void instant(sqlite3_context* context, int count, sqlite3_value** values) {
   guarded_call(context, [&](StackBook&) {
     const Arguments arguments(count, values);
-    if (!arguments.null(0)) Cell(context).number(arguments.instant(0, 0));
+    if (!arguments.null(0)) Cell(context).put(arguments.instant(0, 0));
   });
 }
 
