@@ -117,17 +117,8 @@ LIB_OBJ  := $(LIB_SRC:src/%.cc=$(BUILD)/obj/%.o)
 PARTS_OBJ := $(filter-out $(foreach f,next record life entry,$(BUILD)/obj/libmtrace/$(f)/%),$(LIB_OBJ))
 # The sources of a folder of memlog are compiled some at a time, in one go: headers and templates
 # cost more than the code itself. So a name in an anonymous namespace is the only one in its folder.
-# Fewer where they are large, since a change of one takes as long as all that are compiled with it.
 # UNITY=0 compiles each alone, as make lint does.
-UNITY          ?= 10
-UNITY_analyze  := 4
-UNITY_cli      := 5
-UNITY_commands := 5
-UNITY_events   := 4
-UNITY_export   := 7
-UNITY_serve    := 6
-UNITY_sql      := 7
-UNITY_util     := 6
+UNITY          ?= 4
 # What tests replace, and what the Debian package compiles once more.
 ALONE_SRC      := src/memlog/surface/commands/main.cc src/memlog/model/symbols/worker.cc src/memlog/process/run/preload.cc
 # $(1) folder of the objects $(2) sources $(3) how many in one: FILE.cc:SOURCE:SOURCE... for each
@@ -137,7 +128,7 @@ unity_chunks  = $(if $(2),$(1)/unity/$(notdir $(firstword $(2))):$(subst $(empty
 unity_files   = $(foreach chunk,$(1),$(firstword $(subst :, ,$(chunk))))
 TOOL_CHUNKS  := $(if $(filter-out 0,$(UNITY)),$(foreach folder,$(filter-out %/$(ARCH),$(sort $(patsubst src/memlog/%/,%,$(dir $(TOOL_SRC))))),\
                   $(call unity_chunks,$(BUILD)/obj/memlog/$(folder),\
-                    $(filter src/memlog/$(folder)/%,$(filter-out $(ALONE_SRC),$(TOOL_SRC))),$(or $(UNITY_$(notdir $(folder))),$(UNITY)))))
+                    $(filter src/memlog/$(folder)/%,$(filter-out $(ALONE_SRC),$(TOOL_SRC))),$(UNITY))))
 UNITY_CHUNKS := $(TOOL_CHUNKS)
 UNITY_CC     := $(call unity_files,$(TOOL_CHUNKS))
 TOOL_OBJ     := $(if $(UNITY_CC),$(UNITY_CC:.cc=.o) $(ALONE_SRC:src/%.cc=$(BUILD)/obj/%.o),\
@@ -176,7 +167,7 @@ HEADERS := $(BUILD)/obj/memlog/headers.h
 all_headers = $(1:-MMD=-MD) -MF $@.d -x c++-header
 # gcc 12 fails on aarch64 where the headers are compiled for another optimisation.
 include_headers = $(if $(filter aarch64,$(ARCH)),,-include $(HEADERS))
-COLD_OPT := $(if $(filter -O2,$(OPT)),-Og)
+COLD_OPT := $(if $(filter -O2,$(OPT)),-Os)
 $(foreach folder,$(HOT),$(BUILD)/obj/memlog/$(folder)/%.o): COLD_OPT :=
 # g++ looks for garbage again and again: a twelfth of the time, for a tenth of the memory.
 KEEP_GARBAGE := $(if $(findstring clang,$(CXX)),,--param=ggc-min-expand=10000 --param=ggc-min-heapsize=1000000)

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "format/event_log.h"
-#include "model/events/columns.h"
+#include "model/events/chunk_reader.h"
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
 #include "model/events/replay_memlog.h"

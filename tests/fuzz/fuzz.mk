@@ -39,8 +39,8 @@ FUZZ_ALL_ledger  := util model/profile model/ledger
 FUZZ_ALL_events  := util model/profile model/events model/recording
 FUZZ_ALL_request := $(FUZZ_ALL_memlog)
 FUZZ_SRC_request := $(addprefix src/memlog/surface/serve/,access.cc request.cc) \
-                    $(addprefix src/memlog/,surface/cli/arguments.cc surface/fleet/report_key.cc surface/fleet/store.cc \
-                    view/reports/catalog.cc process/inspect/clock.cc view/text/style.cc)
+                    $(addprefix src/memlog/,surface/cli/arguments.cc surface/fleet/store.cc \
+                    view/reports/catalog.cc process/inspect/process.cc view/text/style.cc)
 FUZZ_LIBS_request = $(FUZZ_LIBS_memlog)
 FUZZ_LIBS_events := -lfmt -lzstd -lre2 $(ABSL_LIBS) -labsl_raw_logging_internal
 FUZZ_LIBS_ledger := -lfmt -lzstd -lre2 $(ABSL_LIBS)

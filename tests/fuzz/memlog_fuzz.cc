@@ -7,11 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "model/profile/known_stacks.h"
 #include "model/profile/reader.h"
 #include "model/profile/writer.h"
 #include "util/error.h"
-#include "view/analyze/sum.h"
 #include "view/analyze/table.h"
 #include "view/json/views.h"
 

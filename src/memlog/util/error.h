@@ -1,9 +1,7 @@
 // Errors in a memlog and in its file, and of what is not there.
 #pragma once
 
-#include <cstddef>
-#include <stdexcept>
-#include <string>
+#include "util/prelude.h"
 
 namespace mtrace::util {
 

@@ -3,15 +3,8 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <csignal>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-
 #include "format/memlog.h"
+#include "util/prelude.h"
 
 namespace mtrace::util {
 

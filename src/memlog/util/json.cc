@@ -1,7 +1,5 @@
 #include "util/json.h"
 
-#include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace mtrace::json {

@@ -3,14 +3,8 @@
 #pragma once
 
 #include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+
+#include "util/prelude.h"
 
 namespace mtrace::json {
 

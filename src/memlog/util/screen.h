@@ -4,11 +4,11 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/types.h>
 #include <termios.h>
 
-#include <string>
-#include <utility>
-#include <vector>
+#include "util/prelude.h"
+#include "util/text.h"
 
 namespace mtrace::util {
 
@@ -58,6 +58,63 @@ class Prompt {
 
  private:
   std::string text_;  // UTF-8, as far as it was typed
+};
+
+// Shows the progress of a command that takes more than a second: a line on the terminal, removed at
+// the end.
+
+class Progress {
+ public:
+  // `all`: number of steps, a report each. Shows nothing unless the standard error is a terminal.
+  explicit Progress(size_t all);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void step() { ++done_; }
+
+ private:
+  void run();
+
+  size_t all_;
+  std::atomic<size_t> done_ = 0;
+  std::mutex mutex_;
+  std::condition_variable end_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+// Sends the output of a view through a pager when it is longer than the terminal.
+
+inline constexpr char kNoPager[] = "--no-pager";
+
+// Passes the text written to stream() on to `out`. As soon as it does not fit the screen, passes
+// all of it to `command` instead. After the user closes the pager, drops the rest.
+class Pager {
+ public:
+  // `out` must be a terminal; `screen` is its size.
+  Pager(FILE* out, const Screen& screen, std::string command);
+  // Waits until the user has closed the pager.
+  ~Pager();
+  Pager(const Pager&) = delete;
+  Pager& operator=(const Pager&) = delete;
+
+  FILE* stream() const { return stream_; }
+
+ private:
+  static ssize_t take(void* self, const char* text, size_t size);
+  bool fits() const;
+  void start();
+  void pass_on();
+
+  FILE* out_;
+  Screen screen_;
+  std::string command_;
+  FILE* stream_;
+  std::string text_;     // not passed on yet
+  int pipe_ = -1;        // to the pager; -1: none
+  pid_t process_ = 0;    // of the pager
+  bool closed_ = false;  // by the user
 };
 
 }  // namespace mtrace::util

@@ -3,13 +3,7 @@
 // context.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "util/prelude.h"
 
 namespace mtrace::util {
 
@@ -56,5 +50,63 @@ std::string grouped(uint64_t number);
 
 // Returns `text` as a shell reads one word: in quotes if it has anything that is special there.
 std::string shell_word(const std::string& text);
+
+// The size of a terminal, and how many columns of it a text takes.
+
+// How many columns of a terminal UTF-8 text takes.
+
+// A character: its bytes and the columns that it takes. 2 for wide ones (Chinese, Japanese, Korean,
+// emoji), 0 for those that are drawn over the one before (combining marks) and for sequences that
+// set a colour.
+struct Character {
+  size_t bytes;
+  size_t columns;
+};
+
+// Returns the character at `at`, which must be within `text`. A byte that is not UTF-8, and what
+// cannot be printed, takes one column.
+Character character_at(std::string_view text, size_t at);
+
+// Returns the columns that `line` takes. `line` may have colours.
+size_t columns_of(std::string_view line);
+
+// Returns the most of the beginning of `line` that takes at most `columns`, with the marks that
+// belong to its last character.
+std::string_view beginning_of(std::string_view line, size_t columns);
+
+// The size of a terminal, and text that is cut to it.
+
+struct Screen {
+  size_t rows = 0;  // 0: unknown, or no terminal
+  size_t columns = 0;
+};
+
+// Columns: COLUMNS, or else the terminal's.
+Screen screen_of(FILE* stream);
+
+// Returns whether the user's locale is UTF-8, by LC_ALL, LC_CTYPE or else LANG.
+bool prints_utf8();
+
+// Cuts each line of `text` to `columns`, with "…" at its end; 0: does not cut.
+std::string cut_lines(const std::string& text, size_t columns);
+
+// Cuts a line without colours to `columns`, at least 2: "…" for what is before its last two thirds.
+std::string cut_middle(const std::string& line, size_t columns);
+
+// Breaks lines of `text` that are longer than `columns`, at blanks where there are any, and indents
+// what follows; 0: does not.
+std::string fold_lines(std::string_view text, size_t columns);
+
+// Times as memlogs have them, and as people give them. UTC, nanoseconds since 1970.
+
+// Returns YYYY-MM-DDTHH:MM:SS.ffffffZ with so many digits of the fraction, 1 to 9.
+std::string time_text(uint64_t nanoseconds, unsigned digits = 6);
+// The same of a moment `nanoseconds` (less than 10^9) after `seconds`, which may be before 1970.
+std::string time_text(std::time_t seconds, uint64_t nanoseconds, unsigned digits);
+
+// Reads HH:MM:SS with or without a fraction of 1 to 9 digits. Returns the time since midnight.
+std::optional<uint64_t> read_time_of_day(std::string_view text);
+// Reads YYYY-MM-DD and a time of day.
+std::optional<int64_t> read_instant(std::string_view date, std::string_view time_of_day);
 
 }  // namespace mtrace::util

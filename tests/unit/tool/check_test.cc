@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tool_test.h"
-#include "view/analyze/suppressions.h"
+#include "view/analyze/filter.h"
 
 namespace mtrace::test {
 namespace {

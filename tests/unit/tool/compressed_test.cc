@@ -12,11 +12,10 @@
 #include <filesystem>
 
 #include "model/profile/reader.h"
-#include "model/profile/report_file.h"
 #include "model/profile/writer.h"
 #include "sample.h"
 #include "tool_test.h"
-#include "util/input.h"
+#include "util/compression.h"
 #include "view/reports/catalog.h"
 #include "view/reports/run_reports.h"
 

@@ -11,9 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "model/events/columns.h"
+#include "model/events/chunk_reader.h"
 #include "model/events/event_log.h"
-#include "model/events/frame_reader.h"
 #include "model/events/live_blocks.h"
 #include "model/recording/chunk_writer.h"
 #include "model/recording/log_file.h"

@@ -9,7 +9,6 @@
 
 #include "format/event_log.h"
 #include "model/events/event_log.h"
-#include "model/events/frame_reader.h"
 #include "model/events/replay_memlog.h"
 #include "model/profile/writer.h"
 #include "model/recording/log_file.h"

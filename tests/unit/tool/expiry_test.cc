@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "view/heap/live_time.h"
-
 namespace mtrace::test {
 namespace {
 

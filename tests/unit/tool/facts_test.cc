@@ -9,7 +9,6 @@
 #include "sample.h"
 #include "tool_test.h"
 #include "util/error.h"
-#include "view/analyze/sum.h"
 #include "view/analyze/table.h"
 #include "view/text/report_text.h"
 #include "view/text/style.h"

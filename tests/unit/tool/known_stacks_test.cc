@@ -1,6 +1,4 @@
 // Reports of a process read one after the other: what is not read again must be as if it were.
-#include "model/profile/known_stacks.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

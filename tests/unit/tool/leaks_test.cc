@@ -1,6 +1,4 @@
 // memlog leaks on real programs, with a real leak, with a planted one, and with none.
-#include "view/analyze/leaks.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 
 #include "model/profile/reader.h"
 #include "tool_test.h"
+#include "view/analyze/series.h"
 
 namespace mtrace {
 namespace {

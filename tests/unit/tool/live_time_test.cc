@@ -1,7 +1,7 @@
 // How long freed blocks had lived between two looks at a ledger: what is known, and what is not.
-#include "view/heap/live_time.h"
-
 #include <gtest/gtest.h>
+
+#include "view/heap/expiry.h"
 
 namespace mtrace::test {
 namespace {

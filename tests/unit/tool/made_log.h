@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "format/event_log.h"
-#include "model/events/columns.h"
+#include "model/events/chunk_reader.h"
 #include "model/events/event_log.h"
 #include "model/recording/chunk_writer.h"
 #include "model/recording/log_file.h"

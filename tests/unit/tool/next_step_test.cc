@@ -5,11 +5,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "model/events/event_header.h"
+#include "model/events/event_log.h"
 #include "model/symbols/symbolizer.h"
 #include "surface/cli/command.h"
 #include "tool_test.h"
-#include "util/columns.h"
 #include "util/text.h"
 #include "view/reports/run_reports.h"
 

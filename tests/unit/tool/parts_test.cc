@@ -18,7 +18,6 @@
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
-#include "view/analyze/sum.h"
 #include "view/analyze/table.h"
 #include "view/reports/catalog.h"
 #include "view/text/report_text.h"

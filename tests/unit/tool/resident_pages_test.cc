@@ -1,11 +1,11 @@
 // Which pages are found to hold something, on pages whose use is known.
-#include "process/inspect/resident_pages.h"
-
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+
+#include "process/inspect/memory_view.h"
 
 namespace mtrace::test {
 namespace {

@@ -17,9 +17,9 @@
 #include <thread>
 #include <vector>
 
-#include "process/inspect/error.h"
-#include "process/inspect/target_memory.h"
-#include "process/ptrace/process_image.h"
+#include "process/inspect/process.h"
+#include "process/inspect/target_objects.h"
+#include "process/ptrace/attach.h"
 #include "process/ptrace/safe_point.h"
 
 namespace mtrace::process {

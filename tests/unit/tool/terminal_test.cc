@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "tool_test.h"
-#include "util/columns.h"
+#include "util/text.h"
 
 namespace mtrace::test {
 namespace {

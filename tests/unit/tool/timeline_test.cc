@@ -11,7 +11,7 @@
 #include "process/run/timeline_recorder.h"
 #include "tool_test.h"
 #include "util/error.h"
-#include "view/reports/companions.h"
+#include "view/reports/reports.h"
 
 namespace mtrace::test {
 namespace {

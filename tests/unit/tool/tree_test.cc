@@ -1,10 +1,9 @@
 // That a tree's branches add up.
-#include "view/analyze/tree.h"
-
 #include <gtest/gtest.h>
 
 #include "model/profile/reader.h"
 #include "tool_test.h"
+#include "view/analyze/groups.h"
 
 namespace mtrace {
 namespace {

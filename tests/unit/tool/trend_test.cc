@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "view/analyze/leaks.h"
+#include "view/analyze/series.h"
 
 namespace mtrace::analyze {
 namespace {

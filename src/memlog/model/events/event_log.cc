@@ -1,26 +1,222 @@
 #include "model/events/event_log.h"
 
-#include <absl/container/flat_hash_map.h>
-#include <fmt/format.h>
+#include <fcntl.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+#include <zstd.h>
+#include <zstd_errors.h>
 
-#include <algorithm>
-#include <iterator>
 #include <ranges>
-#include <utility>
 
 #include "format/event_log.h"
 #include "format/memlog.h"
 #include "format/python.h"
 #include "model/events/chunk_reader.h"
-#include "model/events/columns.h"
-#include "model/events/event_header.h"
-#include "model/events/frame_reader.h"
 #include "model/events/live_blocks.h"
-#include "model/profile/stack_id.h"
+#include "model/profile/model.h"
 #include "util/error.h"
 #include "util/text.h"
 
 namespace mtrace::events {
+namespace {
+
+// Throws DamagedChunk for what is no number, or more than `most`.
+uint64_t number_of(std::string_view text, uint64_t most = UINT64_MAX) {
+  const auto number = util::read_unsigned(text, most);
+  if (!number) throw DamagedChunk();
+  return *number;
+}
+
+// "TID:EVENTS TID:EVENTS ..."
+void read_parent_events(EventHeader& header, std::string_view text) {
+  if (text.empty()) return;
+  for (const std::string_view word : util::split(text, ' ')) {
+    const size_t colon = word.find(':');
+    if (colon == word.npos) throw DamagedChunk();
+    header.parent_events.push_back({static_cast<uint32_t>(number_of(word.substr(0, colon))),
+                                    number_of(word.substr(colon + 1))});
+  }
+}
+
+void read_library(EventHeader& header, std::string_view text) {
+  constexpr uint64_t kMillisecond = 1'000'000;
+  header.library = text;
+  for (const std::string_view word : util::split(text, ' ')) {
+    constexpr std::string_view kOption = "MTRACE_TEMPORARY_MS=";
+    if (!word.starts_with(kOption)) continue;
+    const auto value = util::read_unsigned(word.substr(kOption.size()), UINT32_MAX);
+    if (value) header.short_lived = *value * kMillisecond;
+  }
+}
+
+void add_left_out(EventHeader& header, std::string_view text) {
+  header.left_out += (header.left_out.empty() ? "" : "; ") + std::string(text);
+}
+
+void read_before(EventHeader& header, std::string_view text) {
+  BeforeFile& before = header.before;
+  std::vector<uint64_t*> values = {&before.began,         &before.peak_bytes, &before.peak_blocks,
+                                   &before.peak_time,     &before.reports,    &before.lost,
+                                   &before.unknown_frees, &before.resident};
+  for (uint64_t& calls : before.calls) values.push_back(&calls);
+  size_t i = 0;
+  for (const std::string_view one : util::split(text, ' ')) {
+    if (i < values.size()) *values[i++] = number_of(one);
+  }
+}
+
+constexpr struct {
+  std::string_view name;
+  void (*read)(EventHeader& header, std::string_view value);
+} kKeys[] = {
+    {format::kEventsProgram, [](EventHeader& to, std::string_view text) { to.program = text; }},
+    {format::kEventsCommand, [](EventHeader& to, std::string_view text) { to.command = text; }},
+    {format::kEventsParentLog,
+     [](EventHeader& to, std::string_view text) { to.parent_log = text; }},
+    {format::kEventsLibrary, read_library},
+    {format::kEventsHost, [](EventHeader& to, std::string_view text) { to.host = text; }},
+    {format::kEventsProcessor, [](EventHeader& to, std::string_view text) { to.processor = text; }},
+    {format::kEventsBootId, [](EventHeader& to, std::string_view text) { to.boot_id = text; }},
+    {format::kEventsLeftOut, add_left_out},
+    {format::kEventsBefore, read_before},
+    {format::kEventsForm,
+     [](EventHeader& to, std::string_view text) { to.compact = text == format::kEventsCompact; }},
+    {format::kEventsPid,
+     [](EventHeader& to, std::string_view text) { to.pid = number_of(text, INT_MAX); }},
+    {format::kEventsParent,
+     [](EventHeader& to, std::string_view text) { to.parent = number_of(text, INT_MAX); }},
+    {format::kEventsParentTime,
+     [](EventHeader& to, std::string_view text) { to.parent_time = number_of(text); }},
+    {format::kEventsParentFork,
+     [](EventHeader& to, std::string_view text) { to.parent_fork = number_of(text, UINT32_MAX); }},
+    {format::kEventsParentEvents, read_parent_events},
+    {format::kEventsStarted,
+     [](EventHeader& to, std::string_view text) { to.started = number_of(text); }},
+    {format::kEventsProcessStarted,
+     [](EventHeader& to, std::string_view text) { to.process_started = number_of(text); }},
+};
+
+}  // namespace
+
+EventHeader read_header(std::string_view content) {
+  EventHeader header;
+  for (ColumnReader in(content); !in.empty();) {
+    const std::string_view key = in.text();
+    const std::string_view value = in.text();
+    for (const auto& one : kKeys) {
+      if (one.name == key) one.read(header, value);
+    }
+  }
+  return header;
+}
+
+std::string before_text(const BeforeFile& before) {
+  return fmt::format("{} {} {} {} {} {} {} {} {}", before.began, before.peak_bytes,
+                     before.peak_blocks, before.peak_time, before.reports, before.lost,
+                     before.unknown_frees, before.resident, fmt::join(before.calls, " "));
+}
+
+std::optional<uint64_t> read_time(std::string_view text, uint64_t started) {
+  constexpr uint64_t kDay = 86400 * uint64_t{1'000'000'000};
+  constexpr size_t kDate = 10;  // "2026-11-22"
+  if (text.size() > kDate && text[kDate] == 'T' && text.ends_with('Z')) {
+    const auto time =
+        util::read_instant(text.substr(0, kDate), text.substr(kDate + 1, text.size() - kDate - 2));
+    if (!time) return std::nullopt;
+    return static_cast<uint64_t>(*time);
+  }
+  const auto clock = util::read_time_of_day(text);
+  if (!clock) return std::nullopt;
+  // "12:04:31" of a log that began at 12:04:31.02 is that second, not one of the next day.
+  constexpr uint64_t kHour = kDay / 24;
+  const uint64_t time = started / kDay * kDay + *clock;
+  return time + kHour < started ? time + kDay : time;
+}
+
+namespace {
+
+constexpr size_t kPiece = 256 * 1024;  // bytes to read at once
+constexpr std::string_view kMagic("\x28\xb5\x2f\xfd", 4);
+
+int open_log(const std::string& path) {
+  if (path == "-") return STDIN_FILENO;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  if (fd < 0) throw util::FileError(path, errno);
+  return fd;
+}
+
+}  // namespace
+
+FrameReader::FrameReader(const std::string& path)
+    : path_(path == "-" ? "<stdin>" : path), file_(open_log(path)) {}
+
+bool FrameReader::next(std::string& content) {
+  for (;;) {
+    const char* const from = buffer_.data() + used_;
+    const size_t left = buffer_.size() - used_;
+    const size_t size = left == 0 ? 0 : ZSTD_findFrameCompressedSize(from, left);
+    const bool more = left == 0 || (ZSTD_isError(size) != 0 &&
+                                    ZSTD_getErrorCode(size) == ZSTD_error_srcSize_wrong &&
+                                    left < format::kMostEventChunk);
+    if (more) {
+      if (!read_more()) return false;
+      continue;
+    }
+    format::EventsEndEarly mark = {.magic = 0};
+    if (size == sizeof mark) std::memcpy(&mark, from, sizeof mark);
+    if (mark.magic == format::kEventsEndEarlyMagic) {
+      early_end_ = static_cast<int>(mark.error);
+      used_ += size;
+      continue;
+    }
+    const unsigned long long held =
+        ZSTD_isError(size) != 0 ? ZSTD_CONTENTSIZE_ERROR : ZSTD_getFrameContentSize(from, left);
+    if (held > format::kMostEventChunk) {  // so are the values for errors
+      skip_damage();
+      continue;
+    }
+    content.resize(held);
+    const size_t got = ZSTD_decompress(content.data(), content.size(), from, size);
+    if (got != held) {
+      skip_damage();
+      continue;
+    }
+    used_ += size;
+    return true;
+  }
+}
+
+std::string missing_text(uint64_t damaged, const Contents& contents) {
+  if (damaged != 0) return std::to_string(damaged) + " damaged chunks left out";
+  const int error = contents.early_end();
+  return error == 0 ? "" : std::string("the log ends early: ") + std::strerror(error);
+}
+
+bool FrameReader::read_more() {
+  buffer_.erase(0, used_);
+  used_ = 0;
+  const size_t before = buffer_.size();
+  // A long frame is looked at again each time.
+  buffer_.resize(before + std::max(kPiece, before));
+  ssize_t got;
+  do {
+    got = ::read(file_.get(), buffer_.data() + before, buffer_.size() - before);
+  } while (got < 0 && errno == EINTR);
+  buffer_.resize(before + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  if (got < 0) throw util::FileError(path_, errno);
+  at_end_ = got == 0;
+  return got > 0;
+}
+
+void FrameReader::skip_damage() {
+  ++damaged_;
+  const size_t found = buffer_.find(kMagic, used_ + 1);
+  // A magic number may begin at the end of what was read.
+  used_ = found != std::string::npos
+              ? found
+              : std::max(used_ + 1, buffer_.size() - std::min(buffer_.size(), kMagic.size() - 1));
+}
+
 namespace {
 
 // A frame as a chunk has it: its module + 1, or 0, and the offset there.

@@ -1,15 +1,8 @@
 #include "model/events/live_blocks.h"
 
-#include <absl/container/flat_hash_set.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <exception>
-#include <iterator>
-#include <utility>
-
-#include "model/events/columns.h"
+#include "model/events/chunk_reader.h"
 #include "util/text.h"
 
 namespace mtrace::events {

@@ -1,16 +1,8 @@
 // The blocks that live at a moment of an event log, rebuilt from its events.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "model/events/event_log.h"
+#include "util/prelude.h"
 
 namespace mtrace::events {
 

@@ -1,25 +1,15 @@
 #include "model/events/replay_memlog.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
-#include <stdexcept>
-#include <utility>
-#include <vector>
-
 #include "format/escape.h"
 #include "format/event_log.h"
 #include "format/memlog.h"
 #include "format/python.h"
-#include "model/events/event_header.h"
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
-#include "model/profile/builder.h"
-#include "model/profile/stack_id.h"
+#include "model/profile/model.h"
+#include "model/profile/writer.h"
 #include "util/error.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace mtrace::events {
 namespace {

@@ -1,12 +1,9 @@
 // The memlog of any moment of an event log.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "model/events/live_blocks.h"
 #include "model/profile/model.h"
+#include "util/prelude.h"
 
 namespace mtrace::events {
 

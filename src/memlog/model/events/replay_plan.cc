@@ -1,23 +1,11 @@
 #include "model/events/replay_plan.h"
 
-#include <absl/container/flat_hash_map.h>
-#include <absl/container/flat_hash_set.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <bit>
-#include <cerrno>
-#include <cstdlib>
-#include <stdexcept>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "format/calls.h"
 #include "format/replay.h"
-#include "model/events/columns.h"
+#include "model/events/chunk_reader.h"
 #include "util/error.h"
 #include "util/file.h"
 

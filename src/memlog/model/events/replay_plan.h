@@ -2,11 +2,9 @@
 // perform: memlog-replay (src/replay).
 #pragma once
 
-#include <cstdint>
-#include <string>
-
 #include "model/events/event_log.h"
 #include "util/file.h"
+#include "util/prelude.h"
 
 namespace mtrace::events {
 

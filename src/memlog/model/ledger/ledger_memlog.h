@@ -2,15 +2,11 @@
 // moment, plus the stacks that did not change but hold memory.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <utility>
-
+#include "format/cost.h"
+#include "model/ledger/ledger_file.h"
 #include "model/ledger/ledger_state.h"
 #include "model/profile/model.h"
+#include "util/prelude.h"
 
 namespace mtrace::ledger {
 
@@ -57,5 +53,66 @@ class LedgerFrames {
   absl::flat_hash_map<size_t, profile::ModuleIndex> numbers_;  // by number in `state`
   absl::flat_hash_map<std::string, profile::ModuleIndex> python_files_;
 };
+
+// Adds up a ledger's state: changes since the last report, what the stacks hold, the peak.
+
+struct LedgerRow {
+  const LedgerStackState* stack;
+  LedgerCounts change = {};  // since the last report
+  uint64_t share;            // bytes at the peak
+};
+
+struct LedgerSummary {
+  std::vector<LedgerRow> rows;  // stacks that allocated, freed, hold memory or share in the peak
+  LedgerCounts total = {};      // of the heap; so is `change`
+  LedgerCounts change = {};
+  uint64_t slack = 0;  // bytes, of the heap
+  LedgerCounts kinds[format::kLedgerKinds] = {};
+  uint64_t peak = 0;                               // bytes
+  uint64_t peak_when = 0;                          // nanoseconds since 1970
+  uint64_t peak_error = 0;                         // bytes
+  absl::flat_hash_map<uint32_t, uint64_t> oldest;  // birth of the oldest block, ticks, by stack
+  bool based = true;  // false: the process was killed while publishing a report; changes are since
+                      // the start
+  bool whole = true;  // false: not all live blocks could be read
+};
+
+// Adds up the state at `now`, in nanoseconds since 1970. `state` must outlive the result and not
+// move.
+LedgerSummary sum_up(const LedgerFile& file, const LedgerState& state, uint64_t now);
+
+// Returns the name of kind 1 or higher; empty: it has none.
+std::string ledger_kind(const format::LedgerHeader& header, uint8_t kind);
+
+// The totals of a ledger: cheap enough to be read a hundred times a second.
+
+struct LedgerTotals {
+  uint64_t live_bytes = 0;  // of the heap; so are the blocks
+  uint64_t live_blocks = 0;
+  uint64_t allocations = 0;  // calls since the start that return memory
+  uint64_t calls = 0;        // those and frees, as far as they are counted: none while sampling
+  format::LedgerState state = format::LedgerState::kRunning;
+};
+
+// Reads the totals of all threads. Each thread's are read at once, but threads go on meanwhile, so
+// a block that one allocates and another frees may count for one of them only. Uses the header of
+// the last refresh(). Returns nothing when the file does not have them.
+std::optional<LedgerTotals> read_totals(const LedgerFile& file);
+
+// What tracing costs a process, from what its library says (format/cost.h).
+
+struct TracingCost {
+  uint64_t memory;   // bytes; see format::OwnCost, as for the next two
+  uint64_t shadow;   // bytes
+  uint64_t stopped;  // nanoseconds
+  uint64_t
+      processor;  // nanoseconds, estimated; 0: the process samples, so its calls are not counted
+};
+
+// `calls`: how many the library has counted; `sampled`: it samples.
+inline TracingCost tracing_cost(const format::OwnCost& cost, uint64_t calls, bool sampled) {
+  const uint64_t counting = calls * format::kCallNanoseconds;
+  return {cost.memory, cost.shadow, cost.stopped, sampled ? 0 : counting + cost.stopped};
+}
 
 }  // namespace mtrace::ledger

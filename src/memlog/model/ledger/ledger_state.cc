@@ -1,19 +1,12 @@
 #include "model/ledger/ledger_state.h"
 
-#include <algorithm>
 #include <bitset>
-#include <cstddef>
-#include <cstring>
-#include <iterator>
-#include <memory>
-#include <numeric>
-#include <utility>
 
 #include "format/memlog.h"
 #include "format/python.h"
 #include "model/ledger/ledger_file.h"
-#include "model/ledger/ledger_notes.h"
 #include "util/file.h"
+#include "util/text.h"
 
 namespace mtrace::ledger {
 namespace {
@@ -469,6 +462,176 @@ const LedgerState& LedgerStacks::with_code_of(uint64_t frame) {
     read_python(file_, first, std::exchange(first_code_, first), state_);
   }
   return state_;
+}
+
+namespace {
+
+LedgerBlock unpack(const format::LedgerSlot& slot) {
+  constexpr unsigned kBirthLow = 64 - format::kSlotAddressBits;
+  const uint64_t size =
+      slot.value >> format::kSlotStackBits & ((uint64_t{1} << format::kSlotSizeBits) - 1);
+  const auto birth = static_cast<uint32_t>(
+      slot.key >> format::kSlotAddressBits |
+      slot.value >> (format::kSlotStackBits + format::kSlotSizeBits) << kBirthLow);
+  return {(slot.key & ((uint64_t{1} << format::kSlotAddressBits) - 1)) << 3, size,
+          static_cast<uint32_t>(slot.value & ((1u << format::kSlotStackBits) - 1)),
+          unpack_ticks(birth), birth};
+}
+
+LedgerBlock unpack(uint64_t word, uint64_t granule) {
+  constexpr unsigned kBirthShift = format::kShadowStackBits + format::kShadowSizeBits;
+  constexpr unsigned kBirthBits = format::kShadowPlaceShift - kBirthShift;
+  const uint64_t birth = word >> kBirthShift & ((uint64_t{1} << kBirthBits) - 1);
+  return {granule + (word >> format::kShadowPlaceShift << 3),
+          word >> format::kShadowStackBits & ((uint64_t{1} << format::kShadowSizeBits) - 1),
+          static_cast<uint32_t>(word & ((1u << format::kShadowStackBits) - 1)),
+          unpack_ticks(static_cast<uint32_t>(birth)), static_cast<uint32_t>(birth)};
+}
+
+// Those in the shadow of the heap.
+bool each_small_block(const LedgerFile& file,
+                      const std::function<void(const LedgerBlock&)>& visit) {
+  using format::kShadowGranuleBits, format::kShadowPartBits, format::kShadowChunk;
+  std::vector<format::LedgerShadowPage> pages(format::kShadowPages);
+  std::vector<uint64_t> words(size_t{1} << (kShadowPartBits - kShadowGranuleBits));
+  const size_t bytes = words.size() * sizeof words[0];
+  bool whole = true;
+  for (uint64_t chunk = 0; chunk < format::kShadowPagesChunks; ++chunk) {
+    uint64_t address = 0;
+    if (!file.read(file.header().shadow + chunk * sizeof address, address)) return false;
+    if (address == 0) break;
+    if (!file.read(address, pages.data(), pages.size() * sizeof pages[0])) return false;
+    for (size_t i = 0; i < pages.size(); ++i) {
+      const uint64_t part = pages[i].owner & ~uint64_t{1};
+      if (part == pages[i].owner) continue;
+      const uint64_t first = pages[i / kShadowChunk * kShadowChunk].chunk;
+      if (!file.read(first + i % kShadowChunk * bytes, words.data(), bytes)) {
+        whole = false;
+        continue;
+      }
+      for (uint64_t k = 0; k < words.size(); ++k) {
+        if (words[k] != 0) visit(unpack(words[k], part + (k << kShadowGranuleBits)));
+      }
+    }
+  }
+  return whole;
+}
+
+}  // namespace
+
+uint64_t unpack_ticks(uint32_t packed) {
+  constexpr unsigned kMantissaBits = 25;
+  constexpr unsigned kExponentStep = 4;
+  const uint64_t mantissa = packed & ((1u << kMantissaBits) - 1);
+  return mantissa << (packed >> kMantissaBits & 3) * kExponentStep;
+}
+
+bool each_block(const LedgerFile& file, const std::function<void(const LedgerBlock&)>& visit) {
+  constexpr size_t kAtATime = 1u << 14;  // slots
+  const format::LedgerRoots& roots = file.header().roots;
+  ChunkedCopy<uint64_t, format::kLargeChunk> large(file, roots.large_sizes);
+  uint32_t highest = 0;
+  bool whole = each_small_block(file, visit);
+  whole &= file.read(roots.highest_level, highest);
+  std::vector<format::LedgerSlot> slots(kAtATime);
+  for (uint32_t number = 0; number <= highest && number < format::kLedgerLevels; ++number) {
+    format::LedgerLevel level = {};
+    whole &= file.read(roots.levels + number * sizeof level, level);
+    const uint64_t count = level.lines * format::kSlotsALine;
+    for (uint64_t at = 0; at < count; at += slots.size()) {
+      const size_t part = std::min<uint64_t>(slots.size(), count - at);
+      if (!file.read(level.slots + at * sizeof slots[0], slots.data(), part * sizeof slots[0])) {
+        whole = false;
+        break;
+      }
+      for (size_t i = 0; i < part; ++i) {
+        if (slots[i].key <= 1 || slots[i].value == 0) continue;
+        LedgerBlock block = unpack(slots[i]);
+        if (block.size >= format::kLargeSize) {
+          block.size = large.get(static_cast<uint32_t>(block.size - format::kLargeSize));
+        }
+        visit(block);
+      }
+    }
+  }
+  return whole;
+}
+
+std::vector<LedgerNoteText> read_notes(const LedgerFile& file) {
+  using format::LedgerNote;
+  struct Found {
+    uint32_t order;
+    LedgerNoteText note;
+  };
+  std::vector<Found> found;
+  const uint64_t begin = file.header().notes;
+  for (unsigned i = 0; begin != 0 && i < format::kLedgerNotes; ++i) {
+    LedgerNote note;
+    LedgerNote again;
+    const uint64_t address = begin + i * sizeof note;
+    if (!file.read(address, note) || note.state != format::kNoteWhole) continue;
+    // A report may have taken the note meanwhile, and another note its place.
+    if (!file.read(address, again) || again.state != note.state || again.order != note.order) {
+      continue;
+    }
+    const std::string text = util::array_text(again.text);
+    if (!text.empty()) found.push_back({again.order, {again.time, text}});
+  }
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    if (a.note.time != b.note.time) return a.note.time < b.note.time;
+    return static_cast<int32_t>(a.order - b.order) < 0;
+  });
+  std::vector<LedgerNoteText> notes;
+  notes.reserve(found.size());
+  for (Found& one : found) notes.push_back(std::move(one.note));
+  return notes;
+}
+
+std::string python_gap_text(const format::PythonCoverage& coverage, const std::string& path) {
+  using format::PythonGap;
+  if (coverage.gap <= PythonGap::kBeingNoted) return {};
+  const uint32_t version = coverage.version;
+  return fmt::format(
+      "{}{}{}: CPython {}{}",
+      coverage.gap == PythonGap::kOnTrial ? format::kPythonOnTrial : format::kNotCoveredPython,
+      path.empty() ? "" : " of ", util::escaped(path, ""),
+      version == 0
+          ? "before 3.11"
+          : fmt::format("{}.{}.{}", version >> 24, version >> 16 & 0xff, version >> 8 & 0xff),
+      format::python_gap_reason(coverage.gap));
+}
+
+std::string python_gap(const LedgerFile& file, const LedgerState& state) {
+  const format::PythonCoverage& coverage = file.header().python;
+  if (coverage.gap <= format::PythonGap::kBeingNoted) return {};
+  LedgerModules modules(state);
+  const size_t module = modules.find(coverage.loop, format::kLedgerAlive);
+  return python_gap_text(coverage,
+                         module == LedgerModules::kNone ? "" : state.modules[module].path);
+}
+
+PythonFrameText python_frame(const LedgerState& state, uint64_t frame) {
+  using format::PythonFrame;
+  PythonFrameText text;
+  const auto known = state.python.find(PythonFrame::code(frame));
+  if (known == state.python.end()) {
+    text.function = format::kPythonWithoutRoom;
+    return text;
+  }
+  const LedgerCodeState& code = known->second;
+  text.function = code.name.empty() ? format::kUnknownFunction : code.name;
+  text.module = code.file;
+  text.identity = format::module_identity(code.file.data(), code.file.size());
+  text.offset = format::python_offset(code.entry.identity, frame);
+  format::PythonLines lines(reinterpret_cast<const unsigned char*>(code.table.data()),
+                            code.table.size(), code.entry.first_line);
+  text.line = lines.line_of(PythonFrame::instruction(frame));
+  if (text.line != 0) {
+    size_t length = 0;
+    const char* const name = format::python_file_name(code.file.data(), code.file.size(), &length);
+    text.source = fmt::format("{}:{}", std::string_view(name, length), text.line);
+  }
+  return text;
 }
 
 }  // namespace mtrace::ledger

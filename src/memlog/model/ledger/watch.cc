@@ -1,9 +1,6 @@
 #include "model/ledger/watch.h"
 
-#include <algorithm>
-#include <tuple>
-
-#include "model/ledger/ledger_summary.h"
+#include "model/ledger/ledger_memlog.h"
 
 namespace mtrace::ledger {
 namespace {

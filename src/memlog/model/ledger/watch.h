@@ -1,15 +1,8 @@
 // Reads a ledger repeatedly: what each stack holds, and how fast it grows.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
-#include <cstdint>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "model/ledger/ledger_state.h"
+#include "util/prelude.h"
 
 namespace mtrace::ledger {
 

@@ -3,8 +3,6 @@
 #include <absl/container/node_hash_set.h>
 #include <pthread.h>
 
-#include <mutex>
-
 namespace mtrace::profile {
 namespace {
 

@@ -1,22 +1,12 @@
 #include "model/profile/reader.h"
 
-#include <absl/container/flat_hash_map.h>
-#include <absl/container/flat_hash_set.h>
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <iterator>
-
 #include "format/event_log.h"
 #include "format/memlog.h"
-#include "model/profile/entry_checks.h"
-#include "model/profile/header.h"
-#include "model/profile/known_stacks.h"
 #include "model/profile/line.h"
 #include "model/profile/model.h"
+#include "model/profile/regions.h"
+#include "util/compression.h"
 #include "util/error.h"
-#include "util/input.h"
 #include "util/text.h"
 
 namespace mtrace::profile {
@@ -426,6 +416,132 @@ void Pieces::each(const Piece& action) {
   };
   reader.hand_over(take);
   reader.run();
+}
+
+namespace {
+
+// Numbers are never used again, so that whoever has seen one knows the list for good.
+uint64_t last_number = 0;
+
+}  // namespace
+
+void KnownStacks::begin(const Header& header, ModuleTable& modules) {
+  const std::string process =
+      header.started + '\0' + std::to_string(header.pid) + '\0' + header.program;
+  // The frames of a report that broke off may name modules that are not known.
+  if (process != process_ || !ended_) {
+    stacks_.clear();
+    modules_.clear();
+    process_ = process;
+  }
+  ended_ = false;
+  modules.adopt(modules_);
+}
+
+void KnownStacks::end(const std::vector<Module>& modules) {
+  for (size_t i = modules_.size(); i < modules.size(); ++i) {
+    modules_.push_back({modules[i].path, modules[i].generation, "", 0, false});
+  }
+  ended_ = true;
+}
+
+const KnownStacks::Stack* KnownStacks::find(uint64_t id, std::string_view ahead) const {
+  const auto found = stacks_.find(id);
+  if (found == stacks_.end() || !ahead.starts_with(found->second.text)) return nullptr;
+  const size_t size = found->second.text.size();
+  // What follows may be one more frame.
+  return size < ahead.size() && ahead[size] != '\t' ? &found->second : nullptr;
+}
+
+void KnownStacks::add(uint64_t id, std::string_view text, Frames& frames, bool cut) {
+  frames.set_number(++last_number);
+  const auto lines = static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+  stacks_.try_emplace(id, Stack{std::string(text), lines, frames, cut});
+}
+
+namespace {
+
+// Where an entry tells what it did, that must come to what it left behind.
+void check_activity(const Entry& entry) {
+  const Activity& did = entry.activity;
+  if (did.allocations == 0 && did.allocated_bytes == 0 && did.frees == 0 && did.freed_bytes == 0) {
+    return;
+  }
+  if (did.allocations - did.frees != static_cast<uint64_t>(entry.blocks) ||
+      did.allocated_bytes - did.freed_bytes != static_cast<uint64_t>(entry.bytes)) {
+    throw LineError{"allocs=, frees= and their bytes do not come to the entry's blocks and bytes"};
+  }
+}
+
+void check_lifetime(const Entry& entry) {
+  const Lifetime& life = entry.activity.lifetime;
+  if (life == Lifetime{}) return;
+  if (entry.activity.frees == 0) throw LineError{"a lifetime without frees="};
+  if (life.least > life.mean || life.mean > life.most) {
+    throw LineError{"lifetime-min=, lifetime-mean= and lifetime-max= are not in this order"};
+  }
+}
+
+}  // namespace
+
+void EntryChecks::add(Entry& entry, const Header& header) {
+  check_activity(entry);
+  check_lifetime(entry);
+  check_peak(entry, header);
+  check_order(entry);
+  check_sum(entry);
+  ++entries_;
+  if (header.sampled && entry.heap()) variance_ += set_errors(entry, *header.sampled);
+}
+
+void EntryChecks::check_delta(const Header& header) const {
+  if (sum_ == header.delta) return;
+  throw LineError{
+      fmt::format("delta: the entries sum up to {:+} bytes {:+} blocks", sum_.bytes, sum_.blocks)};
+}
+
+void EntryChecks::check_live(const Header& header) const {
+  if (header.allocated && header.freed &&
+      (header.allocated->bytes - header.freed->bytes != header.live.bytes ||
+       header.allocated->blocks - header.freed->blocks != header.live.blocks)) {
+    throw LineError{"allocated: less freed: is not live:"};
+  }
+}
+
+void EntryChecks::conclude(Header& header) const {
+  name_regions(header);
+  if (!header.sampled) return;
+  header.delta_error = standard_error(variance_);
+  header.live_error =
+      standard_error(variance_of(static_cast<uint64_t>(header.live.bytes),
+                                 static_cast<uint64_t>(header.live.blocks), *header.sampled));
+}
+
+// The shares add up to the peak at most, give or take what the file says that they are off by.
+void EntryChecks::check_peak(const Entry& entry, const Header& header) {
+  if (!entry.heap() || !header.peak || entry.peak == 0) return;
+  // Both numbers fit 63 bits.
+  const uint64_t most = header.peak->bytes + header.peak_error.value_or(0);
+  if (entry.peak > most) throw LineError{"peak= is more than the peak of the process"};
+  if (__builtin_add_overflow(shares_, entry.peak, &shares_) || shares_ > most) {
+    throw LineError{"the entries' peak= add up to more than the peak of the process"};
+  }
+}
+
+void EntryChecks::check_order(const Entry& entry) {
+  if (entries_ != 0 && last_kind_ == entry.kind && last_bytes_ < entry.bytes) {
+    throw LineError{"the entry is larger than the one before it"};
+  }
+  last_kind_ = entry.kind;
+  last_bytes_ = entry.bytes;
+}
+
+void EntryChecks::check_sum(const Entry& entry) {
+  if (!entry.heap()) return;
+  if (__builtin_add_overflow(sum_.bytes, entry.bytes, &sum_.bytes) ||
+      __builtin_add_overflow(sum_.blocks, entry.blocks, &sum_.blocks)) {
+    throw LineError{"the sum of the entries does not fit 64 bits"};
+  }
 }
 
 }  // namespace mtrace::profile

@@ -2,16 +2,9 @@
 // complete memlog, so that later steps can trust its numbers.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "model/profile/model.h"
-#include "util/input.h"
+#include "util/compression.h"
+#include "util/prelude.h"
 
 namespace mtrace::profile {
 
@@ -64,6 +57,67 @@ class Pieces {
   util::Window window_;
   Memlog head_;
   Tails tails_;
+};
+
+// Stacks of earlier reports of a process. When the text of a stack is the same again, the reader
+// compares it instead of parsing it.
+
+class KnownStacks {
+ public:
+  struct Stack {
+    std::string text;  // whole lines, each with its newline
+    size_t lines = 0;
+    Frames frames;  // numbered
+    bool cut = false;
+  };
+
+  // Starts a report with this header, before its first module; adds the known modules to `modules`.
+  // The reports of one process must follow each other: a report of another process clears
+  // everything known.
+  void begin(const Header& header, ModuleTable& modules);
+  // Ends a report that was read without error, with these modules.
+  void end(const std::vector<Module>& modules);
+
+  // Returns the stack with this id if `ahead` begins with its text, else nullptr.
+  const Stack* find(uint64_t id, std::string_view ahead) const;
+  // Adds a stack and numbers `frames`.
+  void add(uint64_t id, std::string_view text, Frames& frames, bool cut);
+
+ private:
+  std::string process_;
+  bool ended_ = true;
+  std::vector<Module> modules_;
+  absl::flat_hash_map<uint64_t, Stack> stacks_;
+};
+
+// Checks the entries of a memlog: their order, each entry in itself, and their sum against the
+// header; then concludes what follows from all of it.
+
+class EntryChecks {
+ public:
+  // Checks the next entry, and sets its standard errors. `header`: the meta lines before the
+  // entries. Throws LineError.
+  void add(Entry& entry, const Header& header);
+
+  size_t entries() const { return entries_; }
+
+  // After all entries. Throw LineError.
+  void check_delta(const Header& header) const;
+  void check_live(const Header& header) const;
+  // Sets the standard errors of the header, and names its regions.
+  void conclude(Header& header) const;
+
+ private:
+  void check_order(const Entry& entry);
+  void check_sum(const Entry& entry);
+  void check_peak(const Entry& entry, const Header& header);
+
+  size_t entries_ = 0;
+  std::string last_kind_;
+  int64_t last_bytes_ = 0;
+  Total sum_;            // of the heap entries
+  double variance_ = 0;  // of `sum_`
+  uint64_t shares_ = 0;  // of the process's peak: the sum over the entries
 };
 
 }  // namespace mtrace::profile

@@ -1,10 +1,5 @@
 #include "model/profile/timeline.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <string_view>
-
 #include "format/memlog.h"
 #include "format/timeline.h"
 #include "model/profile/line.h"

@@ -1,9 +1,7 @@
 // A timeline file in memory (format/timeline.h).
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
+#include "util/prelude.h"
 
 namespace mtrace::profile {
 

@@ -1,14 +1,16 @@
 #include "model/profile/writer.h"
 
-#include <absl/container/flat_hash_set.h>
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <charconv>
-#include <iterator>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "format/escape.h"
 #include "format/memlog.h"
+#include "model/profile/line.h"
+#include "model/profile/reader.h"
+#include "util/compression.h"
+#include "util/error.h"
+#include "util/file.h"
 #include "util/text.h"
 
 namespace mtrace::profile {
@@ -213,6 +215,156 @@ void add_note(Memlog& memlog, const std::string& text) {
                                 format::kKeyRssMax, format::kKeyVirtual, format::kKeyResolution,
                                 format::kKeyUptime, format::kKeyResolved, format::kKeyLibrary}),
                       {format::kKeyNote, util::escaped(text, format::kReservedNone)});
+}
+
+void Builder::add_meta(Field line) {
+  after_ |= !memlog_.entries.empty() || section_of(line.key) == Section::kAfter;
+  (after_ ? memlog_.after : memlog_.before).push_back(std::move(line));
+}
+
+ModuleIndex Builder::module(const Module& module) {
+  const ModuleIndex index = modules_.index(module.path, module.generation);
+  if (!modules_[index].described) modules_[index] = module;
+  return index;
+}
+
+void Builder::describe_modules() {
+  for (ModuleIndex i = 0; i < modules_.size(); ++i) {
+    if (modules_[i].described) add_meta({format::kKeyModule, module_text(modules_[i])});
+  }
+}
+
+void Builder::expect(const Rests& rests) {
+  for (size_t i = 0; i < rests.size(); ++i) {
+    const uint64_t next = i + 1 < rests.size() ? rests[i + 1] : 0;
+    const auto [at, fresh] = rests_.try_emplace(rests[i], Rest{next});
+    at->second.shared |= !fresh && (next == 0 || at->second.next != next);
+  }
+}
+
+// Returns the number of the longest rest that others have, too, of the first `most`; 0: none.
+size_t Builder::shared_rest(const Rests& rests, size_t most) const {
+  size_t rest = std::min(most, rests.size());
+  while (rest > 0 && !rests_.at(rests[rest - 1]).shared) --rest;
+  return rest;
+}
+
+// Takes the longest shared rest of the first `most` from the end of `frames`.
+Frames::Rest Builder::take_rest(Frames::List& frames, const Rests& rests, size_t most) {
+  const size_t rest = shared_rest(rests, most);
+  if (rest == 0) return nullptr;
+  const auto begin = frames.end() - static_cast<ptrdiff_t>(rest * StackIds::kStep);
+  Frames::List own(begin, frames.end());
+  frames.erase(begin, frames.end());
+  Rest& known = rests_.at(rests[rest - 1]);
+  if (known.frames == nullptr) {
+    const Frames::Rest further = take_rest(own, rests, rest - 1);
+    Frames tail(std::move(own), further);
+    tail.set_tail(rests[rest - 1]);
+    known.frames = std::make_shared<const Frames>(std::move(tail));
+  }
+  return known.frames;
+}
+
+void Builder::add(Entry entry, Frames::List frames, const Rests& rests,
+                  const std::string& further) {
+  entry.tells_live = true;
+  entry.further = !further.empty();
+  entry.fields = fields_of(entry, further);
+  size_t least = format::kUntailedFrames;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (frames[i].guessed) least = std::max(least, i + 1);
+    if (frames[i].function.text() == format::kUnknownFunction) frames[i].function = {};
+  }
+  const size_t most = frames.size() > least ? (frames.size() - least) / StackIds::kStep : 0;
+  Frames::Rest rest = take_rest(frames, rests, most);
+  entry.frames = Frames(std::move(frames), std::move(rest));
+  memlog_.entries.push_back(std::move(entry));
+}
+
+Memlog Builder::finish() {
+  try {
+    std::vector<std::string> seen;
+    EntryChecks checks;
+    const auto read = [&](const std::vector<Field>& lines) {
+      for (const Field& line : lines) {
+        if (line.key != format::kKeyModule) {
+          read_header_line(line, memlog_.header, modules_, seen);
+        }
+      }
+    };
+    read(memlog_.before);
+    for (Entry& entry : memlog_.entries) {
+      check_numbers(entry);
+      checks.add(entry, memlog_.header);
+    }
+    read(memlog_.after);
+    checks.check_delta(memlog_.header);
+    checks.check_live(memlog_.header);
+    checks.conclude(memlog_.header);
+  } catch (const LineError& error) {
+    throw util::FormatError(memlog_.name, 1, error.what);
+  }
+  memlog_.modules = modules_.take();
+  return std::move(memlog_);
+}
+
+namespace {
+
+// Renames a file, never over another. Returns 0 or an errno.
+int move_file(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  // Not every file system can.
+  if (::link(from.c_str(), to.c_str()) != 0 || ::unlink(from.c_str()) != 0) return errno;
+  return 0;
+}
+
+}  // namespace
+
+bool is_compressed_name(std::string_view path) { return path.ends_with(format::kCompressedSuffix); }
+
+void write_report(const std::string& path, std::string_view text, bool compressed) {
+  const util::HeldSignals held;  // where every file has a name, it has one while it is written
+  if (!compressed) return util::replace_file(path, text);
+  util::Replacement file(path);
+  util::compress(text, [&](std::string_view piece) { file.write(piece); });
+  file.finish();
+}
+
+std::string compress_report(const std::string& path, std::string_view text) {
+  if (is_compressed_name(path)) {
+    write_report(path, text, true);
+    return path;
+  }
+  struct stat state = {};
+  if (::lstat(path.c_str(), &state) != 0) throw util::FileError("cannot read " + path, errno);
+  if (!S_ISREG(state.st_mode)) {
+    throw std::runtime_error("cannot compress " + path + ": it is not a regular file");
+  }
+  const std::string compressed = path + format::kCompressedSuffix;
+  int error_number = EEXIST;
+  if (::lstat(compressed.c_str(), &state) != 0) {
+    const util::HeldSignals held;  // what is compressed has the name that says so
+    write_report(path, text, true);
+    error_number = move_file(path, compressed);
+    if (error_number == 0) return compressed;
+  }
+  write_report(path, text, false);
+  if (error_number != EEXIST) throw util::FileError("cannot rename " + path, error_number);
+  return path;
+}
+
+void replace_report(const util::Text& before, std::string_view after, bool compress) {
+  const std::string& path = before.path;
+  if (compress && !is_compressed_name(path)) {
+    if (compress_report(path, std::string(after)) != path) return;
+    throw std::runtime_error(fmt::format("{0} is not compressed: there is a {0}{1} already", path,
+                                         format::kCompressedSuffix));
+  }
+  if (after != before.text || (compress && !before.compressed)) {
+    write_report(path, after, compress || before.compressed);
+  }
 }
 
 }  // namespace mtrace::profile

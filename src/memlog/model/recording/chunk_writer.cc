@@ -1,9 +1,6 @@
 #include "model/recording/chunk_writer.h"
 
-#include <algorithm>
-#include <utility>
-
-#include "model/events/columns.h"
+#include "model/events/chunk_reader.h"
 #include "model/events/live_blocks.h"
 
 namespace mtrace::events {

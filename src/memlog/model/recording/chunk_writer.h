@@ -1,20 +1,10 @@
 // Collects events and what they name, and writes them as a chunk of an event log.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "format/event_log.h"
-#include "model/events/columns.h"
+#include "model/events/chunk_reader.h"
 #include "model/events/event_log.h"
+#include "util/prelude.h"
 
 namespace mtrace::events {
 

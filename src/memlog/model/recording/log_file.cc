@@ -1,15 +1,8 @@
 #include "model/recording/log_file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 #include <zstd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <memory>
-#include <utility>
-#include <vector>
 
 #include "format/event_log.h"
 #include "util/error.h"

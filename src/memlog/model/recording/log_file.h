@@ -2,15 +2,8 @@
 // by a thread of its own.
 #pragma once
 
-#include <condition_variable>
-#include <cstdint>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <string_view>
-#include <thread>
-
 #include "util/file.h"
+#include "util/prelude.h"
 
 namespace mtrace::events {
 

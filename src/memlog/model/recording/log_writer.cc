@@ -1,15 +1,9 @@
 #include "model/recording/log_writer.h"
 
-#include <absl/container/flat_hash_set.h>
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <utility>
-
 #include "format/event_log.h"
 #include "format/python.h"
-#include "model/events/columns.h"
-#include "model/events/event_header.h"
+#include "model/events/chunk_reader.h"
+#include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
 #include "util/text.h"
 

@@ -3,20 +3,11 @@
 #pragma once
 
 #include <absl/container/btree_map.h>
-#include <absl/container/flat_hash_map.h>
 #include <absl/functional/function_ref.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "model/events/event_log.h"
 #include "model/recording/chunk_writer.h"
+#include "util/prelude.h"
 
 namespace mtrace::events {
 

@@ -1,8 +1,5 @@
 #include "model/recording/recorder.h"
 
-#include <absl/container/flat_hash_map.h>
-#include <absl/container/flat_hash_set.h>
-#include <fmt/format.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -11,37 +8,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <condition_variable>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <ctime>
-#include <deque>
-#include <filesystem>
-#include <iterator>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <stdexcept>
-#include <system_error>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include "format/event_log.h"
 #include "format/event_ring.h"
 #include "format/ledger.h"
 #include "format/memlog.h"
 #include "format/python.h"
-#include "model/events/columns.h"
+#include "model/events/chunk_reader.h"
 #include "model/ledger/ledger_file.h"
-#include "model/ledger/ledger_notes.h"
+#include "model/ledger/ledger_memlog.h"
 #include "model/ledger/ledger_state.h"
-#include "model/ledger/ledger_summary.h"
 #include "model/recording/log_file.h"
 #include "model/recording/log_writer.h"
 #include "model/recording/ring_reader.h"

@@ -1,12 +1,10 @@
 // Writes the event log of a process while it runs: what its library started it for.
 #pragma once
 
-#include <functional>
-#include <memory>
-
 #include "format/event_ring.h"
 #include "format/ledger.h"
 #include "model/recording/log_file.h"
+#include "util/prelude.h"
 
 namespace mtrace::events {
 

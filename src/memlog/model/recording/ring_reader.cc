@@ -1,7 +1,5 @@
 #include "model/recording/ring_reader.h"
 
-#include <algorithm>
-
 namespace mtrace::events {
 
 using format::EventRecord;

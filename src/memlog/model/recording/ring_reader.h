@@ -1,14 +1,10 @@
 // Reads the rings of a traced process (format/event_ring.h). Trusts nothing in them.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <ctime>
-#include <string>
-
 #include "format/event_log.h"
 #include "format/event_ring.h"
 #include "util/machine.h"
+#include "util/prelude.h"
 
 namespace mtrace::events {
 

@@ -1,16 +1,9 @@
 #include "model/symbols/core_file.h"
 
-#include <fmt/format.h>
 #include <gelf.h>
 #include <sys/procfs.h>
 #include <sys/stat.h>
 #include <sys/user.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstring>
-#include <memory>
-#include <string_view>
 
 #include "model/symbols/elf_file.h"
 #include "util/machine.h"

@@ -3,10 +3,7 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
-#include <stdexcept>
-#include <string>
-#include <vector>
+#include "util/prelude.h"
 
 namespace mtrace::symbols {
 

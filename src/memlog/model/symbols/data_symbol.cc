@@ -2,15 +2,8 @@
 
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
-#include <fmt/format.h>
 #include <gelf.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cstdlib>
-#include <optional>
-#include <string_view>
 
 #include "model/symbols/elf_file.h"
 #include "model/symbols/worker.h"

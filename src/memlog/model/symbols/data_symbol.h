@@ -4,12 +4,8 @@
 
 #include <gelf.h>
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "model/symbols/module_symbols.h"
+#include "util/prelude.h"
 
 namespace mtrace::symbols {
 

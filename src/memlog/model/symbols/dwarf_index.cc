@@ -1,13 +1,6 @@
 #include "model/symbols/dwarf_index.h"
 
 #include <dwarf.h>
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <string_view>
 
 #include "model/symbols/elf_file.h"
 

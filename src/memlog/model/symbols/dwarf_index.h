@@ -3,14 +3,10 @@
 // needed.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
 #include <elfutils/libdw.h>
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "model/symbols/module_symbols.h"
+#include "util/prelude.h"
 
 namespace mtrace::symbols {
 

@@ -2,20 +2,11 @@
 
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <gelf.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cstdio>
-#include <fstream>
-#include <memory>
-#include <string_view>
-#include <utility>
 
 #include "format/loader_name.h"
 #include "model/symbols/worker.h"
@@ -25,10 +16,6 @@
 // Otherwise libiberty.h declares a basename() that differs from <cstring>'s.
 #define HAVE_DECL_BASENAME 1
 #include <libiberty/demangle.h>
-
-#include <cstdlib>
-#include <cstring>
-#include <memory>
 
 namespace mtrace::symbols {
 

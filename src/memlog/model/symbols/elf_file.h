@@ -4,12 +4,7 @@
 #include <gelf.h>
 #include <libelf.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
+#include "util/prelude.h"
 
 namespace mtrace::symbols {
 

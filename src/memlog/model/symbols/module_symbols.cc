@@ -6,15 +6,6 @@
 #include <gelf.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <optional>
-#include <string_view>
-#include <vector>
-
 #include "format/memlog.h"
 #include "model/symbols/dwarf_index.h"
 #include "model/symbols/elf_file.h"

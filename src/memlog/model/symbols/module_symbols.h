@@ -1,13 +1,8 @@
 // The names of one module, from its ELF file, its separate debug file, its symbols and DWARF.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "model/profile/model.h"
+#include "util/prelude.h"
 
 struct Dwfl_Module;
 

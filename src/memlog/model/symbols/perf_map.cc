@@ -1,15 +1,8 @@
 #include "model/symbols/perf_map.h"
 
-#include <absl/container/flat_hash_map.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cstring>
-#include <ctime>
-#include <iterator>
 
 #include "util/text.h"
 

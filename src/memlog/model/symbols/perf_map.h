@@ -3,10 +3,7 @@
 // (linux/tools/perf/Documentation/jit-interface.txt).
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "util/prelude.h"
 
 namespace mtrace::symbols {
 

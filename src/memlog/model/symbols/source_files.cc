@@ -1,14 +1,5 @@
 #include "model/symbols/source_files.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <charconv>
-#include <filesystem>
-#include <map>
-#include <set>
-#include <system_error>
-
 #include "model/symbols/worker.h"
 
 namespace mtrace::symbols {

@@ -1,16 +1,9 @@
 // Finds source files on this machine.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
-#include <cstdint>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "model/profile/model.h"
 #include "model/symbols/module_symbols.h"
+#include "util/prelude.h"
 
 namespace mtrace::symbols {
 
@@ -61,8 +54,8 @@ class SourcePaths {
   // tells the directory of the compilation. Empty: the frame has no source line, or its module is
   // not on this machine in the same build, or has no debugging information. `at`: the frame's place
   // in its stack.
-  std::string find(const std::vector<profile::Module>& modules,
-                   const profile::Frames& stack, size_t at) const;
+  std::string find(const std::vector<profile::Module>& modules, const profile::Frames& stack,
+                   size_t at) const;
 
  private:
   // The paths of the frames at an ELF address: innermost first, the inlined ones before their

@@ -1,17 +1,6 @@
 #include "model/symbols/symbolizer.h"
 
-#include <fmt/format.h>
 #include <sys/utsname.h>
-
-#include <algorithm>
-#include <array>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <optional>
-#include <string_view>
-#include <utility>
 
 #include "format/memlog.h"
 #include "model/profile/writer.h"

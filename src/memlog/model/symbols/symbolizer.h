@@ -1,14 +1,9 @@
 // Fills names into memlogs.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-#include <absl/container/flat_hash_set.h>
-
-#include <cstdint>
-#include <string>
-
 #include "model/profile/model.h"
 #include "model/symbols/module_symbols.h"
+#include "util/prelude.h"
 
 namespace mtrace::symbols {
 

@@ -2,14 +2,7 @@
 
 #include <re2/re2.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <map>
-#include <system_error>
-#include <tuple>
-
 #include "format/memlog.h"
-#include "model/profile/header.h"
 #include "model/profile/line.h"
 #include "model/profile/writer.h"
 #include "model/symbols/elf_file.h"

@@ -1,16 +1,10 @@
 // Fills names into the addresses of a text that is no memlog: logs, stacks that programs print.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "model/profile/model.h"
 #include "model/symbols/elf_file.h"
 #include "model/symbols/symbolizer.h"
+#include "util/prelude.h"
 
 namespace mtrace::symbols {
 

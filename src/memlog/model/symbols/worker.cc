@@ -7,11 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <exception>
-
 namespace mtrace::symbols {
 namespace {
 

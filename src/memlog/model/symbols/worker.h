@@ -1,9 +1,7 @@
 // Processes untrusted files in a child process.
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <string>
+#include "util/prelude.h"
 
 namespace mtrace::symbols {
 
@@ -11,8 +9,8 @@ namespace mtrace::symbols {
 // libdw map files and trust their content: a damaged file, or one truncated during reading, can
 // kill the process that reads it. The child gets at most `cpu_seconds` of processor time and dies
 // with its parent. Of the parent's open files it has standard input, output and errors, and
-// `descriptor`: locks and sockets end with the parent, also when that is killed. Runs `work` in this
-// process when no child can be created.
+// `descriptor`: locks and sockets end with the parent, also when that is killed. Runs `work` in
+// this process when no child can be created.
 std::optional<std::string> run_isolated(const std::function<std::string()>& work,
                                         unsigned cpu_seconds, int descriptor = -1);
 

@@ -1,18 +1,10 @@
 #include "process/inspect/mappings.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cstdio>
-#include <set>
-#include <string_view>
-#include <utility>
 
 #include "format/ledger.h"
-#include "process/inspect/proc_files.h"
+#include "process/inspect/memory_view.h"
 #include "process/inspect/process.h"
-#include "process/inspect/resident_pages.h"
 #include "util/machine.h"
 #include "util/text.h"
 

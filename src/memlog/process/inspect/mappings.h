@@ -4,15 +4,9 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "model/ledger/ledger_file.h"
 #include "util/machine.h"
+#include "util/prelude.h"
 
 namespace mtrace::process {
 

@@ -1,13 +1,5 @@
 #include "process/inspect/object_classes.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <stdexcept>
-#include <string_view>
-
 #include "model/symbols/data_symbol.h"
 #include "model/symbols/elf_file.h"
 #include "process/inspect/process.h"

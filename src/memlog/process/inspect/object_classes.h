@@ -2,16 +2,12 @@
 // 2.9.5). Type information is in every program, also in a stripped one.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
 #include <sys/types.h>
-
-#include <cstdint>
-#include <string>
-#include <vector>
 
 #include "model/symbols/module_symbols.h"
 #include "process/inspect/mappings.h"
-#include "process/inspect/resident_pages.h"
+#include "process/inspect/memory_view.h"
+#include "util/prelude.h"
 
 namespace mtrace::process {
 

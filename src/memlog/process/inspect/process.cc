@@ -1,26 +1,17 @@
 #include "process/inspect/process.h"
 
+#include <dirent.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <climits>
-#include <csignal>
-#include <cstdlib>
-#include <cstring>
-#include <map>
-#include <string_view>
-#include <utility>
-
 #include "format/event_log.h"
-#include "process/inspect/proc_files.h"
+#include "model/ledger/ledger_state.h"
 #include "util/file.h"
 #include "util/text.h"
 
@@ -318,6 +309,153 @@ std::string how_it_ended(pid_t pid) {
 
 std::string task_status(pid_t pid, pid_t tid, const std::string& key) {
   return status_value(read_proc(task_path(pid, tid, "status")).value_or(""), key);
+}
+
+std::string proc_path(pid_t pid, std::string_view file) {
+  return fmt::format("/proc/{}/{}", pid, file);
+}
+
+std::string task_path(pid_t pid, pid_t tid, std::string_view file) {
+  return fmt::format("/proc/{}/task/{}/{}", pid, tid, file);
+}
+
+// The read of an open file fails once the process has ended: a stream's iterators would throw.
+std::optional<std::string> read_proc(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  std::string content;
+  char piece[4096];
+  ssize_t got = 0;
+  while ((got = ::read(file, piece, sizeof piece)) > 0 || (got < 0 && errno == EINTR)) {
+    if (got > 0) content.append(piece, static_cast<size_t>(got));
+  }
+  const int error = errno;
+  ::close(file);
+  errno = error;
+  if (got < 0) return std::nullopt;
+  return content;
+}
+
+std::vector<pid_t> ids_in(const std::string& directory) {
+  const auto close = [](DIR* d) { ::closedir(d); };
+  const std::unique_ptr<DIR, decltype(close)> open(::opendir(directory.c_str()), close);
+  std::vector<pid_t> ids;
+  while (const dirent* item = open == nullptr ? nullptr : ::readdir(open.get())) {
+    const auto id = util::read_unsigned(item->d_name, INT_MAX);
+    if (id && *id > 0) ids.push_back(static_cast<pid_t>(*id));
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+// The second field, the name, may hold any character: it ends at the last parenthesis.
+std::vector<std::string> stat_fields(const std::string& path) {
+  const std::string stat = read_proc(path).value_or("");
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return {};
+  std::istringstream rest(stat.substr(name_end + 1));
+  return {std::istream_iterator<std::string>(rest), {}};
+}
+
+std::string status_value(std::string_view status, std::string_view key) {
+  for (const std::string_view line : util::split(status, '\n')) {
+    if (!line.starts_with(key) || !line.substr(key.size()).starts_with(':')) continue;
+    const size_t value = line.find_first_not_of(" \t", key.size() + 1);
+    return value == std::string_view::npos ? "" : std::string(line.substr(value));
+  }
+  return {};
+}
+
+uint64_t status_bytes(std::string_view status, std::string_view key) {
+  constexpr uint64_t kKilobyte = 1024;
+  return std::strtoull(status_value(status, key).c_str(), nullptr, 10) * kKilobyte;
+}
+
+uint64_t real_time_now() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::system_clock::now().time_since_epoch())
+                                   .count());
+}
+
+uint64_t ticks_now(const format::LedgerHeader& header) {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  const uint64_t nanoseconds =
+      static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  return nanoseconds > header.clock_zero ? ledger::ticks_in(nanoseconds - header.clock_zero) : 0;
+}
+
+namespace {
+
+// The effective user of the process; nothing: it has ended, or /proc hides it.
+std::optional<uid_t> user_of(pid_t pid) {
+  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("Uid:")) continue;
+    const auto words = util::split(line, '\t');
+    if (words.size() < 3) break;
+    const auto user = util::read_unsigned(words[2], UINT32_MAX);
+    return user ? std::optional(static_cast<uid_t>(*user)) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::string name_of(uid_t user) {
+  const passwd* const entry = ::getpwuid(user);
+  return entry != nullptr ? entry->pw_name : std::to_string(user);
+}
+
+// Who may not be dumped belongs to root in /proc: proc(5).
+bool is_protected(pid_t pid, uid_t user) {
+  struct stat info = {};
+  return ::stat(fmt::format("/proc/{}", pid).c_str(), &info) == 0 && info.st_uid != user;
+}
+
+// 0: no limit, or no such module in the kernel.
+int yama_scope() {
+  int scope = 0;
+  std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
+  return scope;
+}
+
+// This command, for root: "sudo /usr/bin/memlog attach 4711".
+std::string as_root() {
+  std::error_code error;
+  std::string out =
+      "sudo " + util::shell_word(std::filesystem::read_symlink("/proc/self/exe", error));
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  bool first = true;
+  for (std::string word; std::getline(file, word, '\0'); first = false) {
+    if (!first) out += ' ' + util::shell_word(word);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string why_forbidden(pid_t pid) {
+  const std::optional<uid_t> user = user_of(pid);
+  if (::geteuid() == 0) {
+    return "is out of reach even for root: a container without --cap-add SYS_PTRACE, or a security "
+           "module";
+  }
+  if (user && *user != ::geteuid()) {
+    return fmt::format("belongs to another user ({}): {}", name_of(*user), as_root());
+  }
+  if (user && is_protected(pid, *user)) {
+    return "protects itself, as programs with raised privileges or secrets do (it is not "
+           "dumpable): " +
+           as_root();
+  }
+  const int scope = yama_scope();
+  if (scope == 1) {
+    return "is not a child of memlog, and kernel.yama.ptrace_scope is 1: " + as_root() +
+           ", or sudo sysctl kernel.yama.ptrace_scope=0";
+  }
+  if (scope == 2) return "is only for root to trace (kernel.yama.ptrace_scope is 2): " + as_root();
+  if (scope >= 3)
+    return "is for nobody to trace until the next boot (kernel.yama.ptrace_scope is 3)";
+  return "may not be looked into: " + as_root();
 }
 
 }  // namespace mtrace::process

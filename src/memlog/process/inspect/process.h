@@ -3,12 +3,9 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
+#include "format/ledger.h"
 #include "process/inspect/mappings.h"
+#include "util/prelude.h"
 
 namespace mtrace::process {
 
@@ -101,5 +98,70 @@ inline bool is_ending(char state) { return state == '\0' || state == 'Z' || stat
 // Returns "has ended meanwhile, by SIGKILL", "has ended meanwhile, with status 3", ...; empty: it
 // has not ended.
 std::string how_it_ended(pid_t pid);
+
+// Reads the text files of /proc. A process may end between any two reads: the functions then return
+// nothing, and never throw.
+
+// Returns "/proc/PID/FILE".
+std::string proc_path(pid_t pid, std::string_view file);
+// Returns "/proc/PID/task/TID/FILE".
+std::string task_path(pid_t pid, pid_t tid, std::string_view file);
+
+// Returns the whole file; nothing, with errno, when it cannot be read.
+std::optional<std::string> read_proc(const std::string& path);
+
+// Returns the names of a directory's entries that are positive numbers, ascending.
+std::vector<pid_t> ids_in(const std::string& directory);
+
+// Returns the fields of a stat file from the third (the state) on; empty: the process is gone.
+std::vector<std::string> stat_fields(const std::string& path);
+
+// Returns the value of the line "KEY:" of a status file's text, without the blanks before it;
+// empty: there is no such line.
+std::string status_value(std::string_view status, std::string_view key);
+
+// Returns the bytes of a line "KEY: 1234 kB" of a status file's text; 0: there is no such line.
+uint64_t status_bytes(std::string_view status, std::string_view key);
+
+// What time it is, for memlog and for the ledgers of this machine. Thread-safe.
+
+uint64_t real_time_now();  // nanoseconds since 1970
+
+// Returns the current time in the ledger's ticks, for a process on this machine.
+uint64_t ticks_now(const format::LedgerHeader& header);
+
+// Why the kernel does not let this user look into a process.
+
+// Returns the reason that fits the process and this user, and what helps: "belongs to another user
+// (www-data): sudo /usr/bin/memlog attach 4711". For messages after EPERM or EACCES.
+std::string why_forbidden(pid_t pid);
+
+// Errors of attaching and detaching.
+
+// The text says what is in the way, as a sentence without subject or period: "is traced by process
+// 17".
+struct AttachError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A call of the library returned an error. Another way to the same call would fail, too.
+struct CallFailed : AttachError {
+  using AttachError::AttachError;
+};
+
+// The process cannot be copied by fork.
+struct NotCopied : CallFailed {
+  using CallFailed::CallFailed;
+};
+
+// A signal could kill the process.
+struct SignalKills : AttachError {
+  using AttachError::AttachError;
+};
+
+// The process was started with the library, which is there to stay.
+struct Preloaded : AttachError {
+  using AttachError::AttachError;
+};
 
 }  // namespace mtrace::process

@@ -1,17 +1,9 @@
 #include "process/inspect/system_calls.h"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <string>
-
-#include "process/inspect/error.h"
-#include "process/inspect/proc_files.h"
 #include "process/inspect/process.h"
 
 namespace mtrace::process {

@@ -1,17 +1,12 @@
 #include "process/inspect/target_objects.h"
 
-#include <fmt/format.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <optional>
-#include <utility>
-
 #include "model/symbols/elf_file.h"
-#include "process/inspect/error.h"
-#include "process/inspect/permission.h"
+#include "process/inspect/process.h"
 
 namespace mtrace::process {
 namespace {
@@ -216,6 +211,148 @@ uint64_t TargetObjects::callable(const TargetObject& object, std::string_view wa
     return range.begin;
   }
   return 0;
+}
+
+TargetMemory::TargetMemory(pid_t pid, std::nothrow_t)
+    : file_(::open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDWR | O_CLOEXEC)),
+      error_(file_ < 0 ? errno : 0) {}
+
+TargetMemory::TargetMemory(pid_t pid) : TargetMemory(pid, std::nothrow) {
+  if (error_ == 0) return;
+  throw AttachError(error_ == EACCES || error_ == EPERM
+                        ? why_forbidden(pid)
+                        : fmt::format("cannot be traced: {}", std::strerror(error_)));
+}
+
+TargetMemory::~TargetMemory() {
+  if (file_ >= 0) ::close(file_);
+}
+
+bool TargetMemory::read(uint64_t address, void* data, size_t size) const {
+  return is_all(::pread(file_, data, size, static_cast<off_t>(address)), size);
+}
+
+bool TargetMemory::write(uint64_t address, const void* data, size_t size) const {
+  return is_all(::pwrite(file_, data, size, static_cast<off_t>(address)), size);
+}
+
+bool TargetMemory::is_all(ssize_t done, size_t size) const {
+  if (done == static_cast<ssize_t>(size)) return true;
+  if (error_ != 0) errno = error_;
+  if (done >= 0) errno = done == 0 ? ESRCH : EFAULT;
+  return false;
+}
+
+const std::string* PageCache::page(uint64_t begin) {
+  const auto [entry, fresh] = pages_.try_emplace(begin);
+  if (!fresh) return entry->second.empty() ? nullptr : &entry->second;
+  std::string bytes(kPage, '\0');
+  if (!memory_.read(begin, bytes.data(), bytes.size())) return nullptr;
+  entry->second = std::move(bytes);
+  return &entry->second;
+}
+
+bool PageCache::read_word(uint64_t address, uint64_t* word) {
+  char bytes[sizeof *word];
+  const uint64_t begin = address & ~(kPage - 1);
+  const uint64_t offset = address - begin;
+  const size_t first = std::min<size_t>(sizeof bytes, kPage - offset);
+  const std::string* from = page(begin);
+  if (from == nullptr) return false;
+  std::memcpy(bytes, from->data() + offset, first);
+  if (first < sizeof bytes) {
+    from = page(begin + kPage);
+    if (from == nullptr) return false;
+    std::memcpy(bytes + first, from->data(), sizeof bytes - first);
+  }
+  std::memcpy(word, bytes, sizeof bytes);
+  return true;
+}
+
+namespace {
+
+// The memory may change during the read or hold anything. These limits end every loop.
+constexpr size_t kMostHeaders = 1000;
+constexpr size_t kMostEntries = 1000;
+constexpr size_t kMostObjects = 100'000;
+constexpr int kMostNamespaces = 64;
+
+template <typename T>
+bool read(const TargetMemory& memory, uint64_t address, T& value) {
+  return address != 0 && memory.read(address, &value, sizeof value);
+}
+
+uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+// The program's load bias, from its own headers: the address in PT_PHDR against the actual one.
+struct Program {
+  uint64_t bias = 0;
+  uint64_t dynamic = 0;
+};
+Program program_of(const TargetMemory& memory, const StartFacts& facts) {
+  Program program;
+  for (uint64_t i = 0; i < facts.header_count && i < kMostHeaders; ++i) {
+    Elf64_Phdr header;
+    if (!read(memory, facts.program_headers + i * sizeof header, header)) return {};
+    if (header.p_type == PT_PHDR) program.bias = facts.program_headers - header.p_vaddr;
+    if (header.p_type == PT_DYNAMIC) program.dynamic = header.p_vaddr;
+  }
+  if (program.dynamic != 0) program.dynamic += program.bias;
+  return program;
+}
+
+bool add_list(const TargetMemory& memory, const link_map* first, bool in_first,
+              std::vector<ListedObject>& objects) {
+  for (uint64_t at = address_of(first); at != 0;) {
+    link_map object;
+    if (objects.size() == kMostObjects || !read(memory, at, object)) return false;
+    objects.push_back({object.l_addr, address_of(object.l_ld), in_first});
+    at = address_of(object.l_next);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<StartFacts> start_facts(pid_t pid) {
+  const std::string vector = read_proc(proc_path(pid, "auxv")).value_or("");
+  StartFacts facts;
+  bool any = false;
+  for (size_t at = 0; vector.size() - at >= sizeof(Elf64_auxv_t); at += sizeof(Elf64_auxv_t)) {
+    Elf64_auxv_t entry;
+    std::memcpy(&entry, vector.data() + at, sizeof entry);
+    if (entry.a_type == AT_NULL) break;
+    any = true;
+    if (entry.a_type == AT_PHDR) facts.program_headers = entry.a_un.a_val;
+    if (entry.a_type == AT_PHNUM) facts.header_count = entry.a_un.a_val;
+    if (entry.a_type == AT_BASE) facts.loader = entry.a_un.a_val;
+  }
+  return any ? std::optional(facts) : std::nullopt;
+}
+
+uint64_t debug_address(const TargetMemory& memory, const StartFacts& facts) {
+  const uint64_t dynamic = program_of(memory, facts).dynamic;
+  for (uint64_t i = 0; dynamic != 0 && i < kMostEntries; ++i) {
+    Elf64_Dyn entry;
+    if (!read(memory, dynamic + i * sizeof entry, entry) || entry.d_tag == DT_NULL) return 0;
+    if (entry.d_tag == DT_DEBUG) return entry.d_un.d_val;
+  }
+  return 0;
+}
+
+// `r_next` exists from version 2 on. The version is 2 while there is more than one namespace.
+std::vector<ListedObject> listed_objects(const TargetMemory& memory, uint64_t r_debug) {
+  std::vector<ListedObject> objects;
+  for (int space = 0; r_debug != 0 && space < kMostNamespaces; ++space) {
+    struct r_debug head;
+    if (!read(memory, r_debug, head) || !add_list(memory, head.r_map, space == 0, objects)) {
+      return {};
+    }
+    uint64_t next = 0;
+    if (head.r_version >= 2 && !read(memory, r_debug + sizeof head, next)) return {};
+    r_debug = next;
+  }
+  return objects;
 }
 
 }  // namespace mtrace::process

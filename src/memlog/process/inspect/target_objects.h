@@ -1,20 +1,81 @@
-// The ELF files that a process runs, at the addresses in its loader's list.
+// The memory of another process. It stays bound to the program that ran when it was opened: after
+// an exec nothing more is read or written.
 #pragma once
 
 #include <sys/types.h>
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "model/symbols/elf_file.h"
-#include "process/inspect/loader_list.h"
 #include "process/inspect/mappings.h"
-#include "process/inspect/target_memory.h"
 #include "util/file.h"
+#include "util/prelude.h"
 
 namespace mtrace::process {
+
+class TargetMemory {
+ public:
+  explicit TargetMemory(pid_t pid);  // throws AttachError when it cannot be opened
+  // When it cannot be opened, every read and write returns false with errno of that.
+  TargetMemory(pid_t pid, std::nothrow_t);
+  ~TargetMemory();
+  TargetMemory(const TargetMemory&) = delete;
+  TargetMemory& operator=(const TargetMemory&) = delete;
+
+  // Returns false with errno: ESRCH when the program is gone.
+  bool read(uint64_t address, void* data, size_t size) const;
+  // Also writes where the process itself may only read or execute: its tracer may. Returns false
+  // with errno.
+  bool write(uint64_t address, const void* data, size_t size) const;
+
+ private:
+  bool is_all(ssize_t done, size_t size) const;
+  int file_;
+  int error_;  // of the opening
+};
+
+// Reads memory word by word with one system call per page. Keeps pages until forget().
+class PageCache {
+ public:
+  explicit PageCache(const TargetMemory& memory) : memory_(memory) {}
+  bool read_word(uint64_t address, uint64_t* word);
+  void forget() { pages_.clear(); }
+
+ private:
+  static constexpr uint64_t kPage = 4096;
+  const std::string* page(uint64_t begin);
+  const TargetMemory& memory_;
+  std::unordered_map<uint64_t, std::string> pages_;
+};
+
+// Reads the dynamic loader's list of loaded objects from a process's memory. Every other mapping,
+// even a second copy of a library, is data: the process does not run it as a library.
+
+struct ListedObject {
+  uint64_t bias = 0;     // load bias
+  uint64_t dynamic = 0;  // address of its dynamic section
+  bool in_first = true;  // in the program's own namespace, not in one made by dlmopen
+  bool operator==(const ListedObject&) const = default;
+};
+
+// Facts that the kernel gave the program at its start.
+struct StartFacts {
+  uint64_t program_headers = 0;  // of the program; of the loader if that was run as a program
+  uint64_t header_count = 0;
+  uint64_t loader = 0;  // the loader's bias; 0: none, or it was run as a program
+};
+
+// Returns nothing when the process is gone or not readable.
+std::optional<StartFacts> start_facts(pid_t pid);
+
+// Returns the address of the loader's `r_debug`, from the program's DT_DEBUG; 0: the program has
+// none, because it is static, not ready yet, or the loader itself.
+uint64_t debug_address(const TargetMemory& memory, const StartFacts& facts);
+
+// Returns the objects of all namespaces, in the loader's order. Empty when the loader has listed
+// none yet, or is about to change the list. Reliable only while the process is held outside the
+// loader.
+std::vector<ListedObject> listed_objects(const TargetMemory& memory, uint64_t r_debug);
+
+// The ELF files that a process runs, at the addresses in its loader's list.
 
 // A file that a process has mapped, with the facts needed to find safe points.
 

@@ -1,25 +1,16 @@
 #include "process/inspect/traced.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstddef>
-#include <cstring>
-#include <iterator>
-#include <numeric>
-#include <vector>
 
 #include "format/ledger.h"
 #include "format/memlog.h"
 #include "format/python.h"
-#include "model/ledger/ledger_notes.h"
+#include "model/ledger/ledger_state.h"
 #include "model/symbols/elf_file.h"
 #include "process/inspect/mappings.h"
-#include "process/inspect/permission.h"
+#include "process/inspect/process.h"
 #include "process/inspect/system_calls.h"
-#include "process/inspect/target_memory.h"
+#include "process/inspect/target_objects.h"
 #include "util/file.h"
 #include "util/text.h"
 

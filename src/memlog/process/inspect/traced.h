@@ -4,16 +4,10 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "format/ledger.h"
 #include "format/status.h"
 #include "process/inspect/process.h"
+#include "util/prelude.h"
 
 namespace mtrace::process {
 

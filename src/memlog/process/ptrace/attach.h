@@ -3,14 +3,9 @@
 
 #include <sys/types.h>
 
-#include <chrono>
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include "process/inspect/loader_list.h"
 #include "process/inspect/target_objects.h"
 #include "process/ptrace/snapshot.h"
+#include "util/prelude.h"
 
 namespace mtrace::process {
 
@@ -85,5 +80,26 @@ class StoppedSnapshot {
   std::unique_ptr<Held> held_;
   Snapshot snapshot_;
 };
+
+// Gathers the facts needed to attach to a process, and selects the processes.
+
+inline constexpr long kAttachTimeout = 10;  // seconds, the default
+
+// Takes the image of a process. Throws AttachError when attaching can never work for it.
+process::ProcessImage process_image(pid_t pid);
+
+// Runs `step` with the image of a process; takes a new image and runs it again when the process has
+// loaded something meanwhile. `step` gets the remaining time. Throws AttachError.
+void with_image(
+    pid_t pid, std::chrono::milliseconds timeout,
+    const std::function<void(const process::ProcessImage&, std::chrono::milliseconds)>& step);
+// The same of a process that was not started with the library. Throws Preloaded for another.
+Done with_target(
+    pid_t pid, std::chrono::milliseconds timeout,
+    const std::function<Done(const process::ProcessImage&, std::chrono::milliseconds)>& step);
+
+inline double in_milliseconds(std::chrono::microseconds time) {
+  return static_cast<double>(time.count()) / 1000;
+}
 
 }  // namespace mtrace::process

@@ -1,24 +1,15 @@
 #include "process/ptrace/snapshot.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <exception>
-
-#include "process/inspect/error.h"
-#include "process/inspect/proc_files.h"
 #include "process/inspect/process.h"
 #include "process/ptrace/attach.h"
-#include "process/ptrace/interruption.h"
-#include "process/ptrace/process_image.h"
+#include "process/ptrace/safe_point.h"
 #include "process/ptrace/tasks.h"
 
 namespace mtrace::process {

@@ -4,16 +4,10 @@
 
 #include <sys/types.h>
 
-#include <chrono>
-#include <cstdint>
-#include <memory>
-#include <vector>
-
 #include "process/inspect/mappings.h"
 #include "process/inspect/memory_view.h"
-#include "process/inspect/resident_pages.h"
-#include "process/inspect/snapshot_threads.h"
 #include "process/inspect/target_objects.h"
+#include "util/prelude.h"
 
 namespace mtrace::process {
 

@@ -1,7 +1,6 @@
 #include "process/ptrace/tasks.h"
 
 #include <elf.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -9,20 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <optional>
-#include <thread>
-#include <utility>
-#include <vector>
-
-#include "process/inspect/error.h"
-#include "process/inspect/permission.h"
 #include "process/inspect/process.h"
-#include "process/ptrace/interruption.h"
+#include "process/ptrace/safe_point.h"
 #include "util/machine.h"
 
 namespace mtrace::process {

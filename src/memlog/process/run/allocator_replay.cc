@@ -1,16 +1,9 @@
 #include "process/run/allocator_replay.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <array>
-#include <cerrno>
-#include <cstring>
-#include <stdexcept>
-#include <string_view>
 
 #include "process/run/launch.h"
 #include "process/run/preload.h"

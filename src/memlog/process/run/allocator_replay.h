@@ -1,11 +1,8 @@
 // Runs memlog-replay, which performs a list of operations, under an allocator.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "format/replay.h"
+#include "util/prelude.h"
 
 namespace mtrace::process {
 

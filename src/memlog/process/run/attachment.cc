@@ -1,19 +1,11 @@
 #include "process/run/attachment.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <climits>
-#include <exception>
-#include <map>
-#include <stdexcept>
-#include <string>
-
 #include "process/inspect/ledgers.h"
-#include "process/inspect/leftovers.h"
 #include "process/inspect/process.h"
-#include "process/ptrace/interruption.h"
-#include "process/ptrace/process_image.h"
+#include "process/ptrace/attach.h"
+#include "process/ptrace/safe_point.h"
 #include "process/run/preload.h"
 
 namespace mtrace::process {

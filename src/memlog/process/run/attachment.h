@@ -3,11 +3,8 @@
 
 #include <sys/types.h>
 
-#include <chrono>
-#include <string>
-#include <vector>
-
 #include "process/ptrace/attach.h"
+#include "util/prelude.h"
 
 namespace mtrace::process {
 

@@ -4,10 +4,9 @@
 
 #include <sys/types.h>
 
-#include <chrono>
-#include <functional>
-#include <string>
-#include <vector>
+#include "model/ledger/ledger_file.h"
+#include "util/file.h"
+#include "util/prelude.h"
 
 namespace mtrace::process {
 
@@ -37,5 +36,65 @@ Ended launch(const std::vector<std::string>& command, const std::vector<std::str
 
 // Ends this process by `signal`, without a core file. Returns only if the process survives.
 void end_by(int signal);
+
+// The processes of a run that wait for memlog to look at them (MTRACE_HOLD_EXIT).
+
+// The library's setting: "MTRACE_HOLD_EXIT=" and this process.
+std::string exit_hold_setting();
+
+class ExitHolds {
+ public:
+  // `ledgers`: the directory of the ledgers of the run. `after_exit`: processes wait again when
+  // their exit handlers and destructors have run.
+  ExitHolds(std::string ledgers, bool after_exit)
+      : ledgers_(std::move(ledgers)), after_exit_(after_exit) {}
+
+  using Look = std::function<void(pid_t, ledger::LedgerFile&, ledger::HoldPoint)>;
+  // Calls `look` for each process that waits, and lets the process go on when it returns or throws.
+  void serve(const Look& look);
+
+ private:
+  void find_ledgers();
+  void serve_one(ledger::LedgerFile& ledger, ledger::HoldPoint point, const Look& look) const;
+
+  std::string ledgers_;
+  bool after_exit_;
+  std::map<std::string, std::unique_ptr<ledger::LedgerFile>> known_;  // by path
+};
+
+// The ledgers of a program that memlog run runs: where they lie, and what becomes of them.
+
+class RunLedgers {
+ public:
+  // `wish`: an existing directory; "none"; or "" for a directory of this run's own in memory
+  // ($XDG_RUNTIME_DIR, /dev/shm), or what MTRACE_LEDGER in the environment says.
+  explicit RunLedgers(const std::string& wish);
+  ~RunLedgers();
+  RunLedgers(const RunLedgers&) = delete;
+  RunLedgers& operator=(const RunLedgers&) = delete;
+
+  // Returns "MTRACE_LEDGER=...", or an empty text: the environment stays as it is.
+  const std::string& setting() const { return setting_; }
+  // Whether the directory is this run's alone, so that no other program has its setting.
+  bool is_own() const { return own_; }
+  // Returns where the ledgers lie; empty: nowhere that this run knows.
+  const std::string& directory() const { return directory_; }
+
+  // Call it when the program, process `pid`, has ended; `signal`: the one that killed it, or 0.
+  // Turns the ledger of each process that ended without a report into a report in `reports`, named
+  // PROGRAM-PID-recovered.memlog, and removes all ledgers of processes that have ended. After a
+  // signal, waits half a second for processes that the signal is ending, too. Returns what could
+  // not be saved, as lines; those ledgers stay.
+  std::string settle(pid_t pid, int signal, const std::string& reports) const;
+
+ private:
+  void leave() const;
+
+  std::string directory_;  // empty: none that is this run's affair
+  bool own_ = false;
+  util::Descriptor lock_;  // on the own directory
+  std::string setting_;
+  uint64_t begun_;  // nanoseconds since 1970
+};
 
 }  // namespace mtrace::process

@@ -1,18 +1,8 @@
 #include "process/run/preload.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <climits>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-#include <stdexcept>
-#include <string_view>
-#include <utility>
 
 #include "model/symbols/elf_file.h"
 #include "util/text.h"

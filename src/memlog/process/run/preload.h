@@ -1,8 +1,7 @@
 // Prepares the run of a program under libmtrace.so.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "util/prelude.h"
 
 namespace mtrace::process {
 

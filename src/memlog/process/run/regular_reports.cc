@@ -1,23 +1,14 @@
 #include "process/run/regular_reports.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <exception>
-#include <iterator>
-#include <optional>
-#include <string>
-
 #include "format/memlog.h"
-#include "model/ledger/ledger_requests.h"
+#include "model/ledger/ledger_file.h"
 #include "process/inspect/ledgers.h"
-#include "process/ptrace/interruption.h"
+#include "process/ptrace/safe_point.h"
 #include "process/ptrace/tasks.h"
 #include "process/run/asked_process.h"
-#include "process/run/report_channels.h"
 #include "util/text.h"
 
 namespace mtrace::process {

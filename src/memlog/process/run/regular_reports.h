@@ -5,17 +5,9 @@
 
 #include <sys/types.h>
 
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "model/ledger/ledger_file.h"
 #include "process/inspect/process.h"
+#include "util/prelude.h"
 
 namespace mtrace::process {
 

@@ -1,9 +1,5 @@
 #include "surface/cli/arguments.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "util/text.h"
 #include "view/text/style.h"
 

@@ -1,12 +1,7 @@
 // The command line. One table describes a command's options, for parsing and for --help.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <vector>
+#include "util/prelude.h"
 
 namespace mtrace::cli {
 

@@ -1,15 +1,9 @@
 // A command of memlog, and its output streams.
 #pragma once
 
-#include <cstdint>
-#include <cstdio>
-#include <exception>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "surface/cli/arguments.h"
 #include "util/file.h"
+#include "util/prelude.h"
 
 namespace mtrace::cli {
 

@@ -2,8 +2,7 @@
 // options.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "util/prelude.h"
 
 namespace mtrace::cli {
 

@@ -1,14 +1,5 @@
 #include "surface/cli/fleet_export.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <chrono>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <thread>
-
 #include "surface/cli/report_options.h"
 #include "surface/sql/fleet_export.h"
 #include "util/file.h"

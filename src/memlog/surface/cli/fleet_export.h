@@ -1,11 +1,10 @@
 // memlog export -f clickhouse.
 #pragma once
 
-#include <string>
-
 #include "surface/cli/arguments.h"
 #include "surface/cli/command.h"
 #include "surface/fleet/remote.h"
+#include "util/prelude.h"
 
 namespace mtrace::cli {
 

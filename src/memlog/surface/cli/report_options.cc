@@ -1,21 +1,22 @@
 #include "surface/cli/report_options.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <optional>
-#include <stdexcept>
 
 #include "model/symbols/elf_file.h"
 #include "surface/cli/filter_options.h"
 #include "util/error.h"
 #include "util/file.h"
-#include "view/analyze/frame_pattern.h"
+#include "util/screen.h"
+#include "util/text.h"
+#include "view/analyze/compare.h"
+#include "view/analyze/filter.h"
+#include "view/analyze/table.h"
 #include "view/reports/catalog.h"
+#include "view/reports/reports.h"
+#include "view/text/header_text.h"
+#include "view/text/report_text.h"
+#include "view/text/style.h"
 
 namespace mtrace::cli {
 
@@ -256,6 +257,122 @@ void leave_out_runtime(const Arguments& arguments, const text::Style& style,
                        reports::Reports& reports) {
   if (arguments.has("--no-builtin") || arguments.has("--json")) return;
   if (style.order != Order::kStack) reports.leave_out_runtime();
+}
+
+namespace {
+
+ExportRows rows_of(const profile::Header& header) {
+  ExportRows rows;
+  rows.program = text::plain(header.program);
+  rows.taken = header.taken;
+  rows.uptime = std::strtod(header.uptime.c_str(), nullptr);
+  return rows;
+}
+
+ExportRows compared(const Arguments& arguments, analyze::Order order, reports::Reports& reports) {
+  if (order != analyze::Order::kBytes && order != analyze::Order::kBlocks) {
+    throw UsageError("export: --base compares only bytes or blocks: use --by bytes or --by blocks");
+  }
+  analyze::LeftOut left_out;
+  const std::vector<std::string> files =
+      reports::files_of(reports::Reports::files(arguments.operands(), false));
+  const reports::ReportSet before =
+      reports::live_set(reports::files_of(arguments.value("--base")), reports, left_out);
+  const reports::ReportSet after = reports::live_set(files, reports, left_out);
+  ExportRows rows = rows_of(after.processes.back().last);
+  rows.base = before.processes.back().last.taken;
+  rows.table = analyze::compare(before.table, after.table).table;
+  analyze::drop_empty(rows.table.rows(), order);
+  reports.filter().apply(rows.table.rows());
+  analyze::sort(rows.table.rows(), order);
+  return rows;
+}
+
+}  // namespace
+
+ExportRows export_rows(const Arguments& arguments, analyze::Order order, reports::Reports& reports,
+                       const Streams& streams) {
+  if (arguments.has("--base")) return compared(arguments, order, reports);
+  text::Style style;
+  style.order = order;
+  text::Context context;
+  const std::vector<std::string> files = reports::Reports::files(arguments.operands(), false);
+  std::vector<reports::Found> found = reports.find(files);
+  const bool all = !reports.filter().chooses_reports();
+  if (found.size() == 1) {
+    const util::Progress progress(1);
+    const bool file = found[0].memlog == nullptr;  // which can be read again
+    reports::Report report = reports.read(found[0]);
+    const profile::Header& header = report.head().header;
+    ExportRows rows = rows_of(header);
+    if (all && header.merged.value_or(header.seq) == 1) {
+      if (file) {
+        rows.series = files;
+      } else {
+        rows.first = report.head();
+      }
+    }
+    rows.table = text::table_of(report, reports.filter(), style, text::Rows::kAll, 0, context);
+    return rows;
+  }
+  if (order == analyze::Order::kLive) {
+    throw UsageError(
+        "export: --by live: not for several reports; their sum of bytes is what is live");
+  }
+  const std::vector<analyze::ProcessSum> sums =
+      reports.sum(std::move(found), !all, context.filtered);
+  ExportRows rows = rows_of(sums.back().last);
+  if (all && sums.size() == 1) rows.series = files;
+  rows.status = complain_incomplete(sums, streams);
+  if (const std::string line = inherited_text(sums); !line.empty()) {
+    complain(streams, "export: " + line);
+  }
+  rows.table = text::table_of(sums, reports.filter(), style, text::Rows::kAll, context);
+  return rows;
+}
+
+SourceLookup::SourceLookup(const Arguments& arguments)
+    : paths_(search_path(arguments)), files_(arguments.values("--source-path")) {}
+
+void SourceLookup::learn(const analyze::Table& table) {
+  std::vector<const profile::Frames*> stacks;
+  for (const analyze::Row& row : table.rows()) stacks.push_back(&row.frames);
+  paths_.learn(table.modules(), stacks);
+}
+
+const symbols::SourceFile& SourceLookup::find(const analyze::Table& table, const analyze::Row& row,
+                                              size_t at) {
+  const std::string name = symbols::split_source(row.frames[at].source).first;
+  return files_.find(paths_.find(table.modules(), row.frames, at), name);
+}
+
+SourceLookup::Part SourceLookup::part(const analyze::Table& table, const analyze::Row& row,
+                                      size_t at, uint64_t around) {
+  Part part;
+  part.line = symbols::split_source(row.frames[at].source).second;
+  if (part.line == 0) return part;
+  const std::string& path = find(table, row, at).path;
+  if (path.empty()) return part;
+  const std::vector<std::string>& lines = lines_of(path);
+  if (part.line > lines.size()) return part;
+  part.first = part.line > around ? part.line - around : 1;
+  const uint64_t last = std::min<uint64_t>(part.line + around, lines.size());
+  for (uint64_t line = part.first; line <= last; ++line) part.texts.push_back(lines[line - 1]);
+  return part;
+}
+
+const std::vector<std::string>& SourceLookup::lines_of(const std::string& path) {
+  const auto [known, added] = contents_.try_emplace(path);
+  if (!added) return known->second;
+  std::string content;
+  try {
+    content = util::read_file(path);
+  } catch (const util::FileError&) {
+    return known->second;  // as if it were not here
+  }
+  for (const std::string_view line : util::split(content, '\n')) known->second.emplace_back(line);
+  if (content.ends_with('\n')) known->second.pop_back();
+  return known->second;
 }
 
 }  // namespace mtrace::cli

@@ -2,18 +2,16 @@
 // Messages about damaged files, the exit status.
 #pragma once
 
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "model/profile/model.h"
+#include "model/symbols/source_files.h"
 #include "model/symbols/symbolizer.h"
 #include "surface/cli/arguments.h"
 #include "surface/cli/command.h"
+#include "util/prelude.h"
 #include "view/analyze/groups.h"
 #include "view/analyze/responsible.h"
 #include "view/analyze/row.h"
-#include "view/analyze/sum.h"
+#include "view/analyze/table.h"
 #include "view/reports/reports.h"
 #include "view/text/style.h"
 
@@ -139,5 +137,60 @@ void fold(text::Style& style, const reports::Reports& reports);
 // --no-builtin is given.
 void leave_out_runtime(const Arguments& arguments, const text::Style& style,
                        reports::Reports& reports);
+
+// What memlog export writes: the rows of a report, of a sum or of a comparison.
+
+struct ExportRows {
+  analyze::Table table;
+  // Of the last report.
+  std::string program;
+  std::string taken;
+  double uptime = 0;  // seconds
+  std::string base;   // when the last report of --base was taken
+  // The files of one process's reports, or its first one when that is all and came by the standard
+  // input: for formats that know time. Neither, when only some reports were asked for.
+  std::vector<std::string> series;
+  std::optional<profile::Memlog> first;
+  int status = kGood;
+};
+
+// Reads the reports that the operands name: one report's rows as they are, the sum of several, or
+// with --base the difference from that. Reports what is missing in a sum. Throws as reading does,
+// and UsageError for what cannot be asked of a sum or a comparison.
+ExportRows export_rows(const Arguments& arguments, analyze::Order order, reports::Reports& reports,
+                       const Streams& streams);
+
+// The source files of frames, for commands that print their lines.
+
+inline constexpr Option kSourcePathOption = {
+    "--source-path", "", "DIR", "Look for source files below DIR first. May be repeated.", "",
+    "--source"};
+
+class SourceLookup {
+ public:
+  // A part of a file. No texts: the file is not here, or has no such line.
+  struct Part {
+    uint64_t first = 0;  // number of the first line of `texts`
+    uint64_t line = 0;   // number of the frame's line
+    std::vector<std::string> texts;
+  };
+
+  // Reads --sysroot, --symbols and --source-path.
+  explicit SourceLookup(const Arguments& arguments);
+
+  // Reads which files the frames of `table` were compiled from. Call it before find().
+  void learn(const analyze::Table& table);
+  // Returns the file of frame `at` of a row of `table`, which must stay as it was.
+  const symbols::SourceFile& find(const analyze::Table& table, const analyze::Row& row, size_t at);
+  // Returns the frame's line and up to `around` lines before and after it, bytes as in the file.
+  Part part(const analyze::Table& table, const analyze::Row& row, size_t at, uint64_t around);
+
+ private:
+  const std::vector<std::string>& lines_of(const std::string& path);
+
+  symbols::SourcePaths paths_;
+  symbols::SourceFiles files_;
+  std::map<std::string, std::vector<std::string>> contents_;  // by path
+};
 
 }  // namespace mtrace::cli

@@ -1,21 +1,16 @@
 #include "surface/cli/tracing_options.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <utility>
-
 #include "format/memlog.h"
 #include "process/inspect/process.h"
-#include "surface/cli/exit_looks.h"
+#include "process/ptrace/attach.h"
+#include "process/ptrace/safe_point.h"
+#include "surface/cli/filter_options.h"
 #include "surface/cli/fleet_export.h"
+#include "surface/cli/heap_scan.h"
 #include "surface/cli/report_options.h"
-#include "surface/cli/suppressions_option.h"
 #include "util/text.h"
 #include "view/reports/catalog.h"
 #include "view/text/style.h"
@@ -323,6 +318,41 @@ std::vector<Option> with_run_options(const std::vector<std::string>& names,
 std::string ledger_place(const std::string& command, const std::string& path) {
   make_directory(command, "--ledger", path);
   return std::filesystem::canonical(path);
+}
+
+std::vector<pid_t> named_processes(const Arguments& arguments, const Streams& streams, bool& good) {
+  if (arguments.operands().empty()) {
+    throw UsageError(arguments.lacking("no process given"));
+  }
+  std::vector<pid_t> pids;
+  for (const std::string& name : arguments.operands()) {
+    const std::vector<pid_t> found = process::find_processes(name);
+    if (found.empty()) {
+      complain(streams, process::no_process_text(name));
+      good = false;
+    }
+    for (const pid_t pid : found) {
+      if (std::find(pids.begin(), pids.end(), pid) == pids.end()) pids.push_back(pid);
+    }
+  }
+  return pids;
+}
+
+WatchedProcess::WatchedProcess(const Arguments& arguments, const Streams& streams) {
+  const auto attach = [&](pid_t pid) {
+    const std::string name = util::escaped(process::process_name(pid), "");
+    try {
+      attachment_.emplace(pid);
+    } catch (const process::AttachError& error) {
+      throw std::runtime_error(fmt::format("{} ({}) {}", pid, name, error.what()));
+    }
+    complain(streams, fmt::format("attached to {} ({}), stopped for {:.1f} ms; detaches at the end",
+                                  pid, name, process::in_milliseconds(attachment_->stopped())));
+  };
+  std::function<void(pid_t)> wanted;
+  if (arguments.has("--attach")) wanted = attach;
+  target_.emplace(arguments.operands()[0], arguments.command(), wanted);
+  if (attachment_) process::catch_interruption();
 }
 
 }  // namespace mtrace::cli

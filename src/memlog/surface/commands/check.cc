@@ -1,34 +1,24 @@
 // memlog check: an exit status for continuous integration.
-#include <fmt/format.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdint>
-#include <cstring>
-#include <filesystem>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "process/run/launch.h"
 #include "process/run/preload.h"
-#include "process/run/run_ledgers.h"
 #include "surface/cli/arguments.h"
 #include "surface/cli/command.h"
-#include "surface/cli/exit_looks.h"
 #include "surface/cli/filter_options.h"
+#include "surface/cli/heap_scan.h"
 #include "surface/cli/report_options.h"
 #include "util/file.h"
 #include "util/text.h"
 #include "view/analyze/compare.h"
-#include "view/analyze/suppressions.h"
+#include "view/analyze/filter.h"
 #include "view/export/flame_graph.h"
 #include "view/json/views.h"
 #include "view/reports/catalog.h"
-#include "view/reports/report_set.h"
+#include "view/reports/reports.h"
 #include "view/reports/run_reports.h"
 #include "view/text/header_text.h"
 #include "view/text/report_text.h"

@@ -1,14 +1,10 @@
 // memlog decode: names for the addresses in any text.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cstdio>
 
 #include "model/symbols/text_decoder.h"
 #include "surface/cli/command.h"
 #include "surface/cli/report_options.h"
+#include "util/compression.h"
 #include "util/error.h"
-#include "util/input.h"
 
 namespace mtrace::cli {
 namespace {

@@ -1,7 +1,4 @@
 // memlog diff: what one state holds more than another.
-#include <fmt/format.h>
-
-#include <map>
 
 #include "surface/cli/command.h"
 #include "surface/cli/filter_options.h"
@@ -11,7 +8,7 @@
 #include "view/analyze/compare.h"
 #include "view/json/stack.h"
 #include "view/json/views.h"
-#include "view/reports/report_set.h"
+#include "view/reports/reports.h"
 #include "view/text/header_text.h"
 #include "view/text/report_text.h"
 

@@ -1,18 +1,6 @@
 // memlog events: prints an event log; and writes it, when the library starts it for that.
-#include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <deque>
-#include <memory>
-#include <optional>
-#include <thread>
-
-#include "model/events/event_header.h"
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
 #include "model/events/replay_memlog.h"
@@ -23,8 +11,7 @@
 #include "surface/fleet/remote.h"
 #include "util/error.h"
 #include "util/text.h"
-#include "util/time.h"
-#include "view/analyze/frame_pattern.h"
+#include "view/analyze/filter.h"
 #include "view/json/stack.h"
 #include "view/text/event_text.h"
 #include "view/text/style.h"

@@ -1,20 +1,15 @@
 // memlog expire: blocks that live longer than expected, as they become so.
-#include <fmt/format.h>
-
-#include <algorithm>
 
 #include "format/memlog.h"
+#include "model/ledger/ledger_memlog.h"
 #include "model/ledger/ledger_state.h"
-#include "model/ledger/ledger_summary.h"
-#include "process/inspect/clock.h"
 #include "process/inspect/process.h"
-#include "process/ptrace/interruption.h"
+#include "process/ptrace/safe_point.h"
 #include "surface/cli/command.h"
-#include "surface/cli/process_operands.h"
 #include "surface/cli/report_options.h"
+#include "surface/cli/tracing_options.h"
 #include "util/text.h"
 #include "view/heap/expiry.h"
-#include "view/heap/live_time.h"
 #include "view/text/stack_names.h"
 #include "view/text/style.h"
 

@@ -1,44 +1,27 @@
 // memlog export: reports in the formats of other tools.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <ctime>
-#include <map>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "model/profile/model.h"
 #include "surface/cli/arguments.h"
 #include "surface/cli/command.h"
-#include "surface/cli/export_rows.h"
 #include "surface/cli/filter_options.h"
 #include "surface/cli/fleet_export.h"
 #include "surface/cli/report_options.h"
-#include "surface/cli/source_lookup.h"
 #include "util/error.h"
 #include "util/file.h"
-#include "util/progress.h"
+#include "util/screen.h"
 #include "util/text.h"
-#include "util/time.h"
 #include "view/analyze/row.h"
 #include "view/analyze/series.h"
 #include "view/analyze/table.h"
+#include "view/export/call_graph.h"
 #include "view/export/event_stream.h"
 #include "view/export/flame_graph.h"
 #include "view/export/formats.h"
 #include "view/export/heaptrack.h"
-#include "view/export/pprof.h"
 #include "view/export/report_page.h"
-#include "view/export/timeline.h"
 #include "view/heap/block_sizes.h"
 #include "view/json/stack.h"
 #include "view/reports/catalog.h"
-#include "view/reports/companions.h"
-#include "view/reports/report_set.h"
 #include "view/reports/reports.h"
 #include "view/text/header_text.h"
 #include "view/text/report_text.h"

@@ -1,21 +1,13 @@
 // memlog heap: the live blocks of a running process by type.
-#include <absl/container/flat_hash_map.h>
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cstring>
-#include <map>
-#include <memory>
-#include <optional>
 
 #include "model/ledger/ledger_state.h"
 #include "model/symbols/symbolizer.h"
 #include "process/inspect/object_classes.h"
 #include "surface/cli/command.h"
-#include "surface/cli/process_operands.h"
 #include "surface/cli/report_options.h"
+#include "surface/cli/tracing_options.h"
 #include "util/text.h"
-#include "view/analyze/block_type.h"
+#include "view/analyze/function_name.h"
 #include "view/json/stack.h"
 #include "view/text/stack_names.h"
 #include "view/text/style.h"

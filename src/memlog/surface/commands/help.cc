@@ -1,13 +1,10 @@
 // memlog help: the commands, one command, or the options of libmtrace.so.
-#include <fmt/format.h>
-
-#include <string>
 
 #include "format/option_kind.h"
 #include "surface/cli/command.h"
 #include "surface/cli/completion.h"
 #include "surface/cli/report_options.h"
-#include "view/analyze/library_code.h"
+#include "view/analyze/responsible.h"
 
 namespace mtrace::cli {
 namespace {

@@ -1,17 +1,13 @@
 // memlog history: whose block an address is, or was.
-#include <fmt/format.h>
-
-#include <filesystem>
-#include <system_error>
 
 #include "model/events/event_log.h"
 #include "process/inspect/process.h"
 #include "surface/cli/command.h"
-#include "surface/cli/process_operands.h"
-#include "surface/cli/reach_findings.h"
+#include "surface/cli/heap_scan.h"
 #include "surface/cli/report_options.h"
+#include "surface/cli/tracing_options.h"
 #include "util/text.h"
-#include "view/reports/companions.h"
+#include "view/reports/reports.h"
 #include "view/text/style.h"
 
 namespace mtrace::cli {

@@ -1,19 +1,14 @@
 // memlog leaks: which stacks grow over a series of reports.
-#include "view/analyze/leaks.h"
-
-#include <fmt/format.h>
-
-#include <cmath>
 
 #include "surface/cli/command.h"
 #include "surface/cli/filter_options.h"
 #include "surface/cli/report_options.h"
 #include "util/file.h"
-#include "util/progress.h"
+#include "util/screen.h"
 #include "util/text.h"
+#include "view/analyze/series.h"
 #include "view/json/stack.h"
 #include "view/json/views.h"
-#include "view/reports/report_set.h"
 #include "view/reports/reports.h"
 #include "view/text/style.h"
 #include "view/text/views_text.h"

@@ -1,10 +1,6 @@
 // memlog: runs, names and reads memlogs. Everything is in the commands; see command.h.
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-
 #include "surface/cli/command.h"
 
 // A preloaded libmtrace.so looks for this and does not trace memlog itself.

@@ -1,20 +1,12 @@
 // memlog map: what is in the memory of a running process, and whose blocks keep it there.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <numeric>
-#include <utility>
 
 #include "format/memlog.h"
 #include "model/ledger/ledger_state.h"
-#include "process/inspect/clock.h"
-#include "surface/cli/address_space.h"
+#include "process/inspect/process.h"
 #include "surface/cli/command.h"
-#include "surface/cli/process_operands.h"
+#include "surface/cli/heap_scan.h"
 #include "surface/cli/report_options.h"
-#include "util/columns.h"
+#include "surface/cli/tracing_options.h"
 #include "util/text.h"
 #include "view/heap/heap_pages.h"
 #include "view/json/stack.h"

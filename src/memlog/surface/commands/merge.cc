@@ -1,5 +1,4 @@
 // memlog merge: the oldest reports of each process in a directory, as one.
-#include <fmt/format.h>
 
 #include "surface/cli/command.h"
 #include "util/text.h"

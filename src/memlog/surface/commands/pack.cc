@@ -1,22 +1,9 @@
 // memlog pack: data and what names it, in one file for another machine.
 #include <absl/cleanup/cleanup.h>
-#include <fmt/format.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "format/event_log.h"
 #include "format/ledger.h"
@@ -25,16 +12,15 @@
 #include "model/events/event_log.h"
 #include "model/profile/line.h"
 #include "model/profile/reader.h"
-#include "model/profile/report_file.h"
 #include "model/profile/writer.h"
 #include "model/symbols/module_symbols.h"
 #include "model/symbols/symbolizer.h"
 #include "process/inspect/ledgers.h"
 #include "surface/cli/command.h"
 #include "surface/cli/report_options.h"
+#include "util/compression.h"
 #include "util/error.h"
 #include "util/file.h"
-#include "util/input.h"
 #include "util/text.h"
 #include "view/reports/catalog.h"
 #include "view/text/style.h"

@@ -1,15 +1,9 @@
 // The program around the commands.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <exception>
 
 #include "process/run/preload.h"
 #include "surface/cli/command.h"
 #include "util/error.h"
-#include "util/pager.h"
+#include "util/screen.h"
 #include "util/text.h"
 
 #ifndef MTRACE_VERSION

@@ -1,15 +1,9 @@
 // memlog recover: a report from what a killed process left behind.
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-
-#include "model/profile/report_file.h"
 #include "model/profile/writer.h"
 #include "model/symbols/symbolizer.h"
 #include "process/inspect/ledgers.h"
-#include "process/inspect/leftovers.h"
 #include "surface/cli/command.h"
 #include "surface/cli/report_options.h"
 #include "util/compression.h"

@@ -1,9 +1,4 @@
 // memlog replay: the allocations of an event log under other allocators.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <string>
-#include <vector>
 
 #include "model/events/event_log.h"
 #include "model/events/replay_plan.h"

@@ -1,27 +1,15 @@
 // memlog report: asks traced processes for a report and waits for it.
-#include <fmt/format.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <cstdlib>
-#include <cstring>
-#include <map>
-#include <optional>
-#include <set>
 
 #include "model/events/event_log.h"
 #include "model/events/replay_memlog.h"
-#include "model/ledger/ledger_requests.h"
+#include "model/ledger/ledger_file.h"
 #include "model/symbols/symbolizer.h"
-#include "process/inspect/error.h"
 #include "process/inspect/ledgers.h"
-#include "process/inspect/leftovers.h"
-#include "process/ptrace/process_image.h"
+#include "process/inspect/process.h"
+#include "process/ptrace/attach.h"
 #include "process/run/asked_process.h"
 #include "process/run/attachment.h"
-#include "process/run/report_channels.h"
 #include "surface/cli/command.h"
 #include "surface/cli/filter_options.h"
 #include "surface/cli/report_options.h"

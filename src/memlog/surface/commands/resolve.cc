@@ -1,21 +1,14 @@
 // memlog resolve: fills in functions, source lines and inlined functions.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cstdio>
-#include <stdexcept>
 
 #include "format/memlog.h"
 #include "model/profile/reader.h"
-#include "model/profile/report_file.h"
 #include "model/profile/writer.h"
 #include "model/symbols/symbolizer.h"
 #include "surface/cli/command.h"
 #include "surface/cli/report_options.h"
 #include "util/compression.h"
 #include "util/error.h"
-#include "util/input.h"
-#include "util/progress.h"
+#include "util/screen.h"
 #include "view/reports/run_reports.h"
 
 namespace mtrace::cli {

@@ -1,46 +1,29 @@
 // memlog run: a program under the library, and what became of its heap.
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <functional>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <system_error>
-#include <vector>
-
 #include "format/event_log.h"
 #include "model/events/event_log.h"
 #include "model/profile/reader.h"
 #include "model/recording/log_file.h"
-#include "process/inspect/leftovers.h"
+#include "process/inspect/ledgers.h"
 #include "process/inspect/process.h"
 #include "process/inspect/traced.h"
 #include "process/run/launch.h"
 #include "process/run/preload.h"
 #include "process/run/regular_reports.h"
-#include "process/run/run_ledgers.h"
-#include "process/run/sent_logs.h"
 #include "process/run/timeline_recorder.h"
 #include "surface/cli/arguments.h"
 #include "surface/cli/command.h"
-#include "surface/cli/exit_looks.h"
+#include "surface/cli/heap_scan.h"
 #include "surface/cli/tracing_options.h"
 #include "surface/fleet/remote.h"
 #include "util/file.h"
 #include "util/text.h"
-#include "util/time.h"
 #include "view/reports/merged_reports.h"
-#include "view/reports/report_namer.h"
 #include "view/reports/run_reports.h"
 #include "view/text/run_summary.h"
 

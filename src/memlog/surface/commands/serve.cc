@@ -1,20 +1,11 @@
 // memlog serve: the heaps of running processes over HTTP.
-#include <fmt/format.h>
 #include <malloc.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <csignal>
-#include <cstdlib>
-#include <filesystem>
 #include <future>
-#include <iterator>
-#include <memory>
-#include <thread>
-#include <vector>
 
 #include "process/inspect/process.h"
 #include "surface/cli/command.h"

@@ -1,19 +1,14 @@
 // memlog show: reports for the eye.
 
-#include <fmt/format.h>
-
-#include <set>
-
 #include "model/ledger/ledger_state.h"
 #include "process/inspect/ledgers.h"
 #include "surface/cli/arguments.h"
 #include "surface/cli/command.h"
 #include "surface/cli/filter_options.h"
 #include "surface/cli/report_options.h"
-#include "surface/cli/source_lookup.h"
 #include "util/text.h"
-#include "view/analyze/source_lines.h"
-#include "view/analyze/sum.h"
+#include "view/analyze/compare.h"
+#include "view/analyze/table.h"
 #include "view/heap/block_sizes.h"
 #include "view/json/stack.h"
 #include "view/json/views.h"

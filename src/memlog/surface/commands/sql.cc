@@ -1,12 +1,10 @@
 // memlog sql: questions to reports and processes, in SQL.
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include "surface/cli/command.h"
 #include "surface/cli/report_options.h"
-#include "surface/sql/answer_text.h"
 #include "surface/sql/database.h"
-#include "surface/sql/shell.h"
+#include "surface/sql/session.h"
 #include "util/error.h"
 
 namespace mtrace::cli {

@@ -1,28 +1,18 @@
 // memlog status: which processes are traced, or why one is not.
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "format/memlog.h"
 #include "model/ledger/ledger_file.h"
-#include "model/ledger/ledger_summary.h"
+#include "model/ledger/ledger_memlog.h"
 #include "model/symbols/elf_file.h"
-#include "process/inspect/leftovers.h"
+#include "process/inspect/ledgers.h"
 #include "process/inspect/mappings.h"
 #include "process/inspect/process.h"
 #include "process/inspect/traced.h"
 #include "surface/cli/command.h"
 #include "surface/cli/report_options.h"
 #include "util/text.h"
-#include "util/time.h"
 #include "view/json/stack.h"
 #include "view/text/style.h"
 

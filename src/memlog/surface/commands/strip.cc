@@ -1,13 +1,7 @@
 // memlog strip: an event log without the blocks that do not matter.
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <optional>
-#include <vector>
-
 #include "model/events/event_log.h"
-#include "model/events/frame_reader.h"
 #include "model/recording/log_file.h"
 #include "model/recording/log_writer.h"
 #include "surface/cli/command.h"
@@ -15,7 +9,6 @@
 #include "util/error.h"
 #include "util/text.h"
 #include "view/analyze/filter.h"
-#include "view/analyze/frame_pattern.h"
 #include "view/text/event_text.h"
 #include "view/text/style.h"
 

@@ -1,20 +1,12 @@
 // memlog top: a running process's stacks, refreshing.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <optional>
 
 #include "format/memlog.h"
-#include "process/inspect/clock.h"
-#include "process/inspect/proc_files.h"
 #include "process/inspect/process.h"
-#include "process/ptrace/interruption.h"
-#include "surface/cli/address_space.h"
+#include "process/ptrace/safe_point.h"
 #include "surface/cli/command.h"
-#include "surface/cli/process_operands.h"
+#include "surface/cli/heap_scan.h"
 #include "surface/cli/report_options.h"
+#include "surface/cli/tracing_options.h"
 #include "util/screen.h"
 #include "view/json/views.h"
 #include "view/text/header_text.h"

@@ -1,13 +1,9 @@
 // memlog tree: what the stacks of reports have in common.
-#include "view/analyze/tree.h"
-
-#include <fmt/format.h>
-
-#include <cmath>
 
 #include "surface/cli/command.h"
 #include "surface/cli/filter_options.h"
 #include "surface/cli/report_options.h"
+#include "view/analyze/groups.h"
 #include "view/json/stack.h"
 #include "view/json/views.h"
 #include "view/reports/reports.h"

@@ -1,27 +1,16 @@
 // memlog unreachable: the live blocks that a process has lost the way to, running or in a core
 // file.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <map>
-#include <optional>
-#include <stdexcept>
-#include <tuple>
 
 #include "model/ledger/ledger_state.h"
-#include "process/inspect/clock.h"
-#include "process/inspect/error.h"
 #include "process/inspect/process.h"
-#include "process/ptrace/interruption.h"
-#include "process/ptrace/process_image.h"
+#include "process/ptrace/attach.h"
+#include "process/ptrace/safe_point.h"
 #include "process/run/launch.h"
 #include "surface/cli/command.h"
+#include "surface/cli/filter_options.h"
 #include "surface/cli/heap_scan.h"
-#include "surface/cli/process_operands.h"
-#include "surface/cli/reach_findings.h"
 #include "surface/cli/report_options.h"
-#include "surface/cli/suppressions_option.h"
+#include "surface/cli/tracing_options.h"
 #include "util/text.h"
 #include "view/json/stack.h"
 #include "view/text/stack_names.h"

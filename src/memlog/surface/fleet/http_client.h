@@ -1,10 +1,7 @@
 // Requests to HTTP servers.
 #pragma once
 
-#include <map>
-#include <memory>
-#include <string>
-#include <string_view>
+#include "util/prelude.h"
 
 namespace mtrace::fleet {
 

@@ -1,24 +1,13 @@
 // Sends an event log to memlog serve --receive while it is written.
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <condition_variable>
-#include <csignal>
-#include <deque>
-#include <mutex>
-#include <new>
-#include <thread>
-
 #include "model/recording/ring_reader.h"
 #include "surface/fleet/remote.h"
-#include "surface/fleet/report_key.h"
+#include "surface/fleet/store.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"

@@ -1,19 +1,11 @@
 #include "surface/serve/access.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-
-#include <algorithm>
-#include <array>
-#include <cctype>
-#include <cerrno>
-#include <cstring>
-#include <stdexcept>
 
 #include "util/error.h"
 #include "util/file.h"

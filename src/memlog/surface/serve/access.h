@@ -3,12 +3,9 @@
 
 #include <sys/types.h>
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "surface/serve/http.h"
 #include "util/file.h"
+#include "util/prelude.h"
 
 namespace mtrace::serve {
 

@@ -1,19 +1,11 @@
 #include "surface/serve/discovery.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
-
-#include <array>
-#include <cerrno>
-#include <map>
-#include <memory>
-#include <sstream>
-#include <utility>
 
 #include "util/error.h"
 #include "util/text.h"

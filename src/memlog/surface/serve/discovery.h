@@ -2,15 +2,8 @@
 // multicast group asks, and each server that hears it answers whoever asked. Nothing else is sent.
 #pragma once
 
-#include <atomic>
-#include <chrono>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <vector>
-
 #include "util/file.h"
+#include "util/prelude.h"
 
 namespace mtrace::serve {
 

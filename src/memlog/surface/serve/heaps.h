@@ -1,28 +1,147 @@
-// What the stacks of the served processes hold, with names, as memlogs and as JSON. Not
-// thread-safe: the caller locks.
+// The processes that memlog serve shows, with their totals, and where to look up their names. Reads
+// their ledgers and /proc; never stops, signals or writes to one. Not thread-safe: the caller
+// locks.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <list>
-#include <memory>
-#include <string>
-#include <vector>
+#include <sys/types.h>
 
 #include "model/ledger/ledger_file.h"
+#include "model/ledger/ledger_memlog.h"
 #include "model/ledger/ledger_state.h"
 #include "model/ledger/watch.h"
 #include "model/profile/model.h"
 #include "model/profile/timeline.h"
-#include "surface/serve/processes.h"
+#include "model/symbols/symbolizer.h"
+#include "process/inspect/process.h"
 #include "surface/serve/request.h"
 #include "util/file.h"
+#include "util/prelude.h"
 #include "view/analyze/responsible.h"
 #include "view/heap/expiry.h"
 #include "view/json/stack.h"
 #include "view/text/stack_names.h"
 
 namespace mtrace::serve {
+
+// What one look at a process found. A copy: stays valid when the process has gone.
+struct ProcessTotals {
+  pid_t pid = 0;
+  uint64_t number = 0;  // of this process alone: unlike its pid never given to another
+  std::string name;     // escaped, as is the next
+  std::string program;
+  std::string root;      // process::foreign_root()
+  std::string paths_id;  // process::paths_id(), if `root` is not empty
+  uint64_t live_bytes = 0;
+  uint64_t live_blocks = 0;
+  uint64_t allocations = 0;  // since the start
+  uint64_t peak_bytes = 0;
+  uint64_t resident_bytes = 0;
+  uint64_t ledger_bytes = 0;  // of memory, or of the disk that the file is on
+  double growth = 0;  // bytes per second over the last ten seconds, or since the first look if that
+                      // is less
+  bool sampled = false;
+  ledger::TracingCost cost = {};
+};
+
+// Its totals are those that the library keeps for each thread: reading them costs the same however
+// many stacks there are.
+class ServedProcess {
+ public:
+  ServedProcess(pid_t pid, uint64_t number, std::unique_ptr<ledger::LedgerFile> ledger);
+
+  // Reads the totals. Returns false when the process has ended or has become another program.
+  // Throws LedgerError when the ledger is damaged.
+  bool look();
+  const ProcessTotals& totals() const { return totals_; }
+
+  // Opens the ledger once more, for another thread. Throws LedgerError.
+  std::unique_ptr<ledger::LedgerFile> open_ledger() const;
+
+ private:
+  struct Sample {
+    uint64_t time;  // nanoseconds since 1970
+    uint64_t bytes;
+  };
+  void add_sample(uint64_t now);
+
+  process::ProcessHandle handle_;
+  std::unique_ptr<ledger::LedgerFile> ledger_;
+  ProcessTotals totals_;
+  std::deque<Sample> samples_;  // a second apart or more; at most kSamples
+};
+
+class Processes {
+ public:
+  // `pids`: those to show. `all`: instead of them all that have a readable ledger, also later ones.
+  Processes(std::vector<pid_t> pids, bool all) : pids_(std::move(pids)), all_(all) {}
+
+  // Whether a process of this pid would be shown, if it had a ledger.
+  bool may_show(pid_t pid) const;
+
+  // Finds new processes, at most twice a second, reads the totals, and forgets the processes that
+  // have ended. Returns those that are there, by pid; valid until the next look.
+  std::vector<const ServedProcess*> look();
+  // Looks at one process. Returns nullptr when it is not served or has ended.
+  const ServedProcess* look(pid_t pid);
+  // Returns the process as the last look found it; nullptr: it was not there.
+  const ServedProcess* find(pid_t pid) const;
+
+ private:
+  using Known = std::map<pid_t, std::unique_ptr<ServedProcess>>;
+  // A process without a ledger. It is looked at again after pauses that double, since listing what
+  // it has mapped costs more than all else.
+  struct Stranger {
+    uint64_t due = 0;    // nanoseconds since 1970
+    uint64_t pause = 0;  // nanoseconds
+  };
+  void discover();
+  void discover(pid_t pid, uint64_t now);
+  // Returns whether the process has a ledger.
+  bool open(pid_t pid);
+  // Forgets the process and returns nullptr when it has ended.
+  const ServedProcess* look_at(Known::iterator at);
+
+  std::vector<pid_t> pids_;
+  bool all_;
+  uint64_t discovered_ = 0;  // nanoseconds since 1970
+  uint64_t opened_ = 0;
+  Known known_;
+  std::map<pid_t, Stranger> strangers_;
+};
+
+class Symbolizers {
+ public:
+  explicit Symbolizers(symbols::SearchPath where)
+      : where_(std::move(where)), common_(std::make_shared<symbols::Symbolizer>(where_)) {}
+
+  // To be asked before each use: processes of one container share a symbolizer, which looks below
+  // the root directory of the process that was asked about last, since the others may have ended.
+  // The last kKept containers are kept for processes that come back.
+  std::shared_ptr<symbols::Symbolizer> of(const ProcessTotals& process) {
+    if (process.root.empty() || !where_.sysroot.empty()) return common_;
+    for (auto one = foreign_.begin(); one != foreign_.end(); ++one) {
+      if (one->first != process.paths_id || process.paths_id.empty()) continue;
+      foreign_.splice(foreign_.begin(), foreign_, one);
+      one->second->look_below(process.root);
+      return one->second;
+    }
+    symbols::SearchPath below = where_;
+    below.sysroot = process.root;
+    foreign_.emplace_front(process.paths_id, std::make_shared<symbols::Symbolizer>(below));
+    if (foreign_.size() > kKept) foreign_.pop_back();
+    return foreign_.front().second;
+  }
+
+ private:
+  static constexpr size_t kKept = 64;
+
+  symbols::SearchPath where_;
+  std::shared_ptr<symbols::Symbolizer> common_;
+  std::list<std::pair<std::string, std::shared_ptr<symbols::Symbolizer>>> foreign_;  // last first
+};
+
+// What the stacks of the served processes hold, with names, as memlogs and as JSON. Not
+// thread-safe: the caller locks.
 
 // What the stacks that one function is responsible for hold.
 struct FunctionRow {

@@ -2,15 +2,7 @@
 // and timeouts around a handler.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include "util/prelude.h"
 
 namespace mtrace::serve {
 

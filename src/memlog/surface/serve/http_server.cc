@@ -8,17 +8,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <cctype>
-#include <cerrno>
-#include <exception>
-#include <mutex>
-#include <stdexcept>
-#include <string>
-#include <unordered_map>
-
 #include "surface/fleet/http_library.h"
 #include "surface/serve/http.h"
 

@@ -1,6 +1,4 @@
 // The memlogs that memlog serve gives to other machines and takes from them.
-#include <limits>
-#include <optional>
 
 #include "surface/serve/site.h"
 #include "util/compression.h"

@@ -1,12 +1,5 @@
 #include "surface/serve/metrics.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <iterator>
-#include <string_view>
-#include <unordered_set>
-
 #include "util/text.h"
 #include "view/text/stack_names.h"
 

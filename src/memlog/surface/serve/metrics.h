@@ -1,17 +1,10 @@
 // The processes as Prometheus reads them.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "model/ledger/ledger_file.h"
 #include "model/ledger/ledger_state.h"
-#include "surface/serve/processes.h"
+#include "surface/serve/heaps.h"
+#include "util/prelude.h"
 #include "view/analyze/responsible.h"
 
 namespace mtrace::serve {

@@ -1,6 +1,5 @@
-#include <algorithm>
 
-#include "surface/serve/routes.h"
+#include "surface/serve/site.h"
 
 // X(symbol, path, type, file). The last ones are also of the pages that memlog export draws.
 #define PAGE_FILES(X)                                                              \

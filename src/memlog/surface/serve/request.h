@@ -1,17 +1,9 @@
 // What a request asks for: the parts of its path, and its query as the options of a command.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "surface/cli/command.h"
 #include "surface/serve/http.h"
+#include "util/prelude.h"
 
 namespace mtrace::serve {
 

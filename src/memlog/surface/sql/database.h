@@ -1,22 +1,10 @@
 // The SQLite connection that sees the tables. Nothing can be changed through it.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
-#include <functional>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <variant>
-#include <vector>
-
 #include "surface/sql/sources.h"
-#include "surface/sql/stack_book.h"
 #include "surface/sql/tables.h"
 #include "surface/sql/virtual_table.h"
+#include "util/prelude.h"
 
 namespace mtrace::sql {
 
@@ -104,5 +92,26 @@ std::string sql_literal(const std::string& text);
 // Returns the statements that copy a table to the database "saved": the table, its rows, and
 // an index on each column that queries look up.
 std::vector<std::string> saving_statements(const Table& table);
+
+}  // namespace mtrace::sql
+
+struct sqlite3;
+
+namespace mtrace::sql {
+
+// The functions that queries can call. doc/sql.md describes them.
+
+struct FunctionText {
+  const char* name;
+  const char* call;  // "own_frame(stack)"
+  const char* meaning;
+};
+
+// Returns the functions that add_functions() adds.
+const std::vector<FunctionText>& functions();
+
+// `stacks` and `failure` must outlive the connection. What reading stacks throws is kept in
+// `failure`; the query then ends with an error.
+void add_functions(sqlite3* connection, StackBook& stacks, std::exception_ptr& failure);
 
 }  // namespace mtrace::sql

@@ -1,16 +1,6 @@
 #include "surface/sql/fleet_export.h"
 
-#include <absl/container/flat_hash_set.h>
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <compare>
-#include <filesystem>
-#include <map>
-#include <optional>
-#include <set>
-#include <string_view>
-#include <vector>
 
 #include "surface/fleet/store.h"
 #include "util/text.h"
@@ -117,8 +107,8 @@ struct Stored {
     if (process == whole.end()) return 0;
     int64_t count = 0;
     const auto& numbers = process->second;
-    for (auto one = numbers.lower_bound(key.first);
-         one != numbers.end() && one->second <= key.seq; ++one) {
+    for (auto one = numbers.lower_bound(key.first); one != numbers.end() && one->second <= key.seq;
+         ++one) {
       count += std::min(one->first, key.seq) - std::max(one->second, key.first) + 1;
     }
     return count;

@@ -1,12 +1,10 @@
 // The tables fleet and stacks for ClickHouse.
 #pragma once
 
-#include <functional>
-#include <string>
-
 #include "surface/fleet/remote.h"
 #include "surface/sql/database.h"
 #include "surface/sql/sources.h"
+#include "util/prelude.h"
 
 namespace mtrace::sql {
 

@@ -1,17 +1,12 @@
 // The tables of memlog sql. doc/sql.md describes them.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
+#include "model/events/event_log.h"
 #include "surface/sql/sources.h"
-#include "surface/sql/stack_book.h"
 #include "surface/sql/virtual_table.h"
+#include "util/error.h"
+#include "util/prelude.h"
+#include "util/text.h"
 
 namespace mtrace::sql {
 
@@ -58,5 +53,43 @@ uint64_t nanoseconds_of(std::string_view text);
 
 // Returns 2026-11-20T20:15:31.123456Z, with nine digits where the time has them.
 std::string time_text(int64_t nanoseconds);
+
+// The events of an event log, as the tables read them.
+
+class LoggedEvents {
+ public:
+  // `data` must outlive this. Throws FileError, FormatError.
+  LoggedEvents(const std::string& path, const Data& data) : data_(data), log_(path) {}
+
+  const events::EventLog& log() const { return log_; }
+
+  // Stores the next event; false: there are no more. Throws Interrupted, and FormatError at the end
+  // of a damaged log: what was counted without its lost events is wrong.
+  bool next(events::Event& event) {
+    // Not at each event: a signal handler writes what check() reads.
+    if ((++count_ & 0xfff) == 0) data_.check();
+    const bool any = log_.next(event);
+    if (count_ == 1 && !log_.missing_inheritance().empty()) {
+      data_.sources.remark(
+          fmt::format("{}: {}", util::escaped(log_.path(), ""), log_.missing_inheritance()));
+    }
+    if (any) return true;
+    if (log_.damaged_chunks() != 0) {
+      throw util::FormatError(
+          log_.path(), 1,
+          fmt::format("the event log is damaged (chunks: {}); memlog events prints the rest",
+                      log_.damaged_chunks()));
+    }
+    if (!log_.missing().empty()) {
+      data_.sources.remark(fmt::format("{}: {}", util::escaped(log_.path(), ""), log_.missing()));
+    }
+    return false;
+  }
+
+ private:
+  const Data& data_;
+  events::EventLog log_;
+  uint64_t count_ = 0;
+};
 
 }  // namespace mtrace::sql

@@ -1,12 +1,6 @@
 #include "surface/sql/virtual_table.h"
 
-#include <fmt/format.h>
 #include <sqlite3.h>
-
-#include <algorithm>
-#include <new>
-#include <sstream>
-#include <stdexcept>
 
 #include "model/events/event_log.h"
 

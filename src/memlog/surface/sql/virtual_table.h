@@ -1,17 +1,7 @@
 // Tables that SQLite reads while a query runs: the rows are made when it asks for them.
 #pragma once
 
-#include <cstdint>
-#include <exception>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <variant>
-#include <vector>
+#include "util/prelude.h"
 
 struct sqlite3;
 struct sqlite3_context;

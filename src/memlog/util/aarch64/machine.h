@@ -4,7 +4,7 @@
 #include <elf.h>
 #include <sys/user.h>
 
-#include <cstdint>
+#include "util/prelude.h"
 
 namespace mtrace::util::machine {
 

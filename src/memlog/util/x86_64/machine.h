@@ -5,7 +5,7 @@
 #include <sys/user.h>
 #include <x86intrin.h>
 
-#include <cstdint>
+#include "util/prelude.h"
 
 namespace mtrace::util::machine {
 

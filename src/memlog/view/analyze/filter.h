@@ -1,23 +1,102 @@
-// Selects what a view shows: reports, stacks, and frames of stacks.
+// A regular expression for a frame: its function, its source line or its module.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
 #include <re2/re2.h>
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "model/profile/model.h"
+#include "util/prelude.h"
 #include "view/analyze/groups.h"
 #include "view/analyze/responsible.h"
 #include "view/analyze/row.h"
-#include "view/analyze/suppressions.h"
 #include "view/analyze/table.h"
 
 namespace mtrace::analyze {
+
+// A pattern is malformed. The text does not say where it was.
+class PatternError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Compiles an expression that may match anywhere in a text. Throws PatternError.
+std::unique_ptr<re2::RE2> compile(std::string_view expression);
+
+class FramePattern {
+ public:
+  // Parses "REGEX" (for function, source or module), "function:REGEX", "source:REGEX" or
+  // "module:REGEX". "function::f" is a REGEX. Throws PatternError.
+  explicit FramePattern(std::string_view text);
+
+  // Parses the text after "leak:" in a LeakSanitizer suppressions file: a part of a function,
+  // source file or module. * matches any text; ^ at the front and $ at the end anchor.
+  static FramePattern leak(std::string_view text);
+
+  // Returns whether frame `at` of a stack matches. Tests a function in its full and its shortened
+  // form, a source with and without its line, and an inlined frame by the module it is inlined
+  // into.
+  bool matches(const profile::Frames& frames, size_t at,
+               const std::vector<profile::Module>& modules) const;
+
+ private:
+  enum class Where { kAny, kFunction, kSource, kModule };
+  using Known = absl::flat_hash_map<std::string, bool>;
+
+  FramePattern(Where where, std::string_view expression);
+  template <typename Match>
+  static bool remember(Known& known, const std::string& text, Match match);
+
+  Where where_;
+  std::unique_ptr<re2::RE2> expression_;
+  // Cached results: the same texts recur.
+  mutable Known functions_;
+  mutable Known sources_;
+  mutable Known modules_;
+};
+
+// Files of patterns: one a line, # comments.
+
+// Calls take(line) for each line of `text`, trimmed, that is neither empty nor a comment. A
+// PatternError from `take` becomes a FormatError with `name` and the number of the line.
+void each_pattern_line(const std::string& name, std::string_view text,
+                       const std::function<void(std::string_view line)>& take);
+
+// Suppressions: stacks that are not to be reported. A text file, one pattern a line:
+//
+//   leak:PATTERN             as in LeakSanitizer
+//   function:REGEX           a frame's function; also source:, module:, and any: for any of them
+//   frames:REGEX < REGEX     the innermost frames, in this order
+//   # text                   a comment; empty lines are, too
+//
+// A pattern suppresses a stack when one of its frames matches; frames: when each of them does.
+
+class StackPattern {
+ public:
+  // Matches any frame.
+  explicit StackPattern(FramePattern pattern) { patterns_.push_back(std::move(pattern)); }
+  // Parses a line of the file. Throws PatternError.
+  explicit StackPattern(std::string_view line);
+
+  bool matches(const profile::Frames& frames, const std::vector<profile::Module>& modules) const;
+
+ private:
+  std::vector<FramePattern> patterns_;
+  bool in_order_ = false;
+};
+
+// Reads the patterns in `text`. Throws util::FormatError with `name` and the line.
+std::vector<StackPattern> read_suppressions(const std::string& name, std::string_view text);
+
+// Memory that the C and C++ runtimes keep to the end and never free, in every program.
+
+// The text of a suppressions file.
+extern const char kRuntimeKeeps[];
+
+std::vector<StackPattern> runtime_keeps();
+
+// What such stacks are together, where functions are added up or drawn.
+inline constexpr char kKeptByRuntimes[] = "kept by runtimes";
+bool kept_by_runtimes(const profile::Frames& frames, const std::vector<profile::Module>& modules);
+
+// Selects what a view shows: reports, stacks, and frames of stacks.
 
 struct Span {
   uint64_t least = 0;

@@ -2,12 +2,8 @@
 // code a stack is, whatever build it is from.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "model/profile/model.h"
+#include "util/prelude.h"
 
 namespace mtrace::analyze {
 
@@ -36,5 +32,15 @@ uint64_t function_id(const profile::Frames& frames, const std::vector<profile::M
 // equal_to, default_delete) and its inline ABI namespace, and writes std::string where that
 // remains. Returns other names unchanged. For display only: two functions may get the same name.
 std::string short_name(std::string name);
+
+// What the blocks of a stack are, as the functions tell that allocate them.
+
+// Returns "std::vector<int>", "node of std::list<Session>", "Session (make_shared)", from the
+// template arguments of the standard library's functions in the frames up to `last`, innermost
+// first; empty: they do not tell.
+std::string block_type(const profile::Frames& frames, size_t last);
+
+// Returns what a block is that begins with an object of this class.
+std::string class_type(const std::string& name);
 
 }  // namespace mtrace::analyze

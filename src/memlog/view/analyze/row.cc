@@ -1,10 +1,5 @@
 #include "view/analyze/row.h"
 
-#include <algorithm>
-#include <cmath>
-#include <string_view>
-#include <utility>
-
 #include "format/memlog.h"
 #include "model/profile/line.h"
 #include "util/text.h"

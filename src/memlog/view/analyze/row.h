@@ -1,16 +1,8 @@
 // The numbers of one stack, from one entry or several.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "model/profile/model.h"
+#include "util/prelude.h"
 
 namespace mtrace::analyze {
 

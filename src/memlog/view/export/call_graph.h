@@ -1,13 +1,7 @@
 // A call graph with what was allocated in each function and below it.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
-
+#include "util/prelude.h"
 #include "view/export/stacks.h"
 
 namespace mtrace::exporting {
@@ -51,5 +45,19 @@ std::string gprof2dot(const Stacks& stacks, const analyze::Table& table);
 
 // Callgrind's profile format 1, for kcachegrind and callgrind_annotate.
 std::string callgrind(const Stacks& stacks, const CallGraph& graph);
+
+// pprof's profile.proto, gzip-compressed
+// (https://github.com/google/pprof/blob/main/proto/profile.proto).
+
+// Returns a profile with the usual sample types of heap profiles (alloc_objects, alloc_space,
+// inuse_objects, inuse_space), preceded by the requested one if it is another. `nanoseconds`: when
+// the report was taken, since 1970. `responsible`: tells pprof which frames to leave out of its
+// views; null: none. `shown`: the sample type that pprof shows first, unless another was requested.
+// Throws std::runtime_error when compression fails.
+std::string pprof(const Stacks& stacks, const analyze::Table& table, int64_t nanoseconds,
+                  const analyze::Responsible* responsible, const char* shown = "inuse_space");
+
+// Compresses `text` in gzip format.
+std::string gzip(const std::string& text);
 
 }  // namespace mtrace::exporting

@@ -1,20 +1,11 @@
 // The blocks of an event log, for formats that show each of them, or many moments.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "model/events/replay_memlog.h"
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
+#include "model/events/replay_memlog.h"
 #include "model/profile/timeline.h"
+#include "util/prelude.h"
 #include "view/analyze/table.h"
 #include "view/export/stacks.h"
 #include "view/heap/block_sizes.h"

@@ -1,12 +1,5 @@
 #include "view/export/flame_graph.h"
 
-#include <absl/container/flat_hash_map.h>
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <utility>
-
 #include "util/file.h"
 #include "util/text.h"
 #include "view/analyze/function_name.h"

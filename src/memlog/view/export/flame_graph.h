@@ -1,14 +1,7 @@
 // A flame graph as SVG, with search and zoom where scripts may run.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
-
+#include "util/prelude.h"
 #include "view/export/stacks.h"
 
 namespace mtrace::exporting {

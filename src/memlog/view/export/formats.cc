@@ -1,10 +1,5 @@
 #include "view/export/formats.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-
 #include "format/memlog.h"
 #include "model/profile/writer.h"
 #include "util/json.h"
@@ -12,8 +7,6 @@
 #include "view/export/call_graph.h"
 #include "view/export/flame_graph.h"
 #include "view/export/heaptrack.h"
-#include "view/export/pprof.h"
-#include "view/export/timeline.h"
 #include "view/json/stack.h"
 
 namespace mtrace::exporting {

@@ -2,10 +2,7 @@
 // service read the table; a new format is a row, its writer and a test.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-
+#include "util/prelude.h"
 #include "view/analyze/row.h"
 #include "view/analyze/table.h"
 #include "view/export/stacks.h"

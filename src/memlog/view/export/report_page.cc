@@ -1,23 +1,12 @@
 #include "view/export/report_page.h"
 
-#include <absl/container/flat_hash_map.h>
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <map>
-#include <stdexcept>
-#include <tuple>
-#include <utility>
-#include <vector>
-
 #include "format/memlog.h"
 #include "util/file.h"
 #include "util/json.h"
 #include "util/text.h"
+#include "view/analyze/filter.h"
 #include "view/analyze/function_name.h"
 #include "view/analyze/responsible.h"
-#include "view/analyze/suppressions.h"
 #include "view/export/flame_graph.h"
 
 namespace mtrace::exporting {

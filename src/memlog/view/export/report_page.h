@@ -1,17 +1,9 @@
 // An HTML page about the reports of one process: pictures, a table, comparisons.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "model/profile/model.h"
 #include "model/profile/timeline.h"
+#include "util/prelude.h"
 #include "view/analyze/responsible.h"
 #include "view/analyze/series.h"
 #include "view/export/event_stream.h"

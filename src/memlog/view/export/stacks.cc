@@ -1,16 +1,12 @@
 #include "view/export/stacks.h"
 
-#include <fmt/format.h>
 #include <re2/re2.h>
-
-#include <set>
-#include <string_view>
 
 #include "format/memlog.h"
 #include "util/file.h"
 #include "util/text.h"
+#include "view/analyze/filter.h"
 #include "view/analyze/function_name.h"
-#include "view/analyze/suppressions.h"
 
 namespace mtrace::exporting {
 namespace {

@@ -1,14 +1,7 @@
 // Stacks with one number each: the input of profiles for other tools.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
-
+#include "util/prelude.h"
 #include "view/analyze/responsible.h"
 #include "view/analyze/row.h"
 #include "view/analyze/table.h"

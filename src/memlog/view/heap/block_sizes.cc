@@ -1,9 +1,5 @@
 #include "view/heap/block_sizes.h"
 
-#include <algorithm>
-#include <bit>
-#include <tuple>
-
 namespace mtrace::analyze {
 
 size_t SizeHistogram::class_of(uint64_t size) { return static_cast<size_t>(std::bit_width(size)); }

@@ -1,12 +1,7 @@
 // How large the live blocks of each stack of a process are, in classes of powers of two.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include "util/prelude.h"
 
 namespace mtrace::analyze {
 

@@ -1,9 +1,5 @@
 #include "view/heap/heap_pages.h"
 
-#include <algorithm>
-#include <bit>
-#include <map>
-
 namespace mtrace::analyze {
 
 namespace {

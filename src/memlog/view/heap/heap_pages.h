@@ -1,13 +1,10 @@
 // The pages of heaps: whose blocks keep them in memory, what lies on them, how full they are.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
-#include <cstdint>
 #include <span>
-#include <vector>
 
-#include "view/heap/block_index.h"
+#include "util/prelude.h"
+#include "view/heap/reachability.h"
 
 namespace mtrace::analyze {
 

@@ -1,10 +1,5 @@
 #include "view/heap/reachability.h"
 
-#include <algorithm>
-#include <utility>
-
-#include "view/heap/word_reader.h"
-
 namespace mtrace::analyze {
 namespace {
 
@@ -419,6 +414,132 @@ std::vector<uint32_t> heads_of(const LostGraph& graph) {
     }
   }
   return head;
+}
+
+namespace {
+
+uint64_t last_byte(const HeapBlock& block) {
+  return block.address + (block.size == 0 ? 0 : block.size - 1);
+}
+
+}  // namespace
+
+BlockIndex::BlockIndex(const std::vector<HeapBlock>& blocks)
+    : blocks_(blocks), parts_(size_t{1} << (kAddressBits - kPartBits)) {
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const uint64_t first = blocks[i].address >> kGranuleBits;
+    const uint64_t last = last_byte(blocks[i]) >> kGranuleBits;
+    std::shared_ptr<Part> full;  // of this block alone
+    for (uint64_t granule = first; granule <= last; ++granule) {
+      const uint64_t high = granule >> (kPartBits - kGranuleBits);
+      if (high >= parts_.size()) return;
+      if (granule % kGranules == 0 && granule != first && granule + kGranules <= last) {
+        if (full == nullptr) {
+          full = std::make_shared<Part>();
+          full->fill(static_cast<uint32_t>(i + 1));
+        }
+        parts_[high] = full;
+        granule += kGranules - 1;
+        continue;
+      }
+      if (parts_[high] == nullptr) parts_[high] = std::make_shared<Part>();
+      uint32_t& place = (*parts_[high])[granule & (kGranules - 1)];
+      if (place == 0) place = static_cast<uint32_t>(i + 1);
+    }
+  }
+}
+
+// `from` is a block of the granule: the one that is sought is a few before or behind it.
+size_t BlockIndex::search(size_t from, uint64_t address) const {
+  const HeapBlock* at = &blocks_[from];
+  const HeapBlock* const end = blocks_.data() + blocks_.size();
+  while (at->address > address && at != blocks_.data()) --at;
+  while (at + 1 != end && at[1].address <= address) ++at;
+  if (address < at->address || address > last_byte(*at)) return kNone;
+  return static_cast<size_t>(at - blocks_.data());
+}
+
+namespace {
+
+constexpr uint64_t kWordBytes = sizeof(uint64_t);
+// A piece of its own costs about as much as copying so many bytes. Less than a page, so a gap
+// between two blocks has no page of its own, which might not be readable.
+constexpr uint64_t kMostGap = 1024;
+constexpr size_t kFewPieces = 32;
+
+}  // namespace
+
+Piece WordReader::words_of(Piece piece) {
+  const uint64_t begin = (piece.address + kWordBytes - 1) & ~(kWordBytes - 1);
+  const uint64_t skipped = begin - piece.address;
+  if (piece.size < skipped + kWordBytes) return {begin, 0};
+  return {begin, (piece.size - skipped) / kWordBytes * kWordBytes};
+}
+
+// Returns false when the batch is full.
+bool WordReader::append(Piece piece, uint32_t tag) {
+  uint64_t gap = kMostGap + 1;
+  if (!pieces_.empty()) {
+    const uint64_t end = pieces_.back().address + pieces_.back().size;
+    if (piece.address >= end) gap = piece.address - end;
+  }
+  if (gap > kMostGap) {
+    if (pieces_.size() == kBatchPieces) return false;
+    pieces_.push_back(piece);
+  } else {
+    if (bytes_ + gap + piece.size > kBatchBytes) return false;
+    pieces_.back().size += gap + piece.size;
+    bytes_ += gap;
+  }
+  parts_.push_back({piece.address, static_cast<uint32_t>(bytes_ / kWordBytes),
+                    static_cast<uint32_t>(piece.size / kWordBytes), tag});
+  bytes_ += piece.size;
+  total_ += piece.size;
+  return true;
+}
+
+void WordReader::read_batch() {
+  words_.resize(std::max<size_t>(words_.size(), bytes_ / kWordBytes));
+  read_(pieces_, reinterpret_cast<char*>(words_.data()));
+}
+
+void WordReader::clear() {
+  pieces_.clear();
+  parts_.clear();
+  bytes_ = 0;
+}
+
+const uint64_t* WordReader::page(uint64_t number) {
+  if (pages_.empty()) {
+    pages_.resize(kPages * kPage / kWordBytes);
+    numbers_.resize(kPages);
+  }
+  const uint64_t place = number % kPages;
+  uint64_t* const words = &pages_[place * kPage / kWordBytes];
+  if (numbers_[place] != number + 1) {
+    one_.assign(1, {number * kPage, kPage});
+    read_(one_, reinterpret_cast<char*>(words));
+    numbers_[place] = number + 1;
+  }
+  return words;
+}
+
+const std::vector<uint64_t>& WordReader::read(const std::vector<Piece>& pieces) {
+  uint64_t bytes = 0;
+  for (const Piece& piece : pieces) bytes += piece.size;
+  words_.resize(std::max<size_t>(words_.size(), bytes / kWordBytes));
+  if (pieces.size() > kFewPieces) {
+    read_(pieces, reinterpret_cast<char*>(words_.data()));
+    return words_;
+  }
+  size_t at = 0;
+  for (const Piece& piece : pieces) {
+    for (uint64_t i = 0; i < piece.size; i += kWordBytes) {
+      const uint64_t address = piece.address + i;
+      words_[at++] = page(address / kPage)[address % kPage / kWordBytes];
+    }
+  }
+  return words_;
 }
 
 }  // namespace mtrace::analyze

@@ -1,9 +1,5 @@
 #include "view/json/stack.h"
 
-#include <fmt/format.h>
-
-#include <map>
-
 #include "format/escape.h"
 #include "format/memlog.h"
 #include "util/text.h"

@@ -1,14 +1,9 @@
 // Stacks and their frames as JSON: the same object in every answer.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "format/ledger.h"
 #include "util/json.h"
+#include "util/prelude.h"
 #include "view/analyze/filter.h"
 #include "view/analyze/table.h"
 

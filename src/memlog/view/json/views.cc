@@ -1,15 +1,8 @@
 #include "view/json/views.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <memory>
-
 #include "format/memlog.h"
-#include "model/ledger/ledger_notes.h"
-#include "model/profile/header.h"
+#include "model/ledger/ledger_state.h"
+#include "model/profile/line.h"
 #include "model/profile/writer.h"
 #include "util/text.h"
 

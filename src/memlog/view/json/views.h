@@ -1,22 +1,15 @@
 // Reports and what the views show, as JSON.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <vector>
-
 #include "model/ledger/ledger_file.h"
 #include "model/ledger/watch.h"
 #include "model/profile/model.h"
 #include "model/profile/reader.h"
+#include "util/prelude.h"
 #include "view/analyze/compare.h"
-#include "view/analyze/leaks.h"
+#include "view/analyze/groups.h"
 #include "view/analyze/series.h"
-#include "view/analyze/sum.h"
 #include "view/analyze/table.h"
-#include "view/analyze/tree.h"
 #include "view/heap/block_sizes.h"
 #include "view/json/stack.h"
 

@@ -1,23 +1,14 @@
 #include "view/reports/catalog.h"
 
-#include <absl/container/flat_hash_map.h>
 #include <dirent.h>
 #include <sys/stat.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <filesystem>
-#include <memory>
-#include <tuple>
-#include <utility>
 
 #include "format/memlog.h"
 #include "model/events/replay_memlog.h"
 #include "model/profile/line.h"
+#include "util/compression.h"
 #include "util/error.h"
 #include "util/file.h"
-#include "util/input.h"
 #include "util/text.h"
 
 namespace mtrace::reports {

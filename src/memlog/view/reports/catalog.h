@@ -1,14 +1,8 @@
 // Lists the memlogs of a directory by their headers.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <vector>
-
 #include "model/profile/model.h"
+#include "util/prelude.h"
 
 namespace mtrace::reports {
 

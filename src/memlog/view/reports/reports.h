@@ -1,18 +1,13 @@
 // Finds, reads, names and filters the reports for a view.
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "model/profile/known_stacks.h"
 #include "model/profile/model.h"
 #include "model/profile/reader.h"
+#include "model/profile/timeline.h"
 #include "model/symbols/symbolizer.h"
+#include "util/prelude.h"
 #include "view/analyze/filter.h"
-#include "view/analyze/sum.h"
+#include "view/analyze/table.h"
 #include "view/reports/catalog.h"
 
 namespace mtrace::reports {
@@ -138,5 +133,47 @@ std::vector<ReportSeries> series_in(const std::vector<std::string>& files);
 
 // Returns the missing numbers from 1 to the last: "2, 5 to 7"; empty: none is missing.
 std::string missing_text(const ReportSeries& series);
+
+// One side of a comparison: what one report or a set of reports holds.
+
+struct ReportSet {
+  std::vector<analyze::ProcessSum> processes;
+  analyze::Table table;  // over all processes
+  profile::Total total;
+};
+
+// Returns the files that `operand` names: a file, the reports of a directory, or the matches of a
+// quoted shell pattern. Throws std::runtime_error when there is none.
+std::vector<std::string> files_of(const std::string& operand);
+// Returns the files that the operands name, in their order.
+std::vector<std::string> files_of(const std::vector<std::string>& operands);
+
+// Returns what is live in `files`: for each process the sum of its reports up to the last one
+// named. Finds earlier reports that are not named beside it. Throws std::runtime_error when one is
+// missing, or the sum differs from what the last report says is live.
+ReportSet live_set(const std::vector<std::string>& files, Reports& reports,
+                   analyze::LeftOut& left_out);
+
+// Returns what changed in the reports `files`.
+ReportSet delta_set(const std::vector<std::string>& files, Reports& reports,
+                    analyze::LeftOut& left_out);
+// The same for reports that were found or made otherwise.
+ReportSet delta_set_of(std::vector<Found> found, Reports& reports, analyze::LeftOut& left_out);
+
+// What lies beside reports: event logs and timelines of the same processes.
+
+// Event logs beside reports.
+
+// Returns the paths of the event logs in a directory, by name; of a file, its own path if its name
+// is that of an event log. None: the path cannot be read, or there are none.
+std::vector<std::string> event_logs(const std::string& path);
+
+// Finds the timeline that memlog run recorded of a process.
+
+// Returns the timeline beside the report at `path` of the process in `header`, and where it is in
+// `found` if given; nothing: there is none that can be read.
+std::optional<profile::Timeline> timeline_beside(const std::string& path,
+                                                 const profile::Header& header,
+                                                 std::string* found = nullptr);
 
 }  // namespace mtrace::reports

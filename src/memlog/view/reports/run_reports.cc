@@ -3,28 +3,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/chrono.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <cstdlib>
-#include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <map>
-#include <memory>
-#include <set>
-#include <tuple>
-#include <utility>
-
 #include "format/memlog.h"
-#include "model/profile/report_file.h"
+#include "model/profile/writer.h"
+#include "util/compression.h"
 #include "util/error.h"
-#include "util/input.h"
 #include "util/text.h"
 #include "view/reports/catalog.h"
 

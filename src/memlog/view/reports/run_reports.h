@@ -3,10 +3,7 @@
 
 #include <sys/types.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
+#include "util/prelude.h"
 
 namespace mtrace::reports {
 

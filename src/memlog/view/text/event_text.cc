@@ -1,17 +1,10 @@
 #include "view/text/event_text.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <iterator>
-#include <string_view>
-
 #include "format/calls.h"
 #include "format/event_log.h"
-#include "model/events/event_header.h"
+#include "model/events/event_log.h"
 #include "util/file.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace mtrace::text {
 namespace {

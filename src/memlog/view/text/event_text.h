@@ -1,14 +1,11 @@
 // An event as a line of text or as JSON, and as lines of a trace of log-malloc2.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
 #include "model/profile/model.h"
 #include "model/symbols/symbolizer.h"
+#include "util/prelude.h"
 #include "view/json/stack.h"
 
 namespace mtrace::text {

@@ -1,11 +1,5 @@
 #include "view/text/header_text.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "format/memlog.h"
 #include "model/profile/regions.h"
 #include "util/text.h"

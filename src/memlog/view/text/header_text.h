@@ -1,12 +1,9 @@
 // A report's header as text for people.
 #pragma once
 
-#include <map>
-#include <optional>
-#include <string>
-
 #include "model/profile/model.h"
 #include "model/profile/reader.h"
+#include "util/prelude.h"
 #include "view/analyze/table.h"
 #include "view/text/style.h"
 

@@ -1,13 +1,6 @@
 #include "view/text/report_text.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <optional>
-#include <stdexcept>
-
 #include "format/memlog.h"
-#include "util/columns.h"
 #include "util/text.h"
 #include "view/json/views.h"
 #include "view/text/stack_names.h"

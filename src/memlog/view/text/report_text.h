@@ -1,17 +1,10 @@
 // The rows that a view of reports shows, and these as text for people.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "model/profile/model.h"
+#include "util/prelude.h"
 #include "view/analyze/filter.h"
 #include "view/analyze/row.h"
-#include "view/analyze/sum.h"
 #include "view/analyze/table.h"
 #include "view/reports/reports.h"
 #include "view/text/header_text.h"

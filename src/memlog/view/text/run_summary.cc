@@ -1,21 +1,14 @@
 #include "view/text/run_summary.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <iterator>
-#include <map>
-#include <utility>
-
 #include "format/memlog.h"
 #include "model/profile/reader.h"
 #include "model/symbols/symbolizer.h"
 #include "util/file.h"
 #include "util/text.h"
+#include "view/analyze/filter.h"
 #include "view/analyze/groups.h"
-#include "view/analyze/sum.h"
-#include "view/analyze/suppressions.h"
-#include "view/reports/companions.h"
+#include "view/analyze/table.h"
+#include "view/reports/reports.h"
 #include "view/text/header_text.h"
 #include "view/text/stack_names.h"
 

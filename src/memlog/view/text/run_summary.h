@@ -1,10 +1,8 @@
 // The summary of memlog run after the program has ended.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "model/profile/model.h"
+#include "util/prelude.h"
 #include "view/reports/run_reports.h"
 #include "view/text/style.h"
 

@@ -1,9 +1,5 @@
 #include "view/text/stack_names.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "format/memlog.h"
 #include "model/ledger/ledger_memlog.h"
 #include "model/profile/writer.h"

@@ -1,19 +1,13 @@
 // Frames and stacks as text, and names for the stacks of a ledger.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "model/ledger/ledger_state.h"
 #include "model/profile/model.h"
 #include "model/symbols/symbolizer.h"
+#include "util/prelude.h"
+#include "view/analyze/filter.h"
 #include "view/analyze/groups.h"
 #include "view/analyze/responsible.h"
-#include "view/analyze/suppressions.h"
 #include "view/analyze/table.h"
 #include "view/json/stack.h"
 #include "view/text/style.h"

@@ -1,13 +1,6 @@
 #include "view/text/style.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <cstdlib>
-
-#include "util/columns.h"
+#include "util/text.h"
 
 namespace mtrace::text {
 std::string coloured(const std::string& text, const char* colour, const Style& style) {

@@ -1,15 +1,8 @@
 // The look of text for people: colours, units, answers; and sizes and times as people type them.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "util/json.h"
+#include "util/prelude.h"
 #include "util/text.h"
 #include "view/analyze/filter.h"
 #include "view/analyze/responsible.h"

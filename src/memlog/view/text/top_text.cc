@@ -1,14 +1,7 @@
 #include "view/text/top_text.h"
 
-#include <absl/container/flat_hash_map.h>
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-
 #include "model/ledger/ledger_file.h"
-#include "model/ledger/ledger_notes.h"
-#include "util/columns.h"
+#include "model/ledger/ledger_state.h"
 #include "util/text.h"
 
 namespace mtrace::text {

@@ -3,13 +3,8 @@
 
 #include <re2/re2.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "model/ledger/watch.h"
+#include "util/prelude.h"
 #include "view/text/stack_names.h"
 #include "view/text/style.h"
 

@@ -1,14 +1,6 @@
 #include "view/text/views_text.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <exception>
-
 #include "format/memlog.h"
-#include "util/columns.h"
 #include "util/file.h"
 #include "util/text.h"
 #include "view/analyze/function_name.h"

@@ -1,17 +1,12 @@
 // Views as text: histograms of block sizes, source files, trees of stacks, leaks.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
+#include "util/prelude.h"
+#include "view/analyze/compare.h"
 #include "view/analyze/filter.h"
-#include "view/analyze/leaks.h"
+#include "view/analyze/groups.h"
 #include "view/analyze/series.h"
-#include "view/analyze/source_lines.h"
 #include "view/analyze/table.h"
-#include "view/analyze/tree.h"
 #include "view/heap/block_sizes.h"
 #include "view/text/report_text.h"
 #include "view/text/style.h"

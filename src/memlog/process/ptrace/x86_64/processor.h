@@ -7,11 +7,8 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
-#include <cerrno>
-#include <cstdint>
-#include <optional>
-
-#include "process/inspect/target_memory.h"
+#include "process/inspect/target_objects.h"
+#include "util/prelude.h"
 
 namespace mtrace::process {
 

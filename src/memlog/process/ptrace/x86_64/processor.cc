@@ -1,25 +1,43 @@
-#include "process/ptrace/restarts.h"
+#include "process/ptrace/x86_64/processor.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstddef>
-#include <cstring>
-#include <ctime>
-#include <optional>
-#include <string>
+#include <unistd.h>
 
 #include "format/restart_code.h"
 #include "process/inspect/system_calls.h"
-#include "process/ptrace/x86_64/waiting_call.h"
+#include "process/ptrace/held_process.h"
+#include "process/ptrace/tasks.h"
 
 namespace mtrace::process {
+namespace {
+
+constexpr int64_t kOwnCalls[] = {SYS_epoll_wait, SYS_poll, SYS_select, SYS_pause};
+
+}  // namespace
+
+void take_registers(const user_regs_struct& registers, cfi::FrameRegisters* frame) {
+  unsigned number = 0;
+  for (const unsigned long long value :
+       {registers.rax, registers.rdx, registers.rcx, registers.rbx, registers.rsi, registers.rdi,
+        registers.rbp, registers.rsp, registers.r8, registers.r9, registers.r10, registers.r11,
+        registers.r12, registers.r13, registers.r14, registers.r15, registers.rip}) {
+    frame->set(number++, value);
+  }
+}
+
+int64_t current_call(const user_regs_struct& registers, const TargetMemory&) {
+  return static_cast<int64_t>(registers.orig_rax);
+}
+
+const std::span<const int64_t> kOwnWaitingCalls = kOwnCalls;
 
 // Code in which a thread of another process continues a system call that a stop has interrupted,
 // for the rest of its time limit. The thread then continues after the call with all of the
@@ -328,6 +346,320 @@ const RestartPlaces& restart_places() {
 const std::string& restart_code() {
   static const std::string code(mtrace_restart_code, mtrace_restart_last);
   return code;
+}
+
+namespace {
+
+extern "C" {
+extern const char mtrace_stub_begin[];
+extern const char mtrace_stub_command[];
+extern const char mtrace_stub_end[];
+extern const char mtrace_stub_resume[];
+extern const char mtrace_stub_mask[];
+extern const char mtrace_stub_last[];
+}
+
+// The 128 bytes below the stack pointer may be in use. System calls: rt_sigprocmask (14), mmap (9),
+// ppoll (271) to wait for memlog, munmap (11), getpid (39) as a place to be stopped at. After an
+// interruption none of them needs restart_syscall(2), as poll and nanosleep do: the kernel
+// remembers one such call per thread, and that is the program's.
+asm(R"(
+  .pushsection .rodata, "a"
+mtrace_stub_begin:
+  lea -128(%rsp), %rsp
+  pushfq
+  push %rax
+  push %rbx
+  push %rcx
+  push %rdx
+  push %rsi
+  push %rdi
+  push %rbp
+  push %r8
+  push %r9
+  push %r10
+  push %r11
+  push %r12
+  push %r13
+  push %r14
+  push %r15
+  cld
+  sub $16, %rsp
+  movq $-1, (%rsp)
+  mov $14, %eax
+  mov $2, %edi
+  mov %rsp, %rsi
+  xor %edx, %edx
+  mov $8, %r10d
+  syscall
+  mov $9, %eax
+  xor %edi, %edi
+  mov $0x80000, %esi
+  mov $3, %edx
+  mov $0x22, %r10d
+  mov $-1, %r8
+  xor %r9d, %r9d
+  syscall
+  mov %rsp, %r13
+  mov %rax, %r12
+  cmp $-4096, %rax
+  ja 1f
+  lea 0x80000(%r12), %rsp
+  mov $-1, %eax
+  mov $-1, %edx
+  xsave64 0x1000(%r12)
+  fninit
+  push $0x1f80
+  ldmxcsr (%rsp)
+  pop %rax
+1:
+  mov $271, %eax
+  xor %edi, %edi
+  xor %esi, %esi
+  lea 64(%r12), %rdx
+  xor %r10d, %r10d
+  xor %r8d, %r8d
+  cmp $-4096, %r12
+  ja 4f
+  movq $1, (%rdx)
+  movq $0, 8(%rdx)
+4:
+  syscall
+mtrace_stub_command:
+  cmp $-4096, %r12
+  ja 3f
+  mov (%r12), %rax
+  test %rax, %rax
+  jz 2f
+  movq $0, (%r12)
+  mov 8(%r12), %rdi
+  mov 16(%r12), %rsi
+  mov 24(%r12), %rdx
+  call *%rax
+  mov %rax, 32(%r12)
+  movl $1, 40(%r12)
+  jmp 1b
+2:
+  mov $-1, %eax
+  mov $-1, %edx
+  xrstor64 0x1000(%r12)
+  mov %r13, %rsp
+  mov $11, %eax
+  mov %r12, %rdi
+  mov $0x80000, %esi
+  syscall
+3:
+  mov $39, %eax
+  syscall
+mtrace_stub_end:
+  mov $14, %eax
+  mov $2, %edi
+  lea mtrace_stub_mask(%rip), %rsi
+  xor %edx, %edx
+  mov $8, %r10d
+  syscall
+  add $16, %rsp
+  pop %r15
+  pop %r14
+  pop %r13
+  pop %r12
+  pop %r11
+  pop %r10
+  pop %r9
+  pop %r8
+  pop %rbp
+  pop %rdi
+  pop %rsi
+  pop %rdx
+  pop %rcx
+  pop %rbx
+  pop %rax
+  popfq
+  lea 128(%rsp), %rsp
+  jmp *mtrace_stub_resume(%rip)
+mtrace_stub_resume:
+  .quad 0
+mtrace_stub_mask:
+  .quad 0
+mtrace_stub_last:
+  .popsection
+)");
+
+// Whether rax holds a value with which the kernel restarts an interrupted system call.
+bool begins_again(long long result) {
+  constexpr long long kRestart[] = {-512, -513, -514, -516};
+  for (const long long code : kRestart) {
+    if (result == code) return true;
+  }
+  return false;
+}
+
+uint64_t stub_offset(const char* place) { return static_cast<uint64_t>(place - mtrace_stub_begin); }
+
+}  // namespace
+
+const StubPlaces& stub_places() {
+  static const StubPlaces places = {stub_offset(mtrace_stub_command), stub_offset(mtrace_stub_end)};
+  return places;
+}
+
+const uint64_t kStubRoom = 1024;
+
+size_t stub_size() { return stub_offset(mtrace_stub_last); }
+
+StubStart stub_start(pid_t, const user_regs_struct& before, uint64_t mask, uint64_t code) {
+  StubStart start = {before, std::string(mtrace_stub_begin, mtrace_stub_last)};
+  // If memlog is killed, the system call must start again with all its arguments.
+  const bool again = static_cast<long long>(before.orig_rax) >= 0 &&
+                     begins_again(static_cast<long long>(before.rax));
+  constexpr uint64_t kSyscallSize = 2;
+  const uint64_t resume = again ? before.rip - kSyscallSize : before.rip;
+  if (again) start.registers.rax = before.orig_rax;
+  std::memcpy(start.code.data() + stub_offset(mtrace_stub_resume), &resume, sizeof resume);
+  std::memcpy(start.code.data() + stub_offset(mtrace_stub_mask), &mask, sizeof mask);
+  go_to(code, &start.registers);
+  return start;
+}
+
+bool is_stub_code(const std::string& bytes) {
+  return bytes.size() == stub_size() &&
+         bytes.compare(0, stub_offset(mtrace_stub_resume), mtrace_stub_begin,
+                       stub_offset(mtrace_stub_resume)) == 0;
+}
+
+uint64_t stub_scratch(const user_regs_struct& registers) { return registers.r12; }
+
+bool enters_call(const user_regs_struct& registers) {
+  return static_cast<long long>(registers.rax) == -ENOSYS;
+}
+
+void go_to(uint64_t address, user_regs_struct* registers) {
+  registers->rip = address;
+  registers->orig_rax = ~uint64_t{0};
+}
+
+// The registers show it: kRestartBlock in rax.
+void show_restart(Tasks&, const TargetMemory&, pid_t, user_regs_struct*, Clock::time_point) {}
+
+namespace {
+
+using Registers = user_regs_struct;
+
+constexpr WaitingCall kCalls[] = {
+    {SYS_epoll_wait, LimitKind::kMilliseconds, &Registers::r10, 0},
+    {SYS_epoll_pwait, LimitKind::kMilliseconds, &Registers::r10, 0},
+    {SYS_epoll_pwait2, LimitKind::kTimespec, &Registers::r10, 0},
+    {SYS_rt_sigtimedwait, LimitKind::kTimespec, &Registers::rdx, 0},
+    {SYS_semop, LimitKind::kNone, nullptr, 0},
+    {SYS_semtimedop, LimitKind::kTimespec, &Registers::r10, 0},
+    {SYS_io_getevents, LimitKind::kTimespec, &Registers::r8, 0},
+    {SYS_io_pgetevents, LimitKind::kTimespec, &Registers::r8, 0, kRestartNoHandler},
+    {SYS_io_uring_enter, LimitKind::kUring, &Registers::r8, 0},
+    // Used where the kernel cannot write the remaining time into the program's timespec.
+    {SYS_ppoll, LimitKind::kTimespec, &Registers::rdx, 0},
+    {SYS_pselect6, LimitKind::kTimespec, &Registers::r8, 0},
+    {SYS_read, LimitKind::kReceive, nullptr, -EAGAIN},
+    {SYS_readv, LimitKind::kReceive, nullptr, -EAGAIN},
+    {SYS_recvfrom, LimitKind::kReceive, nullptr, -EAGAIN},
+    {SYS_recvmsg, LimitKind::kReceive, nullptr, -EAGAIN},
+    {SYS_recvmmsg, LimitKind::kReceive, nullptr, -EAGAIN},
+    {SYS_accept, LimitKind::kReceive, nullptr, -EAGAIN},
+    {SYS_accept4, LimitKind::kReceive, nullptr, -EAGAIN},
+    {SYS_write, LimitKind::kSend, nullptr, -EAGAIN},
+    {SYS_writev, LimitKind::kSend, nullptr, -EAGAIN},
+    {SYS_sendto, LimitKind::kSend, nullptr, -EAGAIN},
+    {SYS_sendmsg, LimitKind::kSend, nullptr, -EAGAIN},
+    {SYS_sendmmsg, LimitKind::kSend, nullptr, -EAGAIN},
+    {SYS_connect, LimitKind::kSend, nullptr, -EINPROGRESS},
+    // Of threads whose filter forbids restart_syscall(2).
+    {SYS_poll, LimitKind::kMilliseconds, &Registers::rdx, 0, kRestartBlock},
+    {SYS_nanosleep, LimitKind::kTimespec, &Registers::rdi, 0, kRestartBlock},
+    {SYS_clock_nanosleep, LimitKind::kTimespec, &Registers::rdx, 0, kRestartBlock},
+    {SYS_futex, LimitKind::kTimespec, &Registers::r10, -ETIMEDOUT, kRestartBlock},
+};
+
+// A year: longer limits count as none, so sums cannot overflow.
+constexpr uint64_t kLongestWait = 365 * uint64_t{86'400} * 1'000'000'000;
+
+uint64_t nanoseconds(uint64_t seconds, uint64_t rest) {
+  return seconds >= kLongestWait / 1'000'000'000 ? kNoLimit : seconds * 1'000'000'000 + rest;
+}
+
+std::optional<uint64_t> timespec_at(uint64_t address, const TargetMemory& memory) {
+  if (address == 0) return kNoLimit;
+  timespec time;
+  if (!memory.read(address, &time, sizeof time)) return std::nullopt;
+  return nanoseconds(static_cast<uint64_t>(time.tv_sec), static_cast<uint64_t>(time.tv_nsec));
+}
+
+// Reads "socket:[INODE]", also for a thread with its own descriptors. Reads only the link:
+// examining the file itself may wait for the file's server.
+std::optional<uint64_t> socket_inode(int descriptor, pid_t pid, pid_t tid) {
+  char text[64] = {};
+  const std::string path = fmt::format("/proc/{}/task/{}/fd/{}", pid, tid, descriptor);
+  unsigned long inode = 0;
+  if (::readlink(path.c_str(), text, sizeof text - 1) <= 0 ||
+      std::sscanf(text, "socket:[%lu]", &inode) != 1) {
+    return std::nullopt;
+  }
+  return inode;
+}
+
+// The limit belongs to the socket, so this program's own descriptor of it serves to ask.
+std::optional<uint64_t> socket_limit(int option, int descriptor, pid_t pid, pid_t tid) {
+  const auto inode = socket_inode(descriptor, pid, tid);
+  if (!inode) return std::nullopt;
+  constexpr unsigned kOfThread = O_EXCL;  // PIDFD_THREAD: Linux 6.9
+  long process = ::syscall(SYS_pidfd_open, tid, kOfThread);
+  if (process < 0) process = ::syscall(SYS_pidfd_open, pid, 0);
+  if (process < 0) return std::nullopt;
+  const auto copy = static_cast<int>(::syscall(SYS_pidfd_getfd, process, descriptor, 0));
+  ::close(static_cast<int>(process));
+  if (copy < 0) return std::nullopt;
+  timeval time = {};
+  socklen_t size = sizeof time;
+  struct stat ours = {};
+  const bool good = ::fstat(copy, &ours) == 0 && ours.st_ino == *inode &&
+                    ::getsockopt(copy, SOL_SOCKET, option, &time, &size) == 0;
+  ::close(copy);
+  if (!good || (time.tv_sec == 0 && time.tv_usec == 0)) return std::nullopt;
+  return nanoseconds(static_cast<uint64_t>(time.tv_sec),
+                     static_cast<uint64_t>(time.tv_usec) * 1000);
+}
+
+}  // namespace
+
+const WaitingCall* waiting_call(uint64_t number) {
+  for (const WaitingCall& call : kCalls) {
+    if (call.number == number) return &call;
+  }
+  return nullptr;
+}
+
+std::optional<uint64_t> limit_of(const WaitingCall& call, const user_regs_struct& registers,
+                                 const TargetMemory& memory, pid_t pid, pid_t tid) {
+  switch (call.kind) {
+    case LimitKind::kNone:
+      return kNoLimit;
+    case LimitKind::kMilliseconds: {
+      const auto limit = static_cast<int>(registers.*call.limit);
+      return limit < 0 ? kNoLimit : static_cast<uint64_t>(limit) * 1'000'000;
+    }
+    case LimitKind::kTimespec:
+      return timespec_at(registers.*call.limit, memory);
+    case LimitKind::kUring: {
+      UringArgument argument;
+      if ((registers.r10 & kUringOtherFlags) != 0) return std::nullopt;
+      if ((registers.r10 & kUringArgumentFlag) == 0) return kNoLimit;
+      if (!memory.read(registers.r8, &argument, sizeof argument)) return std::nullopt;
+      return timespec_at(argument.timespec, memory);
+    }
+    case LimitKind::kReceive:
+      return socket_limit(SO_RCVTIMEO, static_cast<int>(registers.rdi), pid, tid);
+    case LimitKind::kSend:
+      return socket_limit(SO_SNDTIMEO, static_cast<int>(registers.rdi), pid, tid);
+  }
+  return std::nullopt;
 }
 
 }  // namespace mtrace::process

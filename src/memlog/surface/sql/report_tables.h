@@ -1,12 +1,9 @@
 // The entries of the reports, for the tables entries and fleet.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "surface/sql/tables.h"
 #include "surface/sql/virtual_table.h"
+#include "util/prelude.h"
 
 namespace mtrace::sql {
 

@@ -1,5 +1,3 @@
-#include "process/ptrace/stub.h"
-
 #include <elf.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -7,18 +5,48 @@
 #include <sys/uio.h>
 #include <ucontext.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstddef>
-#include <cstring>
-#include <iterator>
-#include <string_view>
-
-#include "process/inspect/error.h"
-#include "process/ptrace/registers.h"
+#include "process/inspect/process.h"
+#include "process/ptrace/held_process.h"
 #include "process/ptrace/tasks.h"
 
 namespace mtrace::process {
+namespace {
+
+constexpr uint64_t kCallSize = 4;
+
+bool is_call_at(uint64_t address, const TargetMemory& memory) {
+  constexpr uint32_t kCall = 0xd4000001;  // svc #0
+  uint32_t code = 0;
+  return memory.read(address, &code, sizeof code) && code == kCall;
+}
+
+}  // namespace
+
+void take_registers(const user_regs_struct& registers, cfi::FrameRegisters* frame) {
+  for (unsigned i = 0; i < std::size(registers.regs); ++i) frame->set(i, registers.regs[i]);
+  frame->set(cfi::kSp, registers.sp);
+  frame->set(cfi::kPc, registers.pc);
+}
+
+// A call that begins again stands before its instruction; one that has ended with EINTR, behind it.
+int64_t current_call(const user_regs_struct& registers, const TargetMemory& memory) {
+  const bool ended = static_cast<int64_t>(registers.regs[0]) == -EINTR &&
+                     is_call_at(registers.pc - kCallSize, memory);
+  return ended || is_call_at(registers.pc, memory) ? static_cast<int64_t>(registers.regs[8]) : -1;
+}
+
+const std::span<const int64_t> kOwnWaitingCalls;
+
+// See restarts.h: calls that end with EINTR stay as they are; all others the kernel begins again.
+
+Restarts::Restarts(pid_t pid, const TargetMemory& memory, Range) : pid_(pid), memory_(memory) {}
+
+uint64_t Restarts::code_size() { return 0; }
+void Restarts::use_library(uint64_t) {}
+void Restarts::settle(pid_t) {}
+void Restarts::renew(pid_t) {}
+bool Restarts::leave(user_regs_struct*) const { return false; }
+
 namespace {
 
 // Hidden: gas and ld of binutils 2.40 lose what is added to a section in references by the GOT.
