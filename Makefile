@@ -167,7 +167,8 @@ HEADERS := $(BUILD)/obj/memlog/headers.h
 all_headers = $(1:-MMD=-MD) -MF $@.d -x c++-header
 # gcc 12 fails on aarch64 where the headers are compiled for another optimisation.
 include_headers = $(if $(filter aarch64,$(ARCH)),,-include $(HEADERS))
-COLD_OPT := $(if $(filter -O2,$(OPT)),-Os)
+# At -Os g++ takes an empty std::optional for one that is used.
+COLD_OPT := $(if $(filter -O2,$(OPT)),-Os $(if $(findstring clang,$(CXX)),,-Wno-maybe-uninitialized))
 $(foreach folder,$(HOT),$(BUILD)/obj/memlog/$(folder)/%.o): COLD_OPT :=
 # g++ looks for garbage again and again: a twelfth of the time, for a tenth of the memory.
 KEEP_GARBAGE := $(if $(findstring clang,$(CXX)),,--param=ggc-min-expand=10000 --param=ggc-min-heapsize=1000000)
