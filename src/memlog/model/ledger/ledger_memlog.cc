@@ -37,9 +37,9 @@ struct Listed {
   profile::StackIds::Rests rests;  // none: its frames stand for themselves
 };
 
-class Snapshot {
+class LedgerReport {
  public:
-  Snapshot(const LedgerFile& file, const LedgerState& state, const LedgerOccasion& occasion)
+  LedgerReport(const LedgerFile& file, const LedgerState& state, const LedgerOccasion& occasion)
       : file_(file),
         header_(file.header()),
         state_(state),
@@ -340,7 +340,7 @@ LastSign last_sign_of_life(const LedgerFile& file, const LedgerState& state) {
 
 profile::Memlog ledger_memlog(const LedgerFile& file, const LedgerState& state,
                               const LedgerOccasion& occasion) {
-  return Snapshot(file, state, occasion).make();
+  return LedgerReport(file, state, occasion).make();
 }
 
 namespace {

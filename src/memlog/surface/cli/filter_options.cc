@@ -214,7 +214,7 @@ class Numbers : public sql::Answer {
  public:
   explicit Numbers(std::function<void(uint64_t)> take) : take_(std::move(take)) {}
   void begin(const std::vector<std::string>& /*columns*/) override {}
-  void row(const std::vector<sql::Value>& values) override {
+  void row(const std::vector<sql::SqlValue>& values) override {
     if (const auto* number = std::get_if<int64_t>(&values[0])) {
       take_(static_cast<uint64_t>(*number));
     }

@@ -762,9 +762,9 @@ void suppress(HeapScan& scan, const ledger::LedgerFile& ledger,
   suppress_stacks(scan, ledger, known, names, patterns);
 }
 
-analyze::LeftOut suppressed_sum(const HeapScan& scan) {
+analyze::FilteredOut suppressed_sum(const HeapScan& scan) {
   std::set<uint32_t> stacks;
-  analyze::LeftOut sum;
+  analyze::FilteredOut sum;
   for (size_t i = 0; i < scan.blocks().size(); ++i) {
     if (!scan.suppressed(i)) continue;
     const bool is_new = stacks.insert(scan.blocks()[i].stack).second;

@@ -273,7 +273,7 @@ ExportRows compared(const Arguments& arguments, analyze::Order order, reports::R
   if (order != analyze::Order::kBytes && order != analyze::Order::kBlocks) {
     throw UsageError("export: --base compares only bytes or blocks: use --by bytes or --by blocks");
   }
-  analyze::LeftOut left_out;
+  analyze::FilteredOut left_out;
   const std::vector<std::string> files =
       reports::files_of(reports::Reports::files(arguments.operands(), false));
   const reports::ReportSet before =

@@ -269,7 +269,8 @@ class Judge {
   // Adds a line that decides nothing.
   void note(const std::string& line) { out_ += line; }
 
-  void judge(analyze::Table table, uint64_t limit, const char* what, analyze::LeftOut left_out) {
+  void judge(analyze::Table table, uint64_t limit, const char* what,
+             analyze::FilteredOut left_out) {
     const analyze::Filter& filter = reports_.filter();
     table = analyze::grouped(std::move(table), filter.group_by, filter.responsible);
     left_out.add(reports_.filter().apply(table.rows()));
@@ -306,7 +307,7 @@ class Judge {
 
 // What the reports changed, without those that have all of the start.
 reports::ReportSet growth_set(const std::vector<std::string>& files, reports::Reports& reports,
-                              analyze::LeftOut& left_out) {
+                              analyze::FilteredOut& left_out) {
   std::vector<std::string> later;
   for (const std::string& file : files) {
     if (reports::Reports::look(file).first != 1) later.push_back(file);
@@ -380,7 +381,7 @@ void write_answer(const CheckOptions& options, const Judge& judge, const text::S
 // Judges what the processes had lost when they exited. Throws when one was not looked at.
 void judge_lost(std::vector<ExitLook>& looked_at, reports::Reports& reports, Judge& judge) {
   std::vector<reports::Found> found;
-  analyze::LeftOut left_out;
+  analyze::FilteredOut left_out;
   for (ExitLook& look : looked_at) {
     if (!look.trouble.empty()) {
       throw UsageError(fmt::format("check: {} ({}) was not searched for lost blocks: it {}",
@@ -435,14 +436,14 @@ int run_check(const Arguments& arguments, const Streams& streams) {
   }
   Judge judge(style, reports);
   if (options.max_live || !options.baseline.empty()) {
-    analyze::LeftOut left_out;
+    analyze::FilteredOut left_out;
     reports::ReportSet now = reports::live_set(files, reports, left_out);
     judge.look_at_coverage(now, options.uncovered);
     if (const std::string line = inherited_text(now.processes); !line.empty()) {
       judge.note(text::remark(line, style));
     }
     if (options.max_growth && !options.baseline.empty()) {
-      analyze::LeftOut both = left_out;
+      analyze::FilteredOut both = left_out;
       const reports::ReportSet before =
           reports::live_set(reports::files_of(options.baseline), reports, both);
       analyze::Comparison comparison = analyze::compare(before.table, now.table);
@@ -452,7 +453,7 @@ int run_check(const Arguments& arguments, const Streams& streams) {
     if (options.max_live) judge.judge(std::move(now.table), *options.max_live, "live", left_out);
   }
   if (options.max_growth && options.baseline.empty()) {
-    analyze::LeftOut left_out;
+    analyze::FilteredOut left_out;
     reports::ReportSet growth = growth_set(files, reports, left_out);
     judge.look_at_coverage(growth, options.uncovered);
     judge.judge(std::move(growth.table), *options.max_growth, "grown", left_out);

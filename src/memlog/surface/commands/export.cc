@@ -33,11 +33,11 @@ namespace {
 // ---- memlog export to the formats that know time.
 
 using exporting::Format;
-using exporting::Timeline;
+using exporting::TimedExport;
 
-Timeline timeline(const Format& format, const analyze::Filter& filter,
-                  const analyze::Table& table) {
-  std::optional<Timeline::Ids> chosen;
+TimedExport timeline(const Format& format, const analyze::Filter& filter,
+                     const analyze::Table& table) {
+  std::optional<TimedExport::Ids> chosen;
   if (filter.chooses_rows()) {
     chosen.emplace();
     for (const analyze::Row& row : table.rows()) {
@@ -45,7 +45,7 @@ Timeline timeline(const Format& format, const analyze::Filter& filter,
     }
   }
   const auto kind =
-      format.name == "massif" ? Timeline::Format::kMassif : Timeline::Format::kHeaptrack;
+      format.name == "massif" ? TimedExport::Format::kMassif : TimedExport::Format::kHeaptrack;
   return {kind, filter.frames, std::move(chosen)};
 }
 
@@ -59,8 +59,8 @@ std::string text_over_time(const Format& format, const std::vector<std::string>&
   std::sort(series.begin(), series.end(),
             [](const auto& a, const auto& b) { return a.seq < b.seq; });
   reports::drop_contained(series);
-  Timeline out = timeline(format, reports.filter(), table);
-  analyze::LeftOut counted;  // already
+  TimedExport out = timeline(format, reports.filter(), table);
+  analyze::FilteredOut counted;  // already
   util::Progress progress(series.size());
   for (const reports::Listed& report : series) {
     const profile::Memlog memlog = reports.read_series(report.path, counted);
@@ -77,7 +77,7 @@ std::string text_over_time(const Format& format, const std::vector<std::string>&
 
 std::string text_over_time(const Format& format, const profile::Memlog& memlog,
                            const reports::Reports& reports, const analyze::Table& table) {
-  Timeline out = timeline(format, reports.filter(), table);
+  TimedExport out = timeline(format, reports.filter(), table);
   out.add(memlog);
   return out.finish();
 }
@@ -206,7 +206,7 @@ std::string export_page(const EventSource& source, reports::Reports& reports) {
   exporting::PageInput page = {.series = series,
                                .responsible = reports.filter().responsible.get(),
                                .all_frames = reports.filter().all_frames};
-  analyze::LeftOut left_out;
+  analyze::FilteredOut left_out;
   bool sampled = false;
   bool first = true;
   util::Progress progress(files.size());

@@ -54,7 +54,7 @@ struct Judged {
   std::vector<std::string> state_files = {};    // of the reports that are states
   size_t states_needed = 2;                     // for the level
   std::vector<analyze::Finding> findings = {};  // none with fewer states
-  analyze::LeftOut filtered = {};
+  analyze::FilteredOut filtered = {};
 
   bool enough() const { return series.states().size() >= states_needed; }
 };
@@ -98,7 +98,7 @@ Judged look_at(const reports::ReportSeries& files, reports::Reports& reports,
   std::erase_if(judged.findings, [&](const analyze::Finding& finding) {
     std::vector<analyze::Row> row(1);
     row[0].bytes = finding.last - finding.first;
-    const analyze::LeftOut gone = reports.filter().apply(row);
+    const analyze::FilteredOut gone = reports.filter().apply(row);
     judged.filtered.add(gone);
     return gone.stacks != 0;
   });

@@ -90,7 +90,7 @@ int run_sql(const Arguments& arguments, const Streams& streams) {
     }
     for (const std::string& remark : sources.remarks()) complain(streams, remark);
     // A null looks like an answer.
-    const std::vector<sql::EventSource>& logs = sources.logs();
+    const std::vector<sql::LogSource>& logs = sources.logs();
     if (query.find("address") != query.npos &&
         std::any_of(logs.begin(), logs.end(), [](const auto& log) { return log.header.compact; })) {
       complain(streams,

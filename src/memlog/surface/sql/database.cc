@@ -39,7 +39,7 @@ int authorize(void*, int action, const char* first, const char* second, const ch
 constexpr char kOnlyReads[] =
     "queries only read: memlog sql --save FILE writes a database that sqlite3 can change";
 
-Value value_of(sqlite3_stmt* statement, int column) {
+SqlValue value_of(sqlite3_stmt* statement, int column) {
   switch (sqlite3_column_type(statement, column)) {
     case SQLITE_NULL:
       return {};
@@ -91,7 +91,7 @@ class Statement {
     if (result != SQLITE_ROW && result != SQLITE_DONE) database_.fail(std::nullopt);
     return result == SQLITE_ROW;
   }
-  Value value(int column) const { return value_of(statement_, column); }
+  SqlValue value(int column) const { return value_of(statement_, column); }
 
  private:
   Database& database_;
@@ -155,7 +155,7 @@ void Database::run(std::string_view text, Answer& answer) {
       std::vector<std::string> names;
       for (int i = 0; i < statement.columns(); ++i) names.push_back(statement.name(i));
       answer.begin(names);
-      std::vector<Value> values(names.size());
+      std::vector<SqlValue> values(names.size());
       while (statement.step()) {
         for (size_t i = 0; i < values.size(); ++i) values[i] = statement.value(static_cast<int>(i));
         answer.row(values);

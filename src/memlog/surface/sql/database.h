@@ -20,14 +20,14 @@ class StatementError : public std::runtime_error {
   std::optional<size_t> offset_;
 };
 
-using Value = std::variant<std::monostate, int64_t, double, std::string>;
+using SqlValue = std::variant<std::monostate, int64_t, double, std::string>;
 
 // The rows of an answer.
 class Answer {
  public:
   virtual ~Answer() = default;
   virtual void begin(const std::vector<std::string>& columns) = 0;
-  virtual void row(const std::vector<Value>& values) = 0;
+  virtual void row(const std::vector<SqlValue>& values) = 0;
   virtual void end() = 0;
 };
 

@@ -51,7 +51,7 @@ std::vector<std::string> create_statements(const Tables& tables) {
   return out;
 }
 
-json::Value json_of(const Value& value) {
+json::Value json_of(const SqlValue& value) {
   if (const auto* number = std::get_if<int64_t>(&value)) return *number;
   if (const auto* number = std::get_if<double>(&value)) return *number;
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
@@ -64,7 +64,7 @@ class JsonRows : public Answer {
   JsonRows(std::function<void(const std::string&)> write, const std::set<int64_t>* left_out)
       : write_(std::move(write)), left_out_(left_out) {}
   void begin(const std::vector<std::string>& columns) override { columns_ = columns; }
-  void row(const std::vector<Value>& values) override {
+  void row(const std::vector<SqlValue>& values) override {
     json::Value out = json::Value::object();
     for (size_t i = 0; i < values.size(); ++i) {
       if (left_out_ != nullptr && columns_[i] == "entry" &&
@@ -224,7 +224,8 @@ class Loading {
     return answer.count();
   }
 
-  void add_stacks(const Report& report, absl::flat_hash_set<uint64_t>& fresh, std::string& rows) {
+  void add_stacks(const IndexedReport& report, absl::flat_hash_set<uint64_t>& fresh,
+                  std::string& rows) {
     JsonRows answer([&](const std::string& line) { rows += line; }, nullptr);
     for (const profile::Entry& entry : report.entries()) {
       if (entry.stack == 0 || known_stacks_.contains(entry.stack)) continue;

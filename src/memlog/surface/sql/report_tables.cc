@@ -274,7 +274,7 @@ RowTable<ModuleRow>::Columns module_columns() {
 std::vector<ModuleRow> module_rows(const Data& data, const Constraints& constraints) {
   std::vector<ModuleRow> rows;
   const Constraints::Range of = constraints.range("process");
-  for (const EventSource& source : data.sources.logs()) {
+  for (const LogSource& source : data.sources.logs()) {
     const bool reported = !data.sources.processes()[source.process].reports.empty();
     if (reported || !of.holds(static_cast<int64_t>(source.process + 1))) continue;
     events::EventLog log(source.path);
@@ -450,7 +450,7 @@ namespace {
 
 struct FleetRow {
   EntryRow entry;
-  const Report* report = nullptr;
+  const IndexedReport* report = nullptr;
   StackBook* book = nullptr;
   std::string process;
   std::string build_id;
@@ -586,7 +586,7 @@ RowTable<MarkerRow>::Columns marker_columns() {
 }
 
 // The markers of a process that has an event log and no report.
-void add_logged_markers(const EventSource& source, const Data& data, std::vector<MarkerRow>& rows) {
+void add_logged_markers(const LogSource& source, const Data& data, std::vector<MarkerRow>& rows) {
   const size_t process = source.process + 1;
   LoggedEvents logged(source.path, data);
   for (events::Event event; logged.next(event);) {
@@ -601,7 +601,7 @@ void add_logged_markers(const EventSource& source, const Data& data, std::vector
 std::vector<MarkerRow> marker_rows(const Data& data, const Constraints& constraints) {
   std::vector<MarkerRow> rows;
   const Constraints::Range of = constraints.range("process");
-  for (const EventSource& source : data.sources.logs()) {
+  for (const LogSource& source : data.sources.logs()) {
     if (of.holds(static_cast<int64_t>(source.process + 1)) &&
         data.sources.processes()[source.process].reports.empty()) {
       add_logged_markers(source, data, rows);
@@ -648,7 +648,7 @@ RowTable<MemoryRow>::Columns memory_columns() {
 
 // The memory of a process that has an event log and no timeline: an interval ends with each look at
 // what is resident.
-void add_logged_memory(const EventSource& source, const Data& data, std::vector<MemoryRow>& rows) {
+void add_logged_memory(const LogSource& source, const Data& data, std::vector<MemoryRow>& rows) {
   LoggedEvents logged(source.path, data);
   events::LiveBlocks blocks;
   uint64_t bytes = 0;

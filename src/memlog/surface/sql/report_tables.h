@@ -24,7 +24,7 @@ class EntryStream : public Stream<EntryRow> {
   const EntryRow* next() override;
 
   // The report of the row that next() has returned.
-  const Report& report() const { return *report_; }
+  const IndexedReport& report() const { return *report_; }
 
  private:
   size_t count() const { return stack_ ? found_.size() : report_->entries().size(); }

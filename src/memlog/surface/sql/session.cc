@@ -331,7 +331,7 @@ Interrupts::~Interrupts() { ::sigaction(SIGINT, &before_, nullptr); }
 namespace {
 
 // A value as text; null is empty.
-std::string text_of(const Value& value) {
+std::string text_of(const SqlValue& value) {
   if (const auto* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   // As SQLite writes it: 15 digits, and always with a point.
@@ -343,7 +343,7 @@ std::string text_of(const Value& value) {
   return {};
 }
 
-bool is_number(const Value& value) { return value.index() == 1 || value.index() == 2; }
+bool is_number(const SqlValue& value) { return value.index() == 1 || value.index() == 2; }
 
 class TableText : public Answer {
  public:
@@ -355,9 +355,9 @@ class TableText : public Answer {
     waiting_.clear();
     started_ = false;
   }
-  void row(const std::vector<Value>& values) override {
+  void row(const std::vector<SqlValue>& values) override {
     Line line;
-    for (const Value& value : values) {
+    for (const SqlValue& value : values) {
       line.push_back({text::plain(text_of(value)), is_number(value)});
     }
     if (started_) return print_line(line);
@@ -426,9 +426,9 @@ class CsvText : public Answer {
   void begin(const std::vector<std::string>& columns) override {
     row({columns.begin(), columns.end()});
   }
-  void row(const std::vector<Value>& values) override {
+  void row(const std::vector<SqlValue>& values) override {
     std::string out;
-    for (const Value& value : values) {
+    for (const SqlValue& value : values) {
       if (&value != values.data()) out += ',';
       out += field(text_of(value));
     }
@@ -455,7 +455,7 @@ class JsonText : public Answer {
     first_ = true;
     print_("[");
   }
-  void row(const std::vector<Value>& values) override {
+  void row(const std::vector<SqlValue>& values) override {
     json::Value object = json::Value::object();
     for (size_t i = 0; i < values.size(); ++i) {
       std::visit([&](const auto& value) { put(object[columns_[i]], value); }, values[i]);
@@ -487,10 +487,10 @@ class MarkdownText : public Answer {
     columns_ = columns;
     started_ = false;
   }
-  void row(const std::vector<Value>& values) override {
+  void row(const std::vector<SqlValue>& values) override {
     if (!started_) start(values);
     std::string out = "|";
-    for (const Value& value : values) out += ' ' + cell(text_of(value)) + " |";
+    for (const SqlValue& value : values) out += ' ' + cell(text_of(value)) + " |";
     print_(out + '\n');
   }
   void end() override {
@@ -498,7 +498,7 @@ class MarkdownText : public Answer {
   }
 
  private:
-  void start(const std::vector<Value>& first) {
+  void start(const std::vector<SqlValue>& first) {
     started_ = true;
     std::string names = "|";
     std::string rule = "|";

@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kKeptWeight = 1'000'000;  // entries and modules
 constexpr size_t kKeptReports = 2;
 
-size_t weight_of(const Report& report) {
+size_t weight_of(const IndexedReport& report) {
   return report.entries().size() + report.memlog().modules.size();
 }
 
@@ -46,7 +46,7 @@ bool is_ledger(const std::string& head) {
   return magic == format::kLedgerMagic;
 }
 
-std::vector<LiveBlock> blocks_of(const ledger::LedgerFile& file) {
+std::vector<SnapshotBlock> blocks_of(const ledger::LedgerFile& file) {
   // The blocks first: then the ledger has all of their stacks.
   std::vector<ledger::LedgerBlock> found;
   const bool whole =
@@ -58,7 +58,7 @@ std::vector<LiveBlock> blocks_of(const ledger::LedgerFile& file) {
   const ledger::KnownLedger known(file);
   ledger::LedgerModules modules(known.state());
   absl::flat_hash_map<uint32_t, uint64_t> ids;
-  std::vector<LiveBlock> blocks;
+  std::vector<SnapshotBlock> blocks;
   for (const ledger::LedgerBlock& block : found) {
     const ledger::LedgerStackState* stack = known.find(block.stack);
     if (stack == nullptr || stack->kind != 0) continue;
@@ -80,7 +80,7 @@ uint64_t id_of(const profile::Frames& frames, const profile::Memlog& memlog) {
 
 }  // namespace
 
-Report::Report(profile::Memlog memlog) : memlog_(std::move(memlog)) {
+IndexedReport::IndexedReport(profile::Memlog memlog) : memlog_(std::move(memlog)) {
   by_stack_.reserve(memlog_.entries.size());
   for (size_t i = 0; i < memlog_.entries.size(); ++i) {
     profile::Entry& entry = memlog_.entries[i];
@@ -90,7 +90,7 @@ Report::Report(profile::Memlog memlog) : memlog_(std::move(memlog)) {
   std::sort(by_stack_.begin(), by_stack_.end());
 }
 
-std::vector<size_t> Report::of_stack(uint64_t stack) const {
+std::vector<size_t> IndexedReport::of_stack(uint64_t stack) const {
   std::vector<size_t> out;
   for (auto at = std::lower_bound(by_stack_.begin(), by_stack_.end(), std::pair(stack, size_t{0}));
        at != by_stack_.end() && at->first == stack; ++at) {
@@ -133,7 +133,7 @@ void Sources::add_directory(const std::string& path) {
 }
 
 void Sources::add_ledger(const ledger::LedgerFile& file, bool running) {
-  auto snapshot = std::make_shared<Snapshot>();
+  auto snapshot = std::make_shared<LedgerSnapshot>();
   snapshot->blocks = blocks_of(file);
   profile::Memlog memlog = running ? process::memlog_of(file, ledger::read_ledger(file),
                                                         {.trigger = "snapshot",
@@ -141,7 +141,7 @@ void Sources::add_ledger(const ledger::LedgerFile& file, bool running) {
                                                          .label = "",
                                                          .notes = {}})
                                    : process::recovered_memlog(file, "");
-  snapshot->report = std::make_shared<const Report>(std::move(memlog));
+  snapshot->report = std::make_shared<const IndexedReport>(std::move(memlog));
   reports_.push_back({reports::listed(snapshot->report->memlog()), 0, std::move(snapshot)});
 }
 
@@ -215,7 +215,8 @@ ReportPointer Sources::report(size_t index) {
   if (source.ledger != nullptr) return source.ledger->report;
   const auto found = kept_.find(index);
   if (found != kept_.end()) return found->second;
-  auto report = std::make_shared<const Report>(profile::read_path(source.listed.path, &known_));
+  auto report =
+      std::make_shared<const IndexedReport>(profile::read_path(source.listed.path, &known_));
   keep(index, report);
   return report;
 }
@@ -269,7 +270,7 @@ void StackBook::read_reports() {
 void StackBook::read() {
   if (read_) return;
   read_reports();
-  for (const EventSource& source : sources_.logs()) {
+  for (const LogSource& source : sources_.logs()) {
     events::EventLog log(source.path);
     while (log.skip_chunk()) {
     }

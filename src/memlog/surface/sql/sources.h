@@ -15,9 +15,9 @@
 namespace mtrace::sql {
 
 // A report, to be read by position or by stack.
-class Report {
+class IndexedReport {
  public:
-  explicit Report(profile::Memlog memlog);
+  explicit IndexedReport(profile::Memlog memlog);
 
   const profile::Memlog& memlog() const { return memlog_; }
   const profile::Header& header() const { return memlog_.header; }
@@ -30,10 +30,10 @@ class Report {
   std::vector<std::pair<uint64_t, size_t>> by_stack_;  // sorted
 };
 
-using ReportPointer = std::shared_ptr<const Report>;
+using ReportPointer = std::shared_ptr<const IndexedReport>;
 
 // A block that was live when a ledger was read.
-struct LiveBlock {
+struct SnapshotBlock {
   uint64_t address;
   uint64_t size;  // requested bytes
   uint64_t stack;
@@ -41,19 +41,19 @@ struct LiveBlock {
 };
 
 // A ledger as it was when memlog read it.
-struct Snapshot {
+struct LedgerSnapshot {
   ReportPointer report;
-  std::vector<LiveBlock> blocks;  // of the heap
+  std::vector<SnapshotBlock> blocks;  // of the heap
 };
 
 struct ReportSource {
   reports::Listed listed;
-  size_t process = 0;                // index into Sources::processes()
-  std::shared_ptr<Snapshot> ledger;  // null: a file
+  size_t process = 0;                      // index into Sources::processes()
+  std::shared_ptr<LedgerSnapshot> ledger;  // null: a file
 };
 
 // An event log.
-struct EventSource {
+struct LogSource {
   std::string path;
   events::EventHeader header;
   size_t process = 0;  // index into Sources::processes()
@@ -78,7 +78,7 @@ class Sources {
   const std::vector<Process>& processes() const { return processes_; }
   // By process and number.
   const std::vector<ReportSource>& reports() const { return reports_; }
-  const std::vector<EventSource>& logs() const { return logs_; }
+  const std::vector<LogSource>& logs() const { return logs_; }
 
   // What an answer lacks, for whoever asked: each text once.
   void remark(const std::string& text);
@@ -99,7 +99,7 @@ class Sources {
 
   std::vector<Process> processes_;
   std::vector<ReportSource> reports_;
-  std::vector<EventSource> logs_;
+  std::vector<LogSource> logs_;
   std::vector<std::string> remarks_;
   profile::KnownStacks known_;
   absl::flat_hash_map<size_t, ReportPointer> kept_;  // by index

@@ -220,9 +220,9 @@ class AllocationStream : public Stream<AllocationRow> {
   }
 
   bool open_log() {
-    const std::vector<EventSource>& logs = data_.sources.logs();
+    const std::vector<LogSource>& logs = data_.sources.logs();
     while (log_ < logs.size()) {
-      const EventSource& source = logs[log_++];
+      const LogSource& source = logs[log_++];
       row_.process = source.process + 1;
       if (!wanted_.processes.holds(static_cast<int64_t>(row_.process))) continue;
       logged_ = std::make_unique<LoggedBlocks>(source.path, data_);
@@ -242,7 +242,7 @@ class AllocationStream : public Stream<AllocationRow> {
           !data_.sources.processes()[source.process].logs.empty()) {
         continue;
       }
-      const LiveBlock& block = source.ledger->blocks[at_++];
+      const SnapshotBlock& block = source.ledger->blocks[at_++];
       row_.process = source.process + 1;
       row_.address = block.address;
       row_.block.id = at_;
@@ -382,9 +382,9 @@ class EventStream : public Stream<EventRow> {
   }
 
   bool open() {
-    const std::vector<EventSource>& logs = data_.sources.logs();
+    const std::vector<LogSource>& logs = data_.sources.logs();
     while (index_ < logs.size()) {
-      const EventSource& source = logs[index_++];
+      const LogSource& source = logs[index_++];
       row_.process = source.process + 1;
       if (!processes_.holds(static_cast<int64_t>(row_.process))) continue;
       events_ = std::make_unique<LoggedEvents>(source.path, data_);
@@ -427,7 +427,7 @@ RowTable<ThreadRow>::Columns thread_columns() {
 std::vector<ThreadRow> thread_rows(const Data& data, const Constraints& constraints) {
   std::vector<ThreadRow> rows;
   const Constraints::Range of = constraints.range("process");
-  for (const EventSource& source : data.sources.logs()) {
+  for (const LogSource& source : data.sources.logs()) {
     if (!of.holds(static_cast<int64_t>(source.process + 1))) continue;
     LoggedEvents all(source.path, data);
     for (events::Event event; all.next(event);) {

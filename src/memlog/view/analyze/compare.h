@@ -38,7 +38,7 @@ struct Verdict {
   uint64_t bytes = 0;  // of all stacks in `table`; saturates
   uint64_t limit = 0;  // bytes allowed
   Table table;         // the heap stacks that count, the largest first
-  LeftOut left_out;
+  FilteredOut left_out;
 
   bool good() const { return bytes <= limit; }
 };

@@ -15,9 +15,11 @@ bool any(const std::vector<StackPattern>& patterns, const profile::Frames& frame
 
 }  // namespace
 
-void LeftOut::add(const std::string& kind, int64_t change) { add({1, kind.empty() ? change : 0}); }
+void FilteredOut::add(const std::string& kind, int64_t change) {
+  add({1, kind.empty() ? change : 0});
+}
 
-void LeftOut::add(const LeftOut& more) {
+void FilteredOut::add(const FilteredOut& more) {
   stacks += more.stacks;
   runtime_stacks += more.runtime_stacks;
   add_saturating(bytes, more.bytes);
@@ -36,8 +38,8 @@ Filter::Taken Filter::takes(const profile::Frames& frames,
   return any(runtime, frames, modules) ? Taken::kRuntime : Taken::kYes;
 }
 
-LeftOut Filter::apply(profile::Memlog& memlog) {
-  LeftOut out;
+FilteredOut Filter::apply(profile::Memlog& memlog) {
+  FilteredOut out;
   if (include.empty() && exclude.empty() && runtime.empty() && calls.empty()) return out;
   std::erase_if(memlog.entries, [&](const profile::Entry& entry) {
     const uint64_t number = entry.frames.number();
@@ -55,8 +57,8 @@ LeftOut Filter::apply(profile::Memlog& memlog) {
   return out;
 }
 
-LeftOut Filter::apply(std::vector<Row>& rows) const {
-  LeftOut out;
+FilteredOut Filter::apply(std::vector<Row>& rows) const {
+  FilteredOut out;
   std::erase_if(rows, [&](const Row& row) {
     const uint64_t size = row.bytes < 0 ? uint64_t{0} - static_cast<uint64_t>(row.bytes)
                                         : static_cast<uint64_t>(row.bytes);

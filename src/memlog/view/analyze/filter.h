@@ -106,14 +106,14 @@ struct Span {
 };
 
 // The rows or entries left out.
-struct LeftOut {
+struct FilteredOut {
   size_t stacks = 0;
   int64_t bytes = 0;          // net, of the heap; saturates
   size_t runtime_stacks = 0;  // what runtimes keep; not among those above
   int64_t runtime_bytes = 0;
 
   void add(const std::string& kind, int64_t change);
-  void add(const LeftOut& more);
+  void add(const FilteredOut& more);
 };
 
 struct Filter {
@@ -151,8 +151,8 @@ struct Filter {
   bool takes(int64_t number, const std::string& text) const;
 
   // Removes the entries that the filter rejects.
-  LeftOut apply(profile::Memlog& memlog);
-  LeftOut apply(std::vector<Row>& rows) const;
+  FilteredOut apply(profile::Memlog& memlog);
+  FilteredOut apply(std::vector<Row>& rows) const;
 
  private:
   enum class Taken : uint8_t { kYes, kNo, kRuntime };

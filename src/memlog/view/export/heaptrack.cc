@@ -324,13 +324,13 @@ Held at_peak(const Held& before, const Held& now) {
 
 }  // namespace
 
-Timeline::Timeline(Format format, analyze::FrameRange range, std::optional<Ids> chosen)
+TimedExport::TimedExport(Format format, analyze::FrameRange range, std::optional<Ids> chosen)
     : format_(format),
       chosen_(std::move(chosen)),
       series_(range),
       locations_(series_.table(), stacks_.locations, nullptr) {}
 
-void Timeline::begin(const profile::Header& header) {
+void TimedExport::begin(const profile::Header& header) {
   const std::string program = util::escaped(header.program, "");
   if (format_ == Format::kMassif) {
     massif_ = std::make_unique<Massif>(program, "bytes");
@@ -339,14 +339,14 @@ void Timeline::begin(const profile::Header& header) {
   }
 }
 
-void Timeline::take_new_stacks() {
+void TimedExport::take_new_stacks() {
   const std::vector<analyze::Row>& rows = series_.table().rows();
   while (stacks_.stacks.size() < rows.size()) {
     stacks_.stacks.push_back({nullptr, locations_.of(rows[stacks_.stacks.size()]), {}, 0});
   }
 }
 
-void Timeline::add(const profile::Memlog& memlog) {
+void TimedExport::add(const profile::Memlog& memlog) {
   const profile::Header& header = memlog.header;
   if (massif_ == nullptr && heaptrack_ == nullptr) begin(header);
   series_.add(memlog, true);
@@ -373,12 +373,12 @@ void Timeline::add(const profile::Memlog& memlog) {
   last_ = now;
 }
 
-void Timeline::show(profile::Timeline samples) {
+void TimedExport::show(profile::Timeline samples) {
   if (format_ == Format::kMassif && !chosen_) samples_ = std::move(samples);
 }
 
 // Writes the samples after the last moment and before `until`.
-void Timeline::show_samples(uint64_t until) {
+void TimedExport::show_samples(uint64_t until) {
   for (; shown_ < samples_.samples.size(); ++shown_) {
     const profile::Sample& sample = samples_.samples[shown_];
     if (sample.milliseconds >= until) return;
@@ -388,7 +388,7 @@ void Timeline::show_samples(uint64_t until) {
   }
 }
 
-void Timeline::moment(uint64_t milliseconds, std::vector<Held> held, uint64_t rss) {
+void TimedExport::moment(uint64_t milliseconds, std::vector<Held> held, uint64_t rss) {
   const std::vector<analyze::Row>& rows = series_.table().rows();
   stacks_.total = 0;
   for (size_t i = 0; i < held.size(); ++i) {
@@ -405,7 +405,7 @@ void Timeline::moment(uint64_t milliseconds, std::vector<Held> held, uint64_t rs
   }
 }
 
-std::string Timeline::finish() {
+std::string TimedExport::finish() {
   return massif_ != nullptr ? massif_->finish() : heaptrack_->finish();
 }
 

@@ -101,15 +101,15 @@ class Massif {
   size_t peak_at_ = 0;  // position in text_ of the largest snapshot's tree kind
 };
 
-class Timeline {
+class TimedExport {
  public:
   enum class Format { kMassif, kHeaptrack };
   using Ids = absl::flat_hash_set<uint64_t>;
 
   // `chosen`: only these stacks, reduced to `range`.
-  Timeline(Format format, analyze::FrameRange range, std::optional<Ids> chosen);
-  Timeline(const Timeline&) = delete;
-  Timeline& operator=(const Timeline&) = delete;
+  TimedExport(Format format, analyze::FrameRange range, std::optional<Ids> chosen);
+  TimedExport(const TimedExport&) = delete;
+  TimedExport& operator=(const TimedExport&) = delete;
 
   // Gives what memlog run sampled between the reports, before the first of them is added. massif
   // shows it, unless rows are chosen: it is of the whole process. So do not call it for reports

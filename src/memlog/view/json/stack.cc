@@ -120,7 +120,7 @@ Value modules(const std::vector<profile::Module>& modules) {
   return out;
 }
 
-void put_left_out(Value& out, const analyze::LeftOut& left_out) {
+void put_left_out(Value& out, const analyze::FilteredOut& left_out) {
   if (left_out.stacks != 0) {
     out["left_out"] = {{"stacks", left_out.stacks}, {"bytes", left_out.bytes}};
   }

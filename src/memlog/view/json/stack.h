@@ -60,6 +60,6 @@ Value total(const profile::Total& total);
 Value modules(const std::vector<profile::Module>& modules);
 
 // Adds "left_out" with the stacks that filters reject, if there are any.
-void put_left_out(Value& out, const analyze::LeftOut& left_out);
+void put_left_out(Value& out, const analyze::FilteredOut& left_out);
 
 }  // namespace mtrace::json

@@ -60,7 +60,7 @@ std::vector<std::string> Reports::files(const std::vector<std::string>& operands
   return files;
 }
 
-void Reports::finish(profile::Memlog& memlog, analyze::LeftOut& left_out) {
+void Reports::finish(profile::Memlog& memlog, analyze::FilteredOut& left_out) {
   if (resolves_ && symbols::Symbolizer::is_needed(memlog)) resolver_.resolve(memlog);
   left_out.add(filter_.apply(memlog));
 }
@@ -82,7 +82,7 @@ std::optional<Report> Reports::read(const std::string& file) {
   std::optional<profile::CutShort> cut;
   profile::Memlog memlog = partial_ ? profile::read_partly(file, cut) : profile::read_path(file);
   if (!filter_.takes(memlog.header.seq, memlog.header.label)) return std::nullopt;
-  analyze::LeftOut left_out;
+  analyze::FilteredOut left_out;
   if (cut) {
     left_out = filter_.apply(memlog);
   } else {
@@ -91,7 +91,7 @@ std::optional<Report> Reports::read(const std::string& file) {
   return Report(std::move(memlog), left_out, cut);
 }
 
-profile::Memlog Reports::read_series(const std::string& file, analyze::LeftOut& left_out) {
+profile::Memlog Reports::read_series(const std::string& file, analyze::FilteredOut& left_out) {
   profile::Memlog memlog = profile::read_path(file, &known_);
   finish(memlog, left_out);
   return memlog;
@@ -119,7 +119,7 @@ std::vector<Found> Reports::find(const std::vector<std::string>& files) {
 }
 
 std::vector<analyze::ProcessSum> Reports::sum(std::vector<Found> found, bool chosen,
-                                              analyze::LeftOut& left_out) {
+                                              analyze::FilteredOut& left_out) {
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
     return std::tuple(a.listed.process(), a.listed.seq, a.listed.path) <
            std::tuple(b.listed.process(), b.listed.seq, b.listed.path);
@@ -156,19 +156,19 @@ Report Reports::read(Found& found) {
   if (found.memlog == nullptr) {
     if (auto parts = pieces(found.listed.path)) return {std::move(parts), filter_};
   }
-  analyze::LeftOut left_out;
+  analyze::FilteredOut left_out;
   profile::Memlog memlog = read_series(found, left_out);
   return {std::move(memlog), left_out};
 }
 
-profile::Memlog Reports::read_series(Found& found, analyze::LeftOut& left_out) {
+profile::Memlog Reports::read_series(Found& found, analyze::FilteredOut& left_out) {
   if (found.memlog == nullptr) return read_series(found.listed.path, left_out);
   const std::shared_ptr<profile::Memlog> memlog = std::move(found.memlog);
   finish(*memlog, left_out);
   return std::move(*memlog);
 }
 
-bool Reports::add(Found& found, analyze::Summing& summing, analyze::LeftOut& left_out) {
+bool Reports::add(Found& found, analyze::Summing& summing, analyze::FilteredOut& left_out) {
   try {
     summing.add(read_series(found, left_out));
     return true;
@@ -179,7 +179,7 @@ bool Reports::add(Found& found, analyze::Summing& summing, analyze::LeftOut& lef
 }
 
 std::vector<analyze::ProcessSum> Reports::sum(const std::vector<std::string>& files,
-                                              analyze::LeftOut& left_out) {
+                                              analyze::FilteredOut& left_out) {
   return sum(find(files), filter_.chooses_reports(), left_out);
 }
 
@@ -321,7 +321,7 @@ std::vector<std::string> files_of(const std::vector<std::string>& operands) {
 }
 
 ReportSet live_set(const std::vector<std::string>& files, Reports& reports,
-                   analyze::LeftOut& left_out) {
+                   analyze::FilteredOut& left_out) {
   std::vector<Found> found = reports.find(files);
   add_earlier(found);
   ReportSet set;
@@ -336,11 +336,11 @@ ReportSet live_set(const std::vector<std::string>& files, Reports& reports,
 }
 
 ReportSet delta_set(const std::vector<std::string>& files, Reports& reports,
-                    analyze::LeftOut& left_out) {
+                    analyze::FilteredOut& left_out) {
   return delta_set_of(reports.find(files), reports, left_out);
 }
 
-ReportSet delta_set_of(std::vector<Found> found, Reports& reports, analyze::LeftOut& left_out) {
+ReportSet delta_set_of(std::vector<Found> found, Reports& reports, analyze::FilteredOut& left_out) {
   ReportSet set;
   set.processes = reports.sum(std::move(found), true, left_out);
   return finish(std::move(set), reports.filter().frames);

@@ -17,7 +17,7 @@ namespace mtrace::reports {
 class Report {
  public:
   // A whole report, named and filtered.
-  Report(profile::Memlog memlog, const analyze::LeftOut& left_out,
+  Report(profile::Memlog memlog, const analyze::FilteredOut& left_out,
          std::optional<profile::CutShort> cut_short = std::nullopt)
       : memlog_(std::move(memlog)), left_out_(left_out), cut_short_(std::move(cut_short)) {}
   // A large report that has its names. `filter` must outlive this.
@@ -32,13 +32,13 @@ class Report {
   // Where the file ended if it was cut short.
   const std::optional<profile::CutShort>& cut_short() const { return cut_short_; }
   // Valid after each().
-  const analyze::LeftOut& left_out() const { return left_out_; }
+  const analyze::FilteredOut& left_out() const { return left_out_; }
 
  private:
   profile::Memlog memlog_;
   std::unique_ptr<profile::Pieces> pieces_;  // null: the report is whole
   analyze::Filter* filter_ = nullptr;
-  analyze::LeftOut left_out_;
+  analyze::FilteredOut left_out_;
   std::optional<profile::CutShort> cut_short_;
 };
 
@@ -83,7 +83,7 @@ class Reports {
 
   // Like read(), whether or not the filter takes the report. Use it for the reports of one process
   // in turn: stacks of an earlier report then cost little.
-  profile::Memlog read_series(const std::string& file, analyze::LeftOut& left_out);
+  profile::Memlog read_series(const std::string& file, analyze::FilteredOut& left_out);
 
   // Identifies the report in `file`, without reading it whole if possible. Throws FormatError,
   // FileError.
@@ -99,18 +99,18 @@ class Reports {
   // one report in memory at a time. Throws when a report cannot be read: the sum would be wrong.
   // `chosen`: see analyze::Summing.
   std::vector<analyze::ProcessSum> sum(std::vector<Found> found, bool chosen,
-                                       analyze::LeftOut& left_out);
+                                       analyze::FilteredOut& left_out);
   // Adds up the files that the filter takes.
   std::vector<analyze::ProcessSum> sum(const std::vector<std::string>& files,
-                                       analyze::LeftOut& left_out);
+                                       analyze::FilteredOut& left_out);
 
  private:
   // Opens a large report that needs no names, to read it in pieces. Null: it must be read whole.
   std::unique_ptr<profile::Pieces> pieces(const std::string& file) const;
-  profile::Memlog read_series(Found& found, analyze::LeftOut& left_out);
+  profile::Memlog read_series(Found& found, analyze::FilteredOut& left_out);
   // Returns false when the report is damaged and the user did not name it.
-  bool add(Found& found, analyze::Summing& summing, analyze::LeftOut& left_out);
-  void finish(profile::Memlog& memlog, analyze::LeftOut& left_out);
+  bool add(Found& found, analyze::Summing& summing, analyze::FilteredOut& left_out);
+  void finish(profile::Memlog& memlog, analyze::FilteredOut& left_out);
 
   analyze::Filter filter_;
   symbols::Symbolizer resolver_;
@@ -152,13 +152,13 @@ std::vector<std::string> files_of(const std::vector<std::string>& operands);
 // named. Finds earlier reports that are not named beside it. Throws std::runtime_error when one is
 // missing, or the sum differs from what the last report says is live.
 ReportSet live_set(const std::vector<std::string>& files, Reports& reports,
-                   analyze::LeftOut& left_out);
+                   analyze::FilteredOut& left_out);
 
 // Returns what changed in the reports `files`.
 ReportSet delta_set(const std::vector<std::string>& files, Reports& reports,
-                    analyze::LeftOut& left_out);
+                    analyze::FilteredOut& left_out);
 // The same for reports that were found or made otherwise.
-ReportSet delta_set_of(std::vector<Found> found, Reports& reports, analyze::LeftOut& left_out);
+ReportSet delta_set_of(std::vector<Found> found, Reports& reports, analyze::FilteredOut& left_out);
 
 // What lies beside reports: event logs and timelines of the same processes.
 

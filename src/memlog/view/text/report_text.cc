@@ -110,7 +110,7 @@ std::string kind_text(const Table& table, const std::string& kind, const Context
 
 }  // namespace
 
-std::string left_out_text(const analyze::LeftOut& filtered) {
+std::string left_out_text(const analyze::FilteredOut& filtered) {
   std::string out;
   if (filtered.stacks != 0) {
     out +=

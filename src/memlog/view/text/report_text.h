@@ -16,9 +16,9 @@ namespace mtrace::text {
 
 // What a listing needs besides its rows.
 struct Context {
-  int64_t growth = 0;         // bytes; of all rows, including those left out
-  uint64_t peak = 0;          // bytes; of the process or of all processes; 0: unknown
-  analyze::LeftOut filtered;  // left out by the user's filters
+  int64_t growth = 0;             // bytes; of all rows, including those left out
+  uint64_t peak = 0;              // bytes; of the process or of all processes; 0: unknown
+  analyze::FilteredOut filtered;  // left out by the user's filters
   // By kind: rows beyond the limit that were dropped earlier.
   std::map<std::string, analyze::Rest> rest;
   size_t left_out = 0;  // rows left out because the order's quantity is 0
@@ -32,7 +32,7 @@ struct Context {
 };
 
 // Returns "... 3 left out by filters, net +5,000 bytes\n", or an empty text.
-std::string left_out_text(const analyze::LeftOut& filtered);
+std::string left_out_text(const analyze::FilteredOut& filtered);
 
 // Returns the title above the entries of a kind other than heap; empty without Style::header.
 std::string kind_title(const std::string& kind, const Style& style);

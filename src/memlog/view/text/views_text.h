@@ -35,7 +35,7 @@ struct LeaksContext {
   std::optional<uint64_t> limit;                         // bytes
   analyze::GroupBy group_by = analyze::GroupBy::kStack;  // what a row of the series is
   bool explain = false;                                  // with the statistics
-  analyze::LeftOut filtered;
+  analyze::FilteredOut filtered;
 };
 
 // Returns the growing stacks, their total growth, and the other stacks in a line each.
