@@ -54,31 +54,23 @@ constexpr Option kOptions[] = {
     {"--seq", "", "A..B", "Only reports with these numbers: 3, 2..5, 4.. or ..7.", "", "--deltas"},
 };
 
-// The value of `name` in which all of `text` must make sense.
-template <typename Value>
-Value checked(const char* command, const char* name, const std::string& text,
-              const std::optional<Value>& value, const char* expected) {
-  if (value) return *value;
-  throw UsageError(fmt::format("{}: {} {} is not {}", command, name, text, expected));
-}
-
 std::optional<uint64_t> read_number(std::string_view text) {
   const auto number = util::read_unsigned(text, INT_MAX);
   return number && *number != 0 ? number : std::nullopt;
 }
 
-void read_patterns(const char* command, const Arguments& arguments, const char* name,
+void read_patterns(const Arguments& arguments, const char* name,
                    std::vector<StackPattern>& patterns) {
   for (const std::string& text : arguments.values(name)) {
     try {
       patterns.emplace_back(FramePattern(text));
     } catch (const analyze::PatternError& error) {
-      throw UsageError(fmt::format("{}: {}: {}", command, name, error.what()));
+      throw UsageError(fmt::format("{}: {}: {}", arguments.command(), name, error.what()));
     }
   }
 }
 
-std::vector<std::string> read_calls(const char* command, const Arguments& arguments) {
+std::vector<std::string> read_calls(const Arguments& arguments) {
   const std::vector<std::string> names = arguments.values("--call");
   for (const std::string& name : names) {
     const auto known =
@@ -87,7 +79,7 @@ std::vector<std::string> read_calls(const char* command, const Arguments& argume
     throw UsageError(fmt::format(
         "{}: --call {}: no function of this name allocates; \"# calls:\" of a report and call= of "
         "its entries have the names",
-        command, name));
+        arguments.command(), name));
   }
   return names;
 }
@@ -125,37 +117,33 @@ std::vector<Option> with_view_options(std::vector<Option> options) {
   return with_filters(std::move(options));
 }
 
-Filter read_filter(const char* command, const Arguments& arguments) {
+Filter read_filter(const Arguments& arguments) {
   Filter filter;
-  read_patterns(command, arguments, "--include", filter.include);
-  read_patterns(command, arguments, "--exclude", filter.exclude);
-  filter.calls = read_calls(command, arguments);
-  add_suppressions(command, arguments, filter.exclude);
+  read_patterns(arguments, "--include", filter.include);
+  read_patterns(arguments, "--exclude", filter.exclude);
+  filter.calls = read_calls(arguments);
+  add_suppressions(arguments, filter.exclude);
   if (arguments.has("--label")) {
     try {
       filter.label = analyze::compile(arguments.value("--label"));
     } catch (const analyze::PatternError& error) {
-      throw UsageError(fmt::format("{}: --label: {}", command, error.what()));
+      throw UsageError(fmt::format("{}: --label: {}", arguments.command(), error.what()));
     }
   }
   filter.seq = read_range(arguments, "--seq", "a range of reports like 2..5", read_number);
-  if (arguments.has("--min-bytes")) {
-    const std::string text = arguments.value("--min-bytes");
-    filter.min_bytes =
-        checked(command, "--min-bytes", text, text::read_size(text), "a size like 4096 or 64K");
-  }
+  filter.min_bytes = arguments.bytes("--min-bytes", 0, "like 4096 or 64K").value_or(0);
   filter.grew = arguments.has("--grew");
   filter.shrank = arguments.has("--shrank");
   filter.lifetime = read_range(arguments, "--lifetime", "a range of times like 100ms..5s",
                                [](std::string_view text) { return text::read_duration(text, 1); });
-  filter.responsible = read_responsible(command, arguments);
+  filter.responsible = read_responsible(arguments);
   filter.all_frames = arguments.has("--frames");
   filter.frames = read_frames(arguments, filter.responsible.get());
   if (arguments.has("--group-by")) {
     for (const char* option : {"--depth", "--frames"}) {
       if (!arguments.has(option) || arguments.choice("--group-by") == "stack") continue;
       throw UsageError(fmt::format("{}: {} is for stacks: it cannot be used with --group-by {}",
-                                   command, option, arguments.choice("--group-by")));
+                                   arguments.command(), option, arguments.choice("--group-by")));
     }
   }
   return filter;
@@ -311,7 +299,7 @@ events::BlockSelection choose_blocks(const Arguments& arguments, const std::stri
                                      const std::string& condition) {
   sql::Sources sources({path});
   sql::Database database(sources, {search_path(arguments), !arguments.has("--no-resolve"),
-                                   read_responsible(arguments.command().c_str(), arguments)});
+                                   read_responsible(arguments)});
   events::BlockSelection chosen;
   bool any = false;
   Numbers ids([&](uint64_t id) {
@@ -396,10 +384,9 @@ std::string sanitizer_setting(const std::string& options, const std::string& nam
 
 }  // namespace
 
-void add_suppressions(const char* command, const Arguments& arguments,
-                      std::vector<analyze::StackPattern>& patterns) {
+void add_suppressions(const Arguments& arguments, std::vector<analyze::StackPattern>& patterns) {
   for (const std::string& file : arguments.values("--suppressions")) {
-    add_file(fmt::format("{}: --suppressions", command), file, patterns);
+    add_file(fmt::format("{}: --suppressions", arguments.command()), file, patterns);
   }
 }
 

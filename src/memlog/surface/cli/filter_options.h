@@ -20,9 +20,9 @@ std::vector<Option> with_filters(std::vector<Option> options);
 // filters.
 std::vector<Option> with_view_options(std::vector<Option> options);
 
-// Reads the filter options. `command` is for messages. Throws UsageError, and FormatError for a
+// Reads the filter options. Throws UsageError, and FormatError for a
 // suppressions file.
-analyze::Filter read_filter(const char* command, const Arguments& arguments);
+analyze::Filter read_filter(const Arguments& arguments);
 
 // The options that choose blocks of an event log, and reports that are made of the chosen blocks.
 
@@ -89,10 +89,9 @@ inline constexpr Option kSuppressionsOption = {
     function:REGEX, source:REGEX, module:REGEX; frames:REGEX < REGEX for the innermost frames in
     this order. # starts a comment. May be repeated.)"};
 
-// Appends the patterns of the option's files. `command` is for messages. Throws UsageError, and
+// Appends the patterns of the option's files. Throws UsageError, and
 // FormatError with the line of a file.
-void add_suppressions(const char* command, const Arguments& arguments,
-                      std::vector<analyze::StackPattern>& patterns);
+void add_suppressions(const Arguments& arguments, std::vector<analyze::StackPattern>& patterns);
 
 // Appends those of the file that `options`, a value of LSAN_OPTIONS, names. A relative path is
 // looked for in `directory`, then beside the program, as LeakSanitizer does. Throws the same.

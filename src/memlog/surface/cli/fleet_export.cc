@@ -55,7 +55,7 @@ int export_fleet(const Manual& manual, const Arguments& arguments, const Streams
   sql::Sources sources =
       arguments.has("--schema") ? sql::Sources() : sql::Sources(arguments.operands());
   sql::Database database(sources, {search_path(arguments), !arguments.has("--no-resolve"),
-                                   read_responsible("export", arguments)});
+                                   read_responsible(arguments)});
   if (arguments.has("--to")) {
     load_fleet(arguments, sources, database, streams);
     return kGood;

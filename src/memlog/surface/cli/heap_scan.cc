@@ -806,16 +806,16 @@ std::string other_losses_text(const std::vector<ExitLook>& looks, const text::St
   return out.empty() ? out : out + ": see memlog help unreachable\n";
 }
 
-ExitLookSettings exit_look_settings(const char* command, const Arguments& arguments,
-                                    const std::string& ledgers, const std::string& program) {
+ExitLookSettings exit_look_settings(const Arguments& arguments, const std::string& ledgers,
+                                    const std::string& program) {
   ExitLookSettings settings;
   settings.ledgers = ledgers;
   settings.after_exit = arguments.has("--after-exit");
   if (ledgers.empty()) return settings;
-  add_suppressions(command, arguments, settings.suppressions);
+  add_suppressions(arguments, settings.suppressions);
   const char* options = std::getenv("LSAN_OPTIONS");
-  add_lsan_suppressions(command, options == nullptr ? "" : options, ".", program,
-                        settings.suppressions);
+  add_lsan_suppressions(arguments.command().c_str(), options == nullptr ? "" : options, ".",
+                        program, settings.suppressions);
   return settings;
 }
 

@@ -328,8 +328,8 @@ struct ExitLookSettings {
 
 // Reads --after-exit, --suppressions and LSAN_OPTIONS. `program`: its path. Throws UsageError, and
 // FormatError for a suppressions file.
-ExitLookSettings exit_look_settings(const char* command, const Arguments& arguments,
-                                    const std::string& ledgers, const std::string& program);
+ExitLookSettings exit_look_settings(const Arguments& arguments, const std::string& ledgers,
+                                    const std::string& program);
 
 class ExitLooks {
  public:

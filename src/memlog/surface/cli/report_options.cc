@@ -20,12 +20,12 @@
 
 namespace mtrace::cli {
 
-reports::ReadOptions read_options(const char* command, const Arguments& arguments) {
-  return {read_filter(command, arguments), search_path(arguments), !arguments.has("--no-resolve")};
+reports::ReadOptions read_options(const Arguments& arguments) {
+  return {read_filter(arguments), search_path(arguments), !arguments.has("--no-resolve")};
 }
 
-reports::ReadOptions read_grouped_options(const char* command, const Arguments& arguments) {
-  reports::ReadOptions options = read_options(command, arguments);
+reports::ReadOptions read_grouped_options(const Arguments& arguments) {
+  reports::ReadOptions options = read_options(arguments);
   options.filter.group_by = read_group_by(arguments);
   // Asking for frames is asking for stacks. A program that reads JSON adds up for itself.
   if (arguments.has("--depth") || arguments.has("--frames") ||
@@ -162,12 +162,12 @@ constexpr Key kKeys[] = {
 
 }  // namespace
 
-Order read_order(const char* command, const Arguments& arguments) {
+Order read_order(const Arguments& arguments) {
   const std::string by = arguments.choice("--by");
   if (arguments.has("--peak")) {
     if (arguments.has("--by") && by != "peak") {
-      throw UsageError(
-          fmt::format("{}: --peak means --by peak: it cannot be used with another --by", command));
+      throw UsageError(fmt::format(
+          "{}: --peak means --by peak: it cannot be used with another --by", arguments.command()));
     }
     return Order::kPeak;
   }
@@ -212,7 +212,7 @@ bool names_file(const std::string& text) {
   return is_file(text) || text.find('/') != std::string::npos;
 }
 
-void add_patterns(const char* command, const Arguments& arguments, const char* option,
+void add_patterns(const Arguments& arguments, const char* option,
                   analyze::FramePatterns& patterns) {
   for (const std::string& text : arguments.values(option)) {
     try {
@@ -222,19 +222,19 @@ void add_patterns(const char* command, const Arguments& arguments, const char* o
         patterns.add_pattern(text);
       }
     } catch (const util::FileError& error) {
-      throw UsageError(fmt::format("{}: {}: {}", command, option, error.what()));
+      throw UsageError(fmt::format("{}: {}: {}", arguments.command(), option, error.what()));
     } catch (const analyze::PatternError& error) {
-      throw UsageError(fmt::format("{}: {}: {}", command, option, error.what()));
+      throw UsageError(fmt::format("{}: {}: {}", arguments.command(), option, error.what()));
     }
   }
 }
 
 }  // namespace
 
-analyze::ResponsiblePointer read_responsible(const char* command, const Arguments& arguments) {
+analyze::ResponsiblePointer read_responsible(const Arguments& arguments) {
   analyze::LibraryCode code;
-  add_patterns(command, arguments, "--own", code.own());
-  add_patterns(command, arguments, "--library", code.library());
+  add_patterns(arguments, "--own", code.own());
+  add_patterns(arguments, "--library", code.library());
   return std::make_shared<const analyze::Responsible>(std::move(code));
 }
 

@@ -20,11 +20,11 @@ namespace mtrace::cli {
 // Reads reports for a command: its options, messages about damaged files, the exit status.
 
 // Reads the filter options (surface/cli/filter_options.h), --sysroot, --symbols and --no-resolve.
-// `command` is for messages. Throws UsageError, and what reading a suppressions file throws.
-reports::ReadOptions read_options(const char* command, const Arguments& arguments);
+// Throws UsageError, and what reading a suppressions file throws.
+reports::ReadOptions read_options(const Arguments& arguments);
 
 // Like read_options(), for a command with --group-by.
-reports::ReadOptions read_grouped_options(const char* command, const Arguments& arguments);
+reports::ReadOptions read_grouped_options(const Arguments& arguments);
 
 // Runs `action` for each of `files` that the filter takes. Reports a damaged file and continues.
 // Returns the exit status. Throws std::runtime_error when the filter takes none.
@@ -93,7 +93,7 @@ inline constexpr Option kJsonOption = {
 inline constexpr Option kPeakOption = {"--peak", "", "", "Same as --by peak."};
 
 // Reads --by and --peak. Throws UsageError.
-analyze::Order read_order(const char* command, const Arguments& arguments);
+analyze::Order read_order(const Arguments& arguments);
 
 // Returns whether numbers are to be exact: --bytes, MEMLOG_BYTES.
 bool wants_bytes(const Arguments& arguments);
@@ -123,9 +123,9 @@ inline constexpr Option kGroupByOption = {"--group-by", "", "WHAT", kGroupByHelp
 inline constexpr Option kGroupedByOption = {"--group-by", "", "WHAT", kGroupByHelp,
                                             "function|stack|file|line|module|type"};
 
-// Reads --library and --own. `command` is for messages. Throws UsageError, and FormatError for a
+// Reads --library and --own. Throws UsageError, and FormatError for a
 // line of a file.
-analyze::ResponsiblePointer read_responsible(const char* command, const Arguments& arguments);
+analyze::ResponsiblePointer read_responsible(const Arguments& arguments);
 
 // Reads --group-by. Throws UsageError.
 analyze::GroupBy read_group_by(const Arguments& arguments);

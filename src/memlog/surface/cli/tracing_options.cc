@@ -188,7 +188,7 @@ RunOptions read_run_options(const Arguments& arguments) {
   options.unreachable = arguments.has("--unreachable");
   options.bytes = wants_bytes(arguments);
   options.timeline = read_timeline_interval(arguments);
-  options.responsible = read_responsible(command.c_str(), arguments);
+  options.responsible = read_responsible(arguments);
   options.directory = reports::report_directory();
   if (arguments.has("--output")) {
     options.directory = arguments.value("--output");

@@ -207,8 +207,7 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
     if (!ledgers->setting().empty()) settings.push_back(ledgers->setting());
     settings.push_back(process::exit_hold_setting());
   }
-  ExitLooks looks(
-      exit_look_settings("check", arguments, ledgers ? ledgers->directory() : "", path));
+  ExitLooks looks(exit_look_settings(arguments, ledgers ? ledgers->directory() : "", path));
   const std::vector<std::string> environment =
       process::traced_environment(process::find_library(), settings);
   std::fflush(streams.out);
@@ -413,7 +412,7 @@ int run_check(const Arguments& arguments, const Streams& streams) {
   const CheckOptions options = read_check_options(arguments);
   text::Style style = read_style(arguments, streams);
   style.limit = static_cast<size_t>(arguments.number("--number", 20, 0, INT32_MAX));
-  reports::Reports reports(read_grouped_options("check", arguments));
+  reports::Reports reports(read_grouped_options(arguments));
   fold(style, reports);
   if (!arguments.has("--no-builtin")) reports.leave_out_runtime();
   if (!options.baseline.empty()) reports::files_of(options.baseline);  // before anything runs

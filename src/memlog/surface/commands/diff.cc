@@ -138,7 +138,7 @@ int run_diff(const Arguments& arguments, const Streams& streams) {
   style.order = by_blocks ? analyze::Order::kBlocks : analyze::Order::kBytes;
   const bool as_json = arguments.has("--json");
   style.limit = static_cast<size_t>(arguments.number("--number", as_json ? 0 : 20, 0, INT32_MAX));
-  reports::Reports reports(read_grouped_options("diff", arguments));
+  reports::Reports reports(read_grouped_options(arguments));
   fold(style, reports);
   leave_out_runtime(arguments, style, reports);
   const bool deltas = arguments.has("--deltas");

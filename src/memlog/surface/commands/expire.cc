@@ -367,7 +367,7 @@ int run_expire(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 1) throw UsageError(arguments.lacking("give one process"));
   const ExpireOptions options = expire_options(arguments);
   const WatchedProcess target(arguments, streams);
-  text::StackNames names(search_path(arguments), read_responsible("expire", arguments));
+  text::StackNames names(search_path(arguments), read_responsible(arguments));
   process::catch_interruption();
   constexpr uint64_t kLeastPause = 20;
   constexpr uint64_t kMostPause = 1000;

@@ -402,12 +402,12 @@ int run_export(const Arguments& given, const Streams& streams) {
         fmt::format("export: --base cannot be used with {}: it has numbers that a comparison lacks",
                     format.name));
   }
-  const analyze::Order order = read_order("export", arguments);
+  const analyze::Order order = read_order(arguments);
   if (format.has(exporting::kBytesOnly) && exporting::counts_blocks(order)) {
     throw UsageError(fmt::format("export: {} holds bytes only: --by {} is not possible",
                                  format.name, arguments.choice("--by")));
   }
-  reports::Reports reports(read_options("export", arguments));
+  reports::Reports reports(read_options(arguments));
   if (format.name == "html") {
     write_output(arguments, export_page(source, reports), streams);
     return kGood;

@@ -50,7 +50,7 @@ class HeapAnswer {
   HeapAnswer(const Arguments& arguments, const WatchedProcess& target)
       : file_(target.ledger()),
         where_(search_path(arguments)),
-        names_(std::make_shared<symbols::Symbolizer>(where_), read_responsible("heap", arguments),
+        names_(std::make_shared<symbols::Symbolizer>(where_), read_responsible(arguments),
                analyze::GroupBy::kType),
         limit_(static_cast<size_t>(arguments.number("--limit", 20, 0, 1000000000))) {
     std::map<uint32_t, HeapRow> others;  // without a class, by stack

@@ -176,7 +176,7 @@ int run_leaks(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--lifetime")) {
     throw UsageError("leaks: --lifetime cannot be used: a series of reports has no lifetimes");
   }
-  reports::Reports reports(read_grouped_options("leaks", arguments));
+  reports::Reports reports(read_grouped_options(arguments));
   fold(options.style, reports);
   leave_out_runtime(arguments, options.style, reports);
   options.context.group_by = reports.filter().group_by;

@@ -78,7 +78,7 @@ class MapAnswer {
         file_(target.ledger()),
         space_(space),
         known_(file_),
-        names_(search_path(arguments), read_responsible("map", arguments)),
+        names_(search_path(arguments), read_responsible(arguments)),
         limit_(static_cast<size_t>(arguments.number("--limit", 10, 0, 1000000000))) {
     now_ = process::ticks_now(file_.header());
     for (const SpaceRegion& region : space.regions()) {

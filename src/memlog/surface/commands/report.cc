@@ -400,7 +400,7 @@ int run_report(const Arguments& arguments, const Streams& streams) {
   }
   text::Style style;
   style.units = !wants_bytes(arguments);
-  style.responsible = read_responsible("report", arguments);
+  style.responsible = read_responsible(arguments);
   ReportSession session(
       streams, style, label, std::chrono::seconds(arguments.number("--timeout", 30, 1, 86400)),
       arguments.has("--signal") ? process::Traced::kSignalled : process::Traced::kSpared,

@@ -348,7 +348,7 @@ int run_run(const Arguments& arguments, const Streams& streams) {
   if (!ledgers.setting().empty()) settings.push_back(ledgers.setting());
   const std::string path = process::find_program(command[0]);
   ExitLooks looks(
-      exit_look_settings("run", arguments, options.unreachable ? ledgers.directory() : "", path));
+      exit_look_settings(arguments, options.unreachable ? ledgers.directory() : "", path));
   if (options.unreachable) settings.push_back(process::exit_hold_setting());
   const process::Uncovered not_covered =
       path.empty() ? process::Uncovered() : process::uncovered(path);

@@ -151,8 +151,8 @@ serve::SiteOptions read_site(const Arguments& arguments) {
   options.all = arguments.operands().empty();
   options.top = static_cast<size_t>(arguments.number("--top", 20, 0, 10000));
   options.where = search_path(arguments);
-  options.responsible = read_responsible("serve", arguments);
-  options.metered = read_responsible("serve", arguments);
+  options.responsible = read_responsible(arguments);
+  options.metered = read_responsible(arguments);
   for (const std::string& operand : arguments.operands()) {
     const bool is_program = process::is_program_file(operand);
     if (std::filesystem::exists(operand) && !is_program) {

@@ -70,7 +70,7 @@ ShowOptions read_show_options(const Arguments& arguments, const Streams& streams
   ShowOptions options;
   options.style = read_style(arguments, streams);
   options.json = arguments.has("--json");
-  options.style.order = read_order("show", arguments);
+  options.style.order = read_order(arguments);
   // In the order of the stacks a list is for comparing: whole, and without shares, in which each
   // entry depends on all others.
   const bool compare = options.style.order == Order::kStack;
@@ -180,7 +180,7 @@ int show_sizes(const Arguments& arguments, const ShowOptions& options, const Str
   const bool whole = ledger::each_block(
       file, [&](const ledger::LedgerBlock& block) { sizes.add(block.stack, block.size); });
   const ledger::KnownLedger known(file);
-  text::StackNames names(search_path(arguments), read_responsible("show", arguments));
+  text::StackNames names(search_path(arguments), read_responsible(arguments));
   std::vector<analyze::StackSizes> stacks = sizes.stacks(by_size);
   // A stack of blocks that came after the look at the stacks; and regions of mmap.
   std::erase_if(stacks, [&](const analyze::StackSizes& one) {
@@ -307,7 +307,7 @@ int run_show(const Arguments& given, const Streams& streams) {
   const Arguments& arguments = source.arguments();
   ShowOptions options = read_show_options(arguments, streams);
   if (arguments.has("--sizes")) return show_sizes(arguments, options, streams);
-  reports::ReadOptions reading = read_grouped_options("show", arguments);
+  reports::ReadOptions reading = read_grouped_options(arguments);
   reading.partial = arguments.has("--partial");
   reports::Reports reports(std::move(reading));
   fold(options.style, reports);

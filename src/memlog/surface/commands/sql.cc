@@ -65,7 +65,7 @@ int run_sql(const Arguments& arguments, const Streams& streams) {
   }
   const std::string format = arguments.choice("--format");
   sql::NameOptions names = {search_path(arguments), !arguments.has("--no-resolve"),
-                            read_responsible("sql", arguments)};
+                            read_responsible(arguments)};
   // A command about the tables needs none of them.
   sql::Sources sources =
       query.starts_with('.') && operands.empty() ? sql::Sources() : sql::Sources(operands);

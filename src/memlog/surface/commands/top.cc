@@ -423,7 +423,7 @@ int run_top(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 1) throw UsageError(arguments.lacking("give one process"));
   const TopOptions options = top_options(arguments);
   const WatchedProcess target(arguments, streams);
-  text::StackNames names(search_path(arguments), read_responsible("top", arguments));
+  text::StackNames names(search_path(arguments), read_responsible(arguments));
   names.fold_runtimes();
   if (arguments.has("--json")) {
     print_json(target.ledger(), options, names, streams);

@@ -45,10 +45,10 @@ int run_tree(const Arguments& given, const Streams& streams) {
   const EventSource source(given);
   const Arguments& arguments = source.arguments();
   text::Style style = read_style(arguments, streams);
-  style.order = read_order("tree", arguments);
+  style.order = read_order(arguments);
   const double threshold = read_threshold(arguments);
   const bool as_json = arguments.has("--json");
-  reports::Reports reports(read_options("tree", arguments));
+  reports::Reports reports(read_options(arguments));
   fold(style, reports);
   leave_out_runtime(arguments, style, reports);
   if (arguments.has("--full")) style.responsible = nullptr;

@@ -80,7 +80,7 @@ class UnreachableAnswer {
         core_(core),
         scan_(scan),
         known_(file_),
-        names_(search_path(arguments), read_responsible("unreachable", arguments)),
+        names_(search_path(arguments), read_responsible(arguments)),
         findings_(without(suppressions, scan), known_),
         limit_(static_cast<size_t>(arguments.number("--limit", 10, 0, 1000000000))),
         reachable_(arguments.has("--reachable")) {
@@ -483,7 +483,7 @@ int look_at_core(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() > 1) throw UsageError("unreachable: give at most one ledger");
   const HeapScanSettings settings = read_settings(arguments);
   std::vector<analyze::StackPattern> suppressions;
-  add_suppressions("unreachable", arguments, suppressions);
+  add_suppressions(arguments, suppressions);
   const process::CoreMemory core(arguments.value("--core"), search_path(arguments).sysroot);
   const auto ledger =
       core.ledger(arguments.operands().empty() ? std::string() : arguments.operands()[0]);
@@ -496,7 +496,7 @@ int run_unreachable(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 1) throw UsageError(arguments.lacking("give one process"));
   const HeapScanSettings settings = read_settings(arguments);
   std::vector<analyze::StackPattern> suppressions;
-  add_suppressions("unreachable", arguments, suppressions);
+  add_suppressions(arguments, suppressions);
   WatchedProcess target(arguments, streams);
   add_lsan_suppressions("unreachable",
                         process::start_environment(target.pid(), "LSAN_OPTIONS").value_or(""),
