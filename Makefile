@@ -133,8 +133,9 @@ UNITY_CHUNKS := $(TOOL_CHUNKS)
 UNITY_CC     := $(call unity_files,$(TOOL_CHUNKS))
 TOOL_OBJ     := $(if $(UNITY_CC),$(UNITY_CC:.cc=.o) $(ALONE_SRC:src/%.cc=$(BUILD)/obj/%.o),\
                   $(TOOL_SRC:src/%.cc=$(BUILD)/obj/%.o)) $(CFI_OBJ)
-# What reads reports and sums them up is optimised; the rest waits for it, for files or for people.
-HOT := util model/profile model/events model/recording view/analyze view/heap
+# What reads reports, sums them up and prints them is optimised; the rest waits for it, for files or
+# for people.
+HOT := util model/profile model/events model/recording view/analyze view/heap view/text
 HTTP_OBJ := $(HTTP_SRC:src/%.cc=$(BUILD)/obj/%.o)
 
 .PHONY: all demo pictures check soak attach-soak unreachable-soak hostile faults suites install lint format clean \

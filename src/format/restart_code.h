@@ -1,5 +1,5 @@
 // Machine code in which a thread continues a system call that memlog's stop has interrupted; see
-// process/ptrace/restarts.h, also for the frame at its stack pointer. Each copy of the library has
+// process/ptrace/tasks.h, also for the frame at its stack pointer. Each copy of the library has
 // the code, with call-frame information. Without the library, memlog puts it elsewhere.
 #pragma once
 

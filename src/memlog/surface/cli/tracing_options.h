@@ -66,7 +66,7 @@ class WatchedProcess {
   // Finds the process that the operand names. Says on the error stream when it has attached.
   // Throws std::runtime_error when no process or several match, it has no readable ledger, or
   // memlog cannot attach to it. The destructor detaches; until then signals that are to end memlog
-  // are caught (process/ptrace/interruption.h).
+  // are caught (process/ptrace/safe_point.h).
   WatchedProcess(const Arguments& arguments, const Streams& streams);
 
   pid_t pid() const { return target_->pid(); }

@@ -152,7 +152,7 @@ struct LogSending {
   std::string ca_file;        // as of HttpServerAddress
   uint64_t buffer = 0;        // bytes of frames that are kept for the receiver
   std::chrono::seconds wait;  // once the log has ended, until the receiver takes something
-  std::string status;         // a pipe with a name, see process/run/sent_logs.h; empty: none
+  std::string status;         // a pipe with a name, see process/run/timeline_recorder.h; empty: none
 };
 
 // Starts a process that keeps and sends the frames, in memory only. It goes on after this process

@@ -96,7 +96,7 @@ class LibraryCode {
 // Returns the built-in table as text, with comments.
 std::string library_table();
 
-// The built-in table of library code, in the format of view/analyze/library_code.h.
+// The built-in table of library code, in the format above.
 
 extern const char kAllocators[];
 extern const char kWrappers[];
