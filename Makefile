@@ -131,11 +131,14 @@ TOOL_CHUNKS  := $(if $(filter-out 0,$(UNITY)),$(foreach folder,$(filter-out %/$(
                     $(filter src/memlog/$(folder)/%,$(filter-out $(ALONE_SRC),$(TOOL_SRC))),$(UNITY))))
 UNITY_CHUNKS := $(TOOL_CHUNKS)
 UNITY_CC     := $(call unity_files,$(TOOL_CHUNKS))
-TOOL_OBJ     := $(if $(UNITY_CC),$(UNITY_CC:.cc=.o) $(ALONE_SRC:src/%.cc=$(BUILD)/obj/%.o),\
-                  $(TOOL_SRC:src/%.cc=$(BUILD)/obj/%.o)) $(CFI_OBJ)
 # What reads reports, sums them up and prints them is optimised; the rest waits for it, for files or
 # for people.
 HOT := util model/profile model/events model/recording view/analyze view/heap view/text
+TOOL_OBJ     := $(if $(UNITY_CC),$(UNITY_CC:.cc=.o) $(ALONE_SRC:src/%.cc=$(BUILD)/obj/%.o),\
+                  $(TOOL_SRC:src/%.cc=$(BUILD)/obj/%.o)) $(CFI_OBJ)
+# The hot ones first: of an inline function that several have, the linker takes the first.
+HOT_OBJ      := $(filter $(HOT:%=$(BUILD)/obj/memlog/%/%),$(TOOL_OBJ))
+TOOL_OBJ     := $(HOT_OBJ) $(filter-out $(HOT_OBJ),$(TOOL_OBJ))
 HTTP_OBJ := $(HTTP_SRC:src/%.cc=$(BUILD)/obj/%.o)
 
 .PHONY: all demo pictures check soak attach-soak unreachable-soak hostile faults suites install lint format clean \
@@ -170,7 +173,7 @@ all_headers = $(1:-MMD=-MD) -MF $@.d -x c++-header
 include_headers = $(if $(filter aarch64,$(ARCH)),,-include $(HEADERS))
 # At -Os g++ takes an empty std::optional for one that is used.
 COLD_OPT := $(if $(filter -O2,$(OPT)),-Os $(if $(findstring clang,$(CXX)),,-Wno-maybe-uninitialized))
-$(foreach folder,$(HOT),$(BUILD)/obj/memlog/$(folder)/%.o): COLD_OPT :=
+$(HOT_OBJ): COLD_OPT :=
 # g++ looks for garbage again and again: a twelfth of the time, for a tenth of the memory.
 KEEP_GARBAGE := $(if $(findstring clang,$(CXX)),,--param=ggc-min-expand=10000 --param=ggc-min-heapsize=1000000)
 compile_tool = $(CXX) $(KEEP_GARBAGE) $(CPPFLAGS) $(TOOL_FLAGS) $(COLD_OPT) $(CXXFLAGS)

@@ -287,8 +287,6 @@ TEST_F(ServeTest, EventsOfALogWithFilters) {
   EXPECT_EQ(named("size=2000..2031&log=" + log, "realloc"), 32);
   EXPECT_EQ(named("size=10..41&leaked=1", "malloc"), 0);
   EXPECT_EQ(named("size=2000..2031&leaked=1&include=main", "realloc"), 32);
-  EXPECT_EQ(named("chain_length=2&size=10..", "calloc"), 16);
-  EXPECT_EQ(named("chain_length=3..", "calloc"), 0);
   const auto last = events("last=3&size=10..41");
   ASSERT_EQ(last.size(), 3u);
   EXPECT_EQ(last[2]["size"], 41) << last[2];

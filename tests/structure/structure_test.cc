@@ -44,7 +44,7 @@ const std::map<std::string, std::set<std::string>> kBelow = {
      {"life", "record", "next", "report", "events", "ledger", "unwind", "modules", "base"}},
     {"replay", {}},
     {"static", {}},
-    {"memlog", {}},
+    {"memlog", {"util"}},
     {"memlog/util", {}},
     {"memlog/model", {"util"}},
     {"memlog/process", {"model", "util"}},

@@ -15,7 +15,7 @@ the function, the file and line, and the functions that the compiler inlined the
 stays as it is. Without FILE, or with -, reads standard input. memlog recognises:
 
   a frame alone on its line:   (/usr/bin/app+0x1105)
-  the same in other text:      #1 0x55d0c0a01105 in main (/usr/bin/app+0x1105)
+  the same in other text:      #1 0x55d0c0a01105 in main (/bin/app+0x1105)
   glibc's backtrace_symbols(): /usr/bin/app(+0x1d) [0x55d0c0a01106]
   addresses alone:             [0x55d0c0a01106]
                                #1  0x00007f0012345678 in ?? ()

@@ -477,9 +477,7 @@ Words words(const Text&... texts) {
 }
 
 constexpr char kFilterQuery[] = "include exclude min_bytes grew shrank frames depth by";
-constexpr char kEventQuery[] =
-    "log last size address thread time include lifetime born freed alive_at alive_until leaked "
-    "between stack_depth chain_length chain_age group_first group_last group_interval group_leaked";
+constexpr char kEventQuery[] = "log last size address thread time include lifetime born leaked";
 constexpr char kRegionKeys[] =
     "version view pid name regions_count size_bytes resident_bytes dirty_bytes swapped_bytes "
     "huge_bytes live_bytes live_blocks free_bytes kinds regions heap_pages pinning heap_tops "
