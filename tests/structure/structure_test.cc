@@ -469,16 +469,42 @@ TEST(StructureTest, FoldersAreNamespaces) {
   EXPECT_GT(seen, 150u);
 }
 
-// Most lines of each layer, comments and all. Only to be lowered: what grows has to shrink
+// Most lines of each folder, comments and all. Only to be lowered: what grows has to shrink
 // elsewhere.
 const std::map<std::string, size_t> kMostLines = {
-    {"format", 1934},           {"cfi", 1093},
-    {"libmtrace/base", 3701},   {"libmtrace/modules", 1742},
-    {"libmtrace/unwind", 3162}, {"libmtrace/python", 1542},
-    {"libmtrace/ledger", 3773}, {"libmtrace/events", 464},
-    {"libmtrace/report", 4498}, {"libmtrace/next", 707},
-    {"libmtrace/record", 1638}, {"libmtrace/life", 3204},
+    {"format", 1919},
+    {"cfi", 1093},
+    {"libmtrace/base", 3701},
+    {"libmtrace/modules", 1742},
+    {"libmtrace/unwind", 3162},
+    {"libmtrace/python", 1542},
+    {"libmtrace/ledger", 3773},
+    {"libmtrace/events", 464},
+    {"libmtrace/report", 4498},
+    {"libmtrace/next", 707},
+    {"libmtrace/record", 1638},
+    {"libmtrace/life", 3204},
     {"libmtrace/entry", 1928},
+    {"memlog/model/events", 3207},
+    {"memlog/model/ledger", 1918},
+    {"memlog/model/profile", 2626},
+    {"memlog/model/recording", 2613},
+    {"memlog/model/symbols", 3692},
+    {"memlog/process/inspect", 3882},
+    {"memlog/process/ptrace", 3530},
+    {"memlog/process/run", 1933},
+    {"memlog/surface/cli", 3846},
+    {"memlog/surface/commands", 8104},
+    {"memlog/surface/fleet", 1565},
+    {"memlog/surface/serve", 3296},
+    {"memlog/surface/sql", 3828},
+    {"memlog/util", 2258},
+    {"memlog/view/analyze", 3556},
+    {"memlog/view/export", 3126},
+    {"memlog/view/heap", 1594},
+    {"memlog/view/json", 643},
+    {"memlog/view/reports", 1417},
+    {"memlog/view/text", 3191},
 };
 
 TEST(StructureTest, FoldersOnlyShrink) {
