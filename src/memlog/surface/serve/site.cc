@@ -461,7 +461,6 @@ namespace {
 using Words = std::vector<std::string>;
 
 constexpr char kJson[] = "application/json";
-constexpr char kText[] = "text/plain; charset=utf-8";
 constexpr char kBinary[] = "application/octet-stream";
 constexpr char kEvents[] = "text/event-stream";
 constexpr char kLines[] = "application/x-ndjson";
