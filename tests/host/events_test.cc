@@ -921,7 +921,7 @@ TEST_F(EventsTest, LoseWhatAFileCannotTake) {
   Command command = fully_logged(
       {"/usr/bin/unshare", "-m", "/bin/sh", "-c",
        "mount -t tmpfs -o size=64k none " + temp() + "/small && exec env LD_PRELOAD=" + library() +
-           " MTRACE_EVENTS=" + temp() + "/small/ " + program("event_storm") + " 60"});
+           " MTRACE_EVENTS=" + temp() + "/small/ " + program("event_storm") + " 6"});
   fs::create_directory(temp() + "/small");
   command.env.erase("LD_PRELOAD");
   command.env.erase("MTRACE_EVENTS");

@@ -52,7 +52,7 @@ TEST_F(FullDiskTest, AnEventLogThatEndsEarlyIsTold) {
   if (!can_mount()) GTEST_SKIP() << "needs mount namespaces";
   const std::vector<std::string> words = {
       "run", "--quiet", "--events=full", "-o", place(), program("random_sizes"), "300000"};
-  const Result result = run_on("2m", "0", words);
+  const Result result = run_on("1m", "0", words);
   EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
   EXPECT_TRUE(std::regex_search(
       result.err, std::regex(R"(\.events ends early, at 20[-0-9T:.]*Z: No space left on device; )"

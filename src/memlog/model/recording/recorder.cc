@@ -327,9 +327,9 @@ class EventWriter {
       waiting_.pop_front();
       lock.unlock();
       changed_.notify_all();
+      look_at_size(batch.events.size());
       for (Event& event : batch.events) write(event);
       if (batch.flushes) writer_.flush();
-      look_at_size();
     }
     if (culler_) culler_->finish();
   }
@@ -343,8 +343,12 @@ class EventWriter {
   }
 
   // Begins the next file when this one has its share.
-  void look_at_size() {
-    if (most_bytes_ == 0 || !std::exchange(grown_, false)) return;
+  void look_at_size(size_t coming) {
+    // The last report and the end are not to stand in a file by themselves.
+    constexpr size_t kFewEvents = 256;
+    if (most_bytes_ == 0 || !grown_ || (since_ += coming) < kFewEvents) return;
+    grown_ = false;
+    since_ = 0;
     file_.finish();
     // What lives may take more than a file should: then a file has as much again of what happens.
     if (file_.size() < std::max(most_bytes_ / files_, 2 * begun_with_)) return;
@@ -363,6 +367,7 @@ class EventWriter {
   LogFile& file_;
   std::atomic<uint64_t> appended_at_ = 0;
   bool grown_ = false;       // the file, since look_at_size()
+  size_t since_ = 0;         // events, since it has grown
   uint64_t begun_with_ = 0;  // bytes of the file when it had what lives
   LedgerDefinitions definitions_;
   LogWriter writer_;
@@ -418,7 +423,8 @@ class Recorder {
       merge(settled);
       if (release()) tell();
       look_around(started);
-      if (started - std::max(flushed_, writer_.appended_at()) > kFlush || ends) flush(started);
+      // At its end all that is left stands in one chunk with the end.
+      if (!ends && started - std::max(flushed_, writer_.appended_at()) > kFlush) flush(started);
       if (const int error = file_.error()) return fail(error);
       if (ends) break;
       nap(active, started, settling_since + kSettling);
