@@ -59,17 +59,6 @@ std::optional<uint64_t> read_number(std::string_view text) {
   return number && *number != 0 ? number : std::nullopt;
 }
 
-void read_patterns(const Arguments& arguments, const char* name,
-                   std::vector<StackPattern>& patterns) {
-  for (const std::string& text : arguments.values(name)) {
-    try {
-      patterns.emplace_back(FramePattern(text));
-    } catch (const analyze::PatternError& error) {
-      throw UsageError(fmt::format("{}: {}: {}", arguments.command(), name, error.what()));
-    }
-  }
-}
-
 std::vector<std::string> read_calls(const Arguments& arguments) {
   const std::vector<std::string> names = arguments.values("--call");
   for (const std::string& name : names) {
@@ -119,8 +108,8 @@ std::vector<Option> with_view_options(std::vector<Option> options) {
 
 Filter read_filter(const Arguments& arguments) {
   Filter filter;
-  read_patterns(arguments, "--include", filter.include);
-  read_patterns(arguments, "--exclude", filter.exclude);
+  filter.include = read_patterns(arguments, "--include");
+  filter.exclude = read_patterns(arguments, "--exclude");
   filter.calls = read_calls(arguments);
   add_suppressions(arguments, filter.exclude);
   if (arguments.has("--label")) {
@@ -234,6 +223,18 @@ std::vector<Option> with_event_source(std::vector<Option> options) {
   options.insert(options.end(), {kEventsOption, kSizeOption, kThreadOption});
   options.insert(options.end(), std::begin(kLifeOptions), std::end(kLifeOptions));
   return options;
+}
+
+std::vector<StackPattern> read_patterns(const Arguments& arguments, const char* name) {
+  std::vector<StackPattern> patterns;
+  for (const std::string& text : arguments.values(name)) {
+    try {
+      patterns.emplace_back(FramePattern(text));
+    } catch (const analyze::PatternError& error) {
+      throw UsageError(fmt::format("{}: {}: {}", arguments.command(), name, error.what()));
+    }
+  }
+  return patterns;
 }
 
 std::optional<Span> read_sizes(const Arguments& arguments) {

@@ -51,6 +51,9 @@ std::optional<analyze::Span> read_range(const Arguments& arguments, const char* 
   if (const auto span = text::read_span(text, read)) return span;
   throw UsageError(fmt::format("{}: {} {} is not {}", arguments.command(), name, text, expected));
 }
+// Reads an option of patterns for frames, each of which any frame of a stack may match. Throws
+// UsageError.
+std::vector<analyze::StackPattern> read_patterns(const Arguments& arguments, const char* name);
 std::optional<analyze::Span> read_sizes(const Arguments& arguments);
 std::optional<analyze::Span> read_threads(const Arguments& arguments);
 

@@ -62,15 +62,8 @@ class Filters {
                                                               : std::nullopt;
                               })),
         threads_(read_threads(arguments)),
-        times_(read_times(arguments, "--time", started)) {
-    for (const std::string& text : arguments.values("--include")) {
-      try {
-        patterns_.emplace_back(text);
-      } catch (const analyze::PatternError& error) {
-        throw UsageError(fmt::format("events: --include: {}", error.what()));
-      }
-    }
-  }
+        times_(read_times(arguments, "--time", started)),
+        patterns_(read_patterns(arguments, "--include")) {}
 
   // But for the stack.
   bool take(const Event& event, const events::EventLog& log) const {
@@ -88,12 +81,8 @@ class Filters {
   bool need_names() const { return !patterns_.empty(); }
   bool take_stack(uint32_t stack, const text::EventNames& names) const {
     if (patterns_.empty()) return true;
-    const profile::Frames& frames = names.frames(stack);
     return std::any_of(patterns_.begin(), patterns_.end(), [&](const auto& pattern) {
-      for (size_t i = 0; i < frames.size(); ++i) {
-        if (pattern.matches(frames, i, names.modules())) return true;
-      }
-      return false;
+      return pattern.matches(names.frames(stack), names.modules());
     });
   }
 
@@ -102,7 +91,7 @@ class Filters {
   std::optional<analyze::Span> addresses_;
   std::optional<analyze::Span> threads_;
   std::optional<analyze::Span> times_;
-  std::vector<analyze::FramePattern> patterns_;
+  std::vector<analyze::StackPattern> patterns_;
 };
 
 class Printer {

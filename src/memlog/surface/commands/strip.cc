@@ -5,6 +5,7 @@
 #include "model/recording/log_file.h"
 #include "model/recording/log_writer.h"
 #include "surface/cli/command.h"
+#include "surface/cli/filter_options.h"
 #include "surface/cli/report_options.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -29,18 +30,6 @@ constexpr size_t kMostWaiting = 2 * 1024 * 1024;
 
 using events::Event;
 
-std::vector<analyze::FramePattern> read_patterns(const Arguments& arguments, const char* name) {
-  std::vector<analyze::FramePattern> patterns;
-  for (const std::string& text : arguments.values(name)) {
-    try {
-      patterns.emplace_back(text);
-    } catch (const analyze::PatternError& error) {
-      throw UsageError(fmt::format("strip: {}: {}", name, error.what()));
-    }
-  }
-  return patterns;
-}
-
 // Which blocks stay, but for how long they live.
 class Wanted {
  public:
@@ -48,18 +37,13 @@ class Wanted {
       : log_(log),
         names_(search_path(arguments), !arguments.has("--no-resolve")),
         include_(read_patterns(arguments, "--include")),
-        exclude_(read_patterns(arguments, "--exclude")) {
-    if (!arguments.has("--size")) return;
-    sizes_ = text::read_span(arguments.value("--size"), text::read_size);
-    if (sizes_) return;
-    throw UsageError(fmt::format("strip: --size {} is not a range of sizes like 1K..64K",
-                                 arguments.value("--size")));
-  }
+        exclude_(read_patterns(arguments, "--exclude")),
+        sizes_(read_sizes(arguments)) {}
 
   bool any() const { return sizes_ || !include_.empty() || !exclude_.empty(); }
 
   bool holds(const Event& event) {
-    if (sizes_ && (event.requested < sizes_->least || event.requested > sizes_->most)) return false;
+    if (sizes_ && !sizes_->holds(event.requested)) return false;
     if (include_.empty() && exclude_.empty()) return true;
     if (event.stack >= stacks_.size()) stacks_.resize(event.stack + size_t{1});
     std::optional<bool>& known = stacks_[event.stack];
@@ -72,20 +56,16 @@ class Wanted {
     names_.learn(log_);
     return (include_.empty() || matches(include_, stack)) && !matches(exclude_, stack);
   }
-  bool matches(const std::vector<analyze::FramePattern>& patterns, uint32_t stack) const {
-    const profile::Frames& frames = names_.frames(stack);
+  bool matches(const std::vector<analyze::StackPattern>& patterns, uint32_t stack) const {
     return std::any_of(patterns.begin(), patterns.end(), [&](const auto& pattern) {
-      for (size_t i = 0; i < frames.size(); ++i) {
-        if (pattern.matches(frames, i, names_.modules())) return true;
-      }
-      return false;
+      return pattern.matches(names_.frames(stack), names_.modules());
     });
   }
 
   const events::EventLog& log_;
   text::EventNames names_;
-  std::vector<analyze::FramePattern> include_;
-  std::vector<analyze::FramePattern> exclude_;
+  std::vector<analyze::StackPattern> include_;
+  std::vector<analyze::StackPattern> exclude_;
   std::optional<analyze::Span> sizes_;
   std::vector<std::optional<bool>> stacks_;  // by number
 };
