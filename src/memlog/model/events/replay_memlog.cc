@@ -402,7 +402,7 @@ class Moments {
     profile::Module module = log_.modules()[in_log];
     if (module.path.empty()) module.path = "?";
     if (is_twin(module)) module.generation = format::kPythonGeneration;
-    return number->second = memlog_.module(module);
+    return number->second = memlog_.modules().add(module);
   }
 
   // Whether it is a source file of Python that is called as a loaded object is.

@@ -66,7 +66,7 @@ class LedgerReport {
 
   profile::Memlog make() {
     put_head();
-    LedgerFrames frames(state_, [&](const profile::Module& one) { return memlog_.module(one); });
+    LedgerFrames frames(state_, memlog_.modules());
     for (const Listed& entry : entries_) put_entry(entry, frames.of(*entry.row->stack));
     put_end();
     return memlog_.finish();
@@ -284,7 +284,7 @@ profile::Frames::List LedgerFrames::of(const LedgerStackState& stack) {
       frame.offset = address;
     } else {
       const auto [number, fresh] = numbers_.try_emplace(module);
-      if (fresh) number->second = add_(module_of(state_.modules[module]));
+      if (fresh) number->second = table_.add(module_of(state_.modules[module]));
       frame.place = profile::Place::kModule;
       frame.module = number->second;
       frame.offset = address - state_.modules[module].entry.base;
@@ -307,12 +307,12 @@ profile::Frame LedgerFrames::python(uint64_t frame) {
   if (fresh) {
     const bool is_twin = std::any_of(state_.modules.begin(), state_.modules.end(),
                                      [&](const auto& one) { return one.path == python.module; });
-    number->second = add_({.path = python.module,
-                           .generation = is_twin ? format::kPythonGeneration : 1,
-                           .build_id = {},
-                           .base = 0,
-                           .described = true,
-                           .python = true});
+    number->second = table_.add({.path = python.module,
+                                 .generation = is_twin ? format::kPythonGeneration : 1,
+                                 .build_id = {},
+                                 .base = 0,
+                                 .described = true,
+                                 .python = true});
   }
   named.place = profile::Place::kModule;
   named.module = number->second;

@@ -36,10 +36,9 @@ profile::Memlog ledger_memlog(const LedgerFile& file, const LedgerState& state,
 // The frames of a ledger's stacks as memlogs have them.
 class LedgerFrames {
  public:
-  using AddModule = std::function<profile::ModuleIndex(const profile::Module&)>;
-  // `add`: returns the number of a module in frames; called once for each that frames name.
-  LedgerFrames(const LedgerState& state, AddModule add)
-      : state_(state), modules_(state), add_(std::move(add)) {}
+  // `table`: gets the modules that frames name. Both must outlive this.
+  LedgerFrames(const LedgerState& state, profile::ModuleTable& table)
+      : state_(state), modules_(state), table_(table) {}
 
   profile::Frames::List of(const LedgerStackState& stack);
   uint64_t id_of(const LedgerStackState& stack) { return modules_.stack_ids(stack).value(); }
@@ -49,7 +48,7 @@ class LedgerFrames {
 
   const LedgerState& state_;
   LedgerModules modules_;
-  AddModule add_;
+  profile::ModuleTable& table_;
   absl::flat_hash_map<size_t, profile::ModuleIndex> numbers_;  // by number in `state`
   absl::flat_hash_map<std::string, profile::ModuleIndex> python_files_;
 };

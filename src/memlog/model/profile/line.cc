@@ -310,6 +310,12 @@ ModuleIndex ModuleTable::index(std::string_view escaped_name) {
   return found;
 }
 
+ModuleIndex ModuleTable::add(const Module& module) {
+  const ModuleIndex found = index(module.path, module.generation);
+  if (!modules_[found].described) modules_[found] = module;
+  return found;
+}
+
 ModuleIndex ModuleTable::index(const std::string& path, uint32_t generation) {
   const auto [place, added] =
       by_path_.try_emplace(std::pair(path, generation), static_cast<ModuleIndex>(modules_.size()));

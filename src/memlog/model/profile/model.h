@@ -355,7 +355,8 @@ class ModuleTable {
   // Returns the index of `escaped_name`: PATH[#GENERATION] as in the file. Remembers each spelling.
   // Throws LineError when it is malformed.
   ModuleIndex index(std::string_view escaped_name);
-  ModuleIndex index(const std::string& path, uint32_t generation);
+  // Returns the index of a module. Of two of one path and generation the first counts.
+  ModuleIndex add(const Module& module);
   Module& operator[](ModuleIndex index) { return modules_[index]; }
   std::vector<Module> take() { return std::move(modules_); }
   bool empty() const { return modules_.empty(); }
@@ -369,6 +370,8 @@ class ModuleTable {
   }
 
  private:
+  ModuleIndex index(const std::string& path, uint32_t generation);
+
   std::string last_name_;  // of the last lookup; empty: none
   ModuleIndex last_ = 0;
   std::vector<Module> modules_;

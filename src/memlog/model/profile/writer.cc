@@ -222,12 +222,6 @@ void Builder::add_meta(Field line) {
   (after_ ? memlog_.after : memlog_.before).push_back(std::move(line));
 }
 
-ModuleIndex Builder::module(const Module& module) {
-  const ModuleIndex index = modules_.index(module.path, module.generation);
-  if (!modules_[index].described) modules_[index] = module;
-  return index;
-}
-
 void Builder::describe_modules() {
   for (ModuleIndex i = 0; i < modules_.size(); ++i) {
     if (modules_[i].described) add_meta({format::kKeyModule, module_text(modules_[i])});

@@ -41,9 +41,8 @@ class Builder {
   void meta(const char* key, fmt::format_string<Args...> value, Args&&... args) {
     add_meta({key, fmt::format(value, std::forward<Args>(args)...)});
   }
-  // Returns the number of a module in the frames of entries. Of two of one path and generation the
-  // first counts.
-  ModuleIndex module(const Module& module);
+  // Those that frames of entries name.
+  ModuleTable& modules() { return modules_; }
   // Adds the meta lines about modules.
   void describe_modules();
 
@@ -59,8 +58,7 @@ class Builder {
 
  private:
   struct Rest {
-    uint64_t
-        next;  // id of the rest that begins further in, in the first stack that has it; 0: none
+    uint64_t next;  // id of the one that begins further in, where it was first met; 0: none
     bool shared = false;
     Frames::Rest frames = nullptr;
   };

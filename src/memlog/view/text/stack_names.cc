@@ -156,11 +156,7 @@ void StackNames::learn(const ledger::LedgerFile& file, const ledger::LedgerState
   memlog.header.pid = file.header().pid;
   memlog.header.boot_id = util::array_text(file.header().boot_id);
   profile::ModuleTable modules;
-  ledger::LedgerFrames frames(state, [&](const profile::Module& module) {
-    const profile::ModuleIndex index = modules.index(module.path, module.generation);
-    modules[index] = module;
-    return index;
-  });
+  ledger::LedgerFrames frames(state, modules);
   std::vector<uint32_t> ordinals;
   for (const ledger::LedgerStackState* stack : stacks) {
     if (known_.contains(stack->ordinal)) continue;
