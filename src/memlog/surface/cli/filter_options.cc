@@ -313,13 +313,13 @@ events::BlockSelection choose_blocks(const Arguments& arguments, const std::stri
     throw UsageError(fmt::format("{}: --where {}: {}", arguments.command(),
                                  arguments.value("--where"), error.what()));
   }
+  if (any || !arguments.has("--born")) return chosen;
   const uint64_t started = events::EventLog(path).header().started;
-  if (const auto born = read_times(arguments, "--born", started); born && !any) {
-    uint64_t last = 0;
-    Numbers times([&](uint64_t time) { last = time; });
-    database.run("select max(at) from events", times);
-    events::require_covered(path, born->least, born->most, started, last);
-  }
+  const Span born = *read_times(arguments, "--born", started);
+  uint64_t last = 0;
+  Numbers times([&](uint64_t time) { last = time; });
+  database.run("select max(at) from events", times);
+  events::require_covered(path, born.least, born.most, started, last);
   return chosen;
 }
 
