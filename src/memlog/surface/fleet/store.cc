@@ -8,6 +8,7 @@
 #include "format/event_log.h"
 #include "format/memlog.h"
 #include "model/profile/line.h"
+#include "process/inspect/process.h"
 #include "util/compression.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -26,12 +27,6 @@ constexpr uint64_t kSecond = 1'000'000'000;
 uint64_t on_disk(uint64_t size) {
   constexpr uint64_t kBlock = 4096;  // bytes
   return (size + kBlock - 1) / kBlock * kBlock;
-}
-
-uint64_t now() {
-  timespec time = {};
-  ::clock_gettime(CLOCK_REALTIME, &time);
-  return static_cast<uint64_t>(time.tv_sec) * kSecond + static_cast<uint64_t>(time.tv_nsec);
 }
 
 util::Descriptor open_directory(const std::string& path) {
@@ -268,7 +263,7 @@ std::optional<uint64_t> Store::append(const std::string& name, uint64_t at,
 }
 
 uint64_t Store::expired_by_age() const {
-  const uint64_t time = now();
+  const uint64_t time = process::real_time_now();
   return limits_.age == 0 || limits_.age > time ? 0 : time - limits_.age;
 }
 
