@@ -232,7 +232,6 @@ void ExitHolds::serve(const Look& look) {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 using format::LedgerState;
 
 // How long processes may take to end by the signal that ended the program. A terminal and kill(1)

@@ -186,9 +186,6 @@ void each_pattern_line(const std::string& name, std::string_view text,
 
 namespace {
 
-using profile::Frame;
-using profile::Module;
-
 constexpr std::string_view kBetween = " < ";
 
 }  // namespace

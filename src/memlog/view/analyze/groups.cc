@@ -125,9 +125,6 @@ Table grouped(Table table, GroupBy by, const ResponsiblePointer& responsible) {
 
 namespace {
 
-using profile::Frame;
-using profile::Place;
-
 void add_numbers(Numbers& sum, const Numbers& more) { add(sum, more, Combine::kStacks); }
 
 bool adds_up(Order order) {

@@ -152,8 +152,6 @@ std::vector<FoldedFrame> Responsible::lines_of(const profile::Frames& frames,
 
 namespace {
 
-using profile::Frame;
-using profile::Module;
 using profile::Place;
 
 // The frame that has the address.

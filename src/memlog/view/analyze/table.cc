@@ -219,8 +219,6 @@ void keep_first(std::vector<Row>& rows, Order order, size_t limit,
 
 namespace {
 
-using profile::Memlog;
-
 std::string process_name(const profile::Header& header) {
   const size_t slash = header.program.rfind('/');
   return fmt::format("{}[{}]", header.program.substr(slash + 1), header.pid);

@@ -178,9 +178,6 @@ json::Value event_json(const Event& event, const events::EventLog& log, const Ev
 
 namespace {
 
-using events::Event;
-using events::Kind;
-
 constexpr uint64_t kPage = 4096;
 // Those that have a count, in this order; others count as the first.
 constexpr std::string_view kCounted[] = {"malloc",         "calloc", "realloc", "memalign",

@@ -166,9 +166,6 @@ std::string entries_text(const Table& table, const Context& context, const Style
 }
 namespace {
 
-using analyze::Order;
-using analyze::Row;
-
 std::string allocations_text(const Row& row, const Style& style) {
   return fmt::format("{} {}", count_text(row.allocations, "allocation"),
                      size_text(row.allocated_bytes, style));

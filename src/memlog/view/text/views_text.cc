@@ -280,7 +280,6 @@ namespace {
 
 using analyze::Course;
 using analyze::Finding;
-using analyze::Row;
 using analyze::Series;
 
 // Where the growth is known exactly, its interval says nothing.
