@@ -23,7 +23,7 @@ inline constexpr size_t kEventMark = 4;                  // bytes
 inline constexpr size_t kMostChunkEvents = 1024 * 1024;  // for a reader
 // What a writer puts into a chunk before it looks whether that is full; a few more may come.
 inline constexpr size_t kChunkEvents = kMostChunkEvents / 8 * 7;
-inline constexpr size_t kShortChunkEvents = 128 * 1024;       // the same of a log with a size limit
+inline constexpr size_t kShortChunkEvents = 128 * 1024;       // of full logs, and with a size limit
 inline constexpr size_t kMostChunkFrames = 1024 * 1024;       // of its stacks
 inline constexpr size_t kMostEventChunk = 128u << 20;         // bytes of a content, for a reader
 inline constexpr uint64_t kEventTimeStep = 100;               // nanoseconds

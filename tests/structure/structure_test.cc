@@ -488,7 +488,7 @@ const std::map<std::string, size_t> kMostLines = {
     {"memlog/model/events", 3207},
     {"memlog/model/ledger", 1918},
     {"memlog/model/profile", 2626},
-    {"memlog/model/recording", 2625},
+    {"memlog/model/recording", 2620},
     {"memlog/model/symbols", 3692},
     {"memlog/process/inspect", 3882},
     {"memlog/process/ptrace", 3530},

@@ -171,16 +171,13 @@ bool FrameReader::next(std::string& content) {
     }
     const unsigned long long held =
         ZSTD_isError(size) != 0 ? ZSTD_CONTENTSIZE_ERROR : ZSTD_getFrameContentSize(from, left);
-    if (held > format::kMostEventChunk) {  // so are the values for errors
+    const bool read = held <= format::kMostEventChunk;  // the values for errors are more
+    content.resize(read ? held : 0);
+    if (!read || ZSTD_decompress(content.data(), content.size(), from, size) != held) {
       skip_damage();
       continue;
     }
-    content.resize(held);
-    const size_t got = ZSTD_decompress(content.data(), content.size(), from, size);
-    if (got != held) {
-      skip_damage();
-      continue;
-    }
+    in_damage_ = false;
     used_ += size;
     return true;
   }
@@ -209,12 +206,13 @@ bool FrameReader::read_more() {
 }
 
 void FrameReader::skip_damage() {
-  ++damaged_;
+  damaged_ += in_damage_ ? 0 : 1;
   const size_t found = buffer_.find(kMagic, used_ + 1);
+  in_damage_ = found == std::string::npos;
   // A magic number may begin at the end of what was read.
-  used_ = found != std::string::npos
-              ? found
-              : std::max(used_ + 1, buffer_.size() - std::min(buffer_.size(), kMagic.size() - 1));
+  used_ = in_damage_
+              ? std::max(used_ + 1, buffer_.size() - std::min(buffer_.size(), kMagic.size() - 1))
+              : found;
 }
 
 namespace {

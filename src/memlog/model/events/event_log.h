@@ -10,7 +10,6 @@
 namespace mtrace::events {
 
 // Where the contents of an event log come from, one frame after the other.
-
 class Contents {
  public:
   virtual ~Contents() = default;
@@ -67,6 +66,7 @@ class FrameReader : public Contents {
   size_t used_ = 0;
   bool at_end_ = false;
   uint64_t damaged_ = 0;
+  bool in_damage_ = false;  // that was counted: bytes before the next magic number
   int early_end_ = 0;
 };
 
@@ -279,19 +279,15 @@ class EventLog {
   std::unique_ptr<State> state_;
 };
 
-// Reads the header of an event log.
-
 // Reads the content of the first frame behind its mark. Keys that are not known say nothing. Throws
 // DamagedChunk.
 EventHeader read_header(std::string_view content);
 // The value of format::kEventsBefore.
 std::string before_text(const BeforeFile& before);
 
-// Times of an event log as people give them. UTC, as in memlogs.
-
-// Reads "2026-11-22T12:04:31.1234567Z" with up to 9 digits, or only its part from the hour on
-// ("12:04:31.25", which means the first such moment after an hour before `started`). Nanoseconds
-// since 1970.
+// Reads a time as people give it, UTC: "2026-11-22T12:04:31.1234567Z" with up to 9 digits, or only
+// its part from the hour on ("12:04:31.25", which means the first such moment after an hour before
+// `started`). Nanoseconds since 1970.
 std::optional<uint64_t> read_time(std::string_view text, uint64_t started);
 
 }  // namespace mtrace::events

@@ -335,13 +335,8 @@ void ChunkWriter::Events::finish(Column& out) {
   first_birth_ = births_of_log_ + 1;
 }
 
-// A full log takes several bytes an event: a full disk or a kill is to cost no more than so many.
-constexpr size_t kMostFull = 128 << 10;
-
 ChunkWriter::ChunkWriter(format::EventForm form, size_t most_events, AddressOf address_of)
-    : most_events_(form == format::EventForm::kFull ? std::min(most_events, kMostFull)
-                                                    : most_events),
-      events_(std::make_unique<Events>(form, std::move(address_of))) {}
+    : most_events_(most_events), events_(std::make_unique<Events>(form, std::move(address_of))) {}
 
 ChunkWriter::~ChunkWriter() = default;
 ChunkWriter::ChunkWriter(ChunkWriter&&) noexcept = default;

@@ -13,8 +13,7 @@ class ChunkWriter {
   // Returns the address of a block that has a number (is_numbered()); 0: not known.
   using AddressOf = std::function<uint64_t(uint64_t)>;
 
-  // `most_events`: a chunk with so many is full; at most format::kChunkEvents, and an eighth of a
-  // million in the full form.
+  // `most_events`: a chunk with so many is full; at most format::kChunkEvents.
   explicit ChunkWriter(
       format::EventForm form, size_t most_events = format::kChunkEvents,
       AddressOf address_of = [](uint64_t address) { return address; });

@@ -204,9 +204,10 @@ void LogWriter::keep_state() {
 }
 
 ChunkWriter LogWriter::new_chunk() const {
-  return ChunkWriter(header_.compact ? format::EventForm::kCompact : format::EventForm::kFull,
-                     state_ != nullptr ? format::kShortChunkEvents : format::kChunkEvents,
-                     [this](uint64_t address) { return definitions_.address_of(address); });
+  return ChunkWriter(
+      header_.compact ? format::EventForm::kCompact : format::EventForm::kFull,
+      state_ != nullptr || !header_.compact ? format::kShortChunkEvents : format::kChunkEvents,
+      [this](uint64_t address) { return definitions_.address_of(address); });
 }
 
 void LogWriter::append_head(const std::string& before) {
