@@ -3,8 +3,7 @@
 // Trusted: the part of the current thread's own stack that was once found readable, page by page,
 // up to its upper end. Such memory stays readable as long as the thread lives, so it is read
 // directly. The upper end is the thread control block, which glibc places at the upper end of a
-// thread's stack (also of one that the program supplied), or `__libc_stack_end` in the main
-// thread.
+// thread's stack (also of one that the program supplied), or `__libc_stack_end` in the main thread.
 //
 // Another stack that the walk is on (fibers, alternate signal stacks): from its stack pointer
 // upwards, page by page as the walk goes, each page probed once a walk and then read directly. The

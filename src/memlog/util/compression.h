@@ -71,7 +71,6 @@ class Compressor {
 
 // The text of a file or of standard input, which may be compressed (util/compression.h). What is
 // compressed is known by its first bytes, whatever its name.
-
 class Input {
  public:
   // Opens the file at `path`; "-" is standard input. If there is no X.memlog but X.memlog.zst, that

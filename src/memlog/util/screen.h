@@ -46,7 +46,6 @@ class Terminal {
 };
 
 // A line that is typed key by key.
-
 class Prompt {
  public:
   enum class State { kTyping, kAccepted, kCancelled };
@@ -62,7 +61,6 @@ class Prompt {
 
 // Shows the progress of a command that takes more than a second: a line on the terminal, removed at
 // the end.
-
 class Progress {
  public:
   // `all`: number of steps, a report each. Shows nothing unless the standard error is a terminal.

@@ -92,7 +92,6 @@ inline uint64_t ticks_in(uint64_t nanoseconds) { return nanoseconds >> 20; }
 inline uint64_t tick_milliseconds(uint64_t ticks) { return tick_nanoseconds(ticks) / 1'000'000; }
 
 // The last state read from a ledger, with its stacks by the index that blocks use.
-
 class KnownLedger {
  public:
   explicit KnownLedger(const LedgerFile& file) { read(file); }
@@ -116,7 +115,6 @@ class KnownLedger {
 };
 
 // Finds the module of an address in a ledger.
-
 class LedgerModules {
  public:
   // `state` must outlive this. Call forget() after each change of its modules.

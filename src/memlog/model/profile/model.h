@@ -349,7 +349,6 @@ inline const std::string* find_field(const std::vector<Field>& fields, std::stri
 }
 
 // Maps (path, generation) to a module's index while a memlog is read.
-
 class ModuleTable {
  public:
   // Returns the index of `escaped_name`: PATH[#GENERATION] as in the file. Remembers each spelling.

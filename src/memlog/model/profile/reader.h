@@ -61,7 +61,6 @@ class Pieces {
 
 // Stacks of earlier reports of a process. When the text of a stack is the same again, the reader
 // compares it instead of parsing it.
-
 class KnownStacks {
  public:
   struct Stack {
@@ -92,7 +91,6 @@ class KnownStacks {
 
 // Checks the entries of a memlog: their order, each entry in itself, and their sum against the
 // header; then concludes what follows from all of it.
-
 class EntryChecks {
  public:
   // Checks the next entry, and sets its standard errors. `header`: the meta lines before the

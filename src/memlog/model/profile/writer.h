@@ -28,7 +28,6 @@ void set_resolved(Memlog& memlog, Resolved resolved);
 void add_note(Memlog& memlog, const std::string& text);
 
 // Makes a memlog of something other than a report: of a ledger, of an event log.
-
 class Builder {
  public:
   using Rests = StackIds::Rests;

@@ -18,7 +18,6 @@ struct DataFile {
 };
 
 // Where a variable of a loaded file lies.
-
 struct DataPlace {
   uint64_t address;
   // 0, or the thread pointer of the thread in whose storage the address is: only the program's own

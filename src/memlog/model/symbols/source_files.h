@@ -40,7 +40,6 @@ class SourceFiles {
 
 // Finds out under which path the source file of a frame was compiled. Memlogs hold file names
 // without directories; the modules' debugging information has the rest.
-
 class SourcePaths {
  public:
   explicit SourcePaths(SearchPath where) : where_(std::move(where)) {}

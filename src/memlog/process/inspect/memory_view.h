@@ -80,7 +80,6 @@ class MemoryView {
 };
 
 // Which pages of another process hold something (/proc/PID/pagemap), and reading only these.
-
 class PageMap {
  public:
   enum class Pages {

@@ -75,7 +75,6 @@ void show_restart(Tasks& tasks, const TargetMemory& memory, pid_t tid, user_regs
 
 // Uses a stopped thread of another process to make calls for memlog, then restores it, even in the
 // middle of a system call.
-
 class BorrowedThread {
  public:
   // `cave`: executable memory that no thread runs; it holds the code meanwhile. `cave_bytes`: its
@@ -128,7 +127,6 @@ class BorrowedThread {
 };
 
 // Holds all threads of a process stopped at safe points, for the lifetime of the object.
-
 class HeldProcess {
  public:
   // `objects`: the files that the process has mapped. `cave`: see Restarts. Throws AttachError when

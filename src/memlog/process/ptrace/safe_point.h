@@ -53,7 +53,6 @@ class StackWalk : cfi::FrameMemory {
 
 // Decides whether a stopped thread is at a safe point: outside the allocator, the loader and fork,
 // and so without any of their locks. It may then stay stopped while another thread loads a library.
-
 class SafePoints {
  public:
   // `restarts` must outlive this.

@@ -67,7 +67,6 @@ class AskedProcess {
 
 // The turn to ask a process for reports. Only one memlog at a time has it. So each report carries
 // the label of the memlog that asked for it, and no memlog takes another's report for its own.
-
 class AskTurn {
  public:
   // Waits for the turn, at most until `deadline`. The turn is a lock on the process's directory in

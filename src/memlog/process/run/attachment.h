@@ -17,18 +17,14 @@ Done detach_from(pid_t pid, std::chrono::milliseconds timeout, bool keep_ledger)
 
 class Attachment {
  public:
-  // Attaches to the process: it counts into a ledger and writes no reports. Throws
-  // AttachError.
+  // Attaches to the process: it counts into a ledger and writes no reports. Throws AttachError.
   explicit Attachment(pid_t pid);
   // Detaches if possible.
   ~Attachment();
   Attachment(const Attachment&) = delete;
   Attachment& operator=(const Attachment&) = delete;
 
-  std::chrono::microseconds stopped() const {
-    return stopped_;
-  }  // how long the process was
-     // stopped
+  std::chrono::microseconds stopped() const { return stopped_; }  // how long the process was
 
  private:
   pid_t pid_;

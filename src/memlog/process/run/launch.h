@@ -63,7 +63,6 @@ class ExitHolds {
 };
 
 // The ledgers of a program that memlog run runs: where they lie, and what becomes of them.
-
 class RunLedgers {
  public:
   // `wish`: an existing directory; "none"; or "" for a directory of this run's own in memory

@@ -417,12 +417,11 @@ void suppress_stacks(HeapScan& scan, const ledger::LedgerFile& file,
   std::vector<const ledger::LedgerStackState*> stacks;
   for (const auto& [index, state] : lost) stacks.push_back(state);
   names.learn(file, known.state(), stacks);
-  std::unordered_map<uint32_t, bool> suppressed;
-  for (const auto& [index, state] : lost) suppressed[index] = names.matches(*state, patterns);
-  scan.suppress([&](uint32_t stack) {
-    const auto found = suppressed.find(stack);
-    return found != suppressed.end() && found->second;
-  });
+  std::set<uint32_t> suppressed;
+  for (const auto& [index, state] : lost) {
+    if (names.matches(*state, patterns)) suppressed.insert(index);
+  }
+  scan.suppress([&](uint32_t stack) { return suppressed.contains(stack); });
 }
 
 }  // namespace mtrace::cli

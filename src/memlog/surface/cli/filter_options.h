@@ -20,11 +20,8 @@ std::vector<Option> with_filters(std::vector<Option> options);
 // filters.
 std::vector<Option> with_view_options(std::vector<Option> options);
 
-// Reads the filter options. Throws UsageError, and FormatError for a
-// suppressions file.
+// Reads the filter options. Throws UsageError, and FormatError for a suppressions file.
 analyze::Filter read_filter(const Arguments& arguments);
-
-// The options that choose blocks of an event log, and reports that are made of the chosen blocks.
 
 // Appends the options that choose blocks by their lives; those of with_event_source() are --events
 // and these.
@@ -84,16 +81,14 @@ class EventSource {
   util::Descriptor file_;
 };
 
-// --suppressions, and the suppressions file of LSAN_OPTIONS.
-
 inline constexpr Option kSuppressionsOption = {
     "--suppressions", "", "FILE",
     R"(Leave out stacks that match a line of FILE: leak:PATTERN as in LeakSanitizer; any:REGEX,
     function:REGEX, source:REGEX, module:REGEX; frames:REGEX < REGEX for the innermost frames in
     this order. # starts a comment. May be repeated.)"};
 
-// Appends the patterns of the option's files. Throws UsageError, and
-// FormatError with the line of a file.
+// Appends the patterns of the option's files. Throws UsageError, and FormatError with the line of a
+// file.
 void add_suppressions(const Arguments& arguments, std::vector<analyze::StackPattern>& patterns);
 
 // Appends those of the file that `options`, a value of LSAN_OPTIONS, names. A relative path is
@@ -102,9 +97,8 @@ void add_lsan_suppressions(const char* command, const std::string& options,
                            const std::string& directory, const std::string& program,
                            std::vector<analyze::StackPattern>& patterns);
 
-// Takes stacks that match a pattern out of what a heap scan found lost.
-
-// Has `names` learn the stacks of all blocks that are lost in some way.
+// Takes stacks that match a pattern out of what a heap scan found lost. Has `names` learn the stacks
+// of all blocks that are lost in some way.
 void suppress_stacks(HeapScan& scan, const ledger::LedgerFile& file,
                      const ledger::KnownLedger& known, text::StackNames& names,
                      const std::vector<analyze::StackPattern>& patterns);

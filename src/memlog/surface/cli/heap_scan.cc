@@ -411,7 +411,6 @@ void HeapScan::name_root(RetainerPath& path, uint64_t via, size_t block) const {
 
 namespace {
 
-using analyze::HeapBlock;
 using analyze::HeapPages;
 using process::RegionKind;
 

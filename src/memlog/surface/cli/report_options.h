@@ -123,8 +123,7 @@ inline constexpr Option kGroupByOption = {"--group-by", "", "WHAT", kGroupByHelp
 inline constexpr Option kGroupedByOption = {"--group-by", "", "WHAT", kGroupByHelp,
                                             "function|stack|file|line|module|type"};
 
-// Reads --library and --own. Throws UsageError, and FormatError for a
-// line of a file.
+// Reads --library and --own. Throws UsageError, and FormatError for a line of a file.
 analyze::ResponsiblePointer read_responsible(const Arguments& arguments);
 
 // Reads --group-by. Throws UsageError.

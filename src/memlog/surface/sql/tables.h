@@ -55,7 +55,6 @@ uint64_t nanoseconds_of(std::string_view text);
 std::string time_text(int64_t nanoseconds);
 
 // The events of an event log, as the tables read them.
-
 class LoggedEvents {
  public:
   // `data` must outlive this. Throws FileError, FormatError.

@@ -67,7 +67,6 @@ void each_pattern_line(const std::string& name, std::string_view text,
 //   # text                   a comment; empty lines are, too
 //
 // A pattern suppresses a stack when one of its frames matches; frames: when each of them does.
-
 class StackPattern {
  public:
   // Matches any frame.

@@ -292,7 +292,6 @@ std::vector<uint32_t> heads_of(const LostGraph& graph);
 
 // Reads the aligned words of a process's memory for a scan: many pieces at a time, or a few with
 // what is around them.
-
 class WordReader {
  public:
   // `read` must outlive this.

@@ -13,7 +13,6 @@
 namespace mtrace::reports {
 
 // One report as the views read it: whole, or in pieces when it is large.
-
 class Report {
  public:
   // A whole report, named and filtered.
@@ -135,7 +134,6 @@ std::vector<ReportSeries> series_in(const std::vector<std::string>& files);
 std::string missing_text(const ReportSeries& series);
 
 // One side of a comparison: what one report or a set of reports holds.
-
 struct ReportSet {
   std::vector<analyze::ProcessSum> processes;
   analyze::Table table;  // over all processes
