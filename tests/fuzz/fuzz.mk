@@ -30,7 +30,7 @@ FUZZ_SRC_cfi     := $(CFI_SRC) $(addprefix src/libmtrace/unwind/,$(ARCH)/compile
                     $(FUZZ_KERNEL)
 FUZZ_ALL_memlog  := util model/profile model/ledger model/events view/analyze view/heap view/json view/export
 FUZZ_SRC_elf     := $(addprefix src/memlog/model/symbols/,dwarf_index.cc elf_file.cc module_symbols.cc worker.cc) \
-                    src/memlog/model/profile/model.cc src/memlog/util/text.cc
+                    src/memlog/model/profile/line.cc src/memlog/util/text.cc
 FUZZ_SRC_options := $(addprefix src/libmtrace/life/,environment.cc options.cc) \
                     $(addprefix src/libmtrace/modules/,c_library.cc linkage.cc object.cc) \
                     $(addprefix src/libmtrace/base/,table_file.cc turn.cc) src/libmtrace/report/host.cc $(FUZZ_KERNEL)

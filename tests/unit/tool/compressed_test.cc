@@ -17,7 +17,6 @@
 #include "tool_test.h"
 #include "util/compression.h"
 #include "view/reports/catalog.h"
-#include "view/reports/run_reports.h"
 
 namespace mtrace {
 namespace {

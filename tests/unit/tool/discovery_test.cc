@@ -1,9 +1,9 @@
 // What answers memlog collect --discover: anybody on the network can send it.
-#include "surface/serve/discovery.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "surface/serve/heaps.h"
 
 namespace mtrace::test {
 namespace {

@@ -15,7 +15,7 @@
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
 #include "model/recording/chunk_writer.h"
-#include "model/recording/log_file.h"
+#include "model/recording/log_writer.h"
 #include "tool_test.h"
 #include "util/error.h"
 

@@ -11,7 +11,6 @@
 #include "model/events/event_log.h"
 #include "model/events/replay_memlog.h"
 #include "model/profile/writer.h"
-#include "model/recording/log_file.h"
 #include "model/recording/log_writer.h"
 #include "tool_test.h"
 

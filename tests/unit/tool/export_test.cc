@@ -11,7 +11,7 @@
 #include "model/profile/reader.h"
 #include "tool_test.h"
 #include "util/text.h"
-#include "view/export/call_graph.h"
+#include "view/export/stacks.h"
 
 namespace mtrace::test {
 namespace {

@@ -12,7 +12,7 @@
 #include "model/events/chunk_reader.h"
 #include "model/events/event_log.h"
 #include "model/recording/chunk_writer.h"
-#include "model/recording/log_file.h"
+#include "model/recording/log_writer.h"
 
 namespace mtrace::test {
 

@@ -9,7 +9,6 @@
 #include "model/profile/reader.h"
 #include "tool_test.h"
 #include "view/reports/catalog.h"
-#include "view/reports/run_reports.h"
 
 namespace mtrace::test {
 namespace {

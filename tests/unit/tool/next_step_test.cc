@@ -10,7 +10,7 @@
 #include "surface/cli/command.h"
 #include "tool_test.h"
 #include "util/text.h"
-#include "view/reports/run_reports.h"
+#include "view/reports/catalog.h"
 
 namespace mtrace::test {
 namespace {

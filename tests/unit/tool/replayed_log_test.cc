@@ -13,7 +13,6 @@
 #include "model/events/replay_memlog.h"
 #include "model/events/replay_plan.h"
 #include "model/profile/writer.h"
-#include "model/recording/log_file.h"
 #include "model/recording/log_writer.h"
 #include "tool_test.h"
 
@@ -31,7 +30,9 @@ std::string value_of(const std::string& memlog, const std::string& key) {
 class ReplayedLog : public testing::Test {
  protected:
   std::string path(const std::string& name) const { return directory_ / name; }
-  std::string report(const std::string& name) const { return profile::write(events::memlog_at(path(name), {})); }
+  std::string report(const std::string& name) const {
+    return profile::write(events::memlog_at(path(name), {}));
+  }
   // Leaves out of the log what lives shorter than 100 ms.
   std::string cull(const std::string& name) {
     const std::string made = path(name + ".culled");

@@ -6,7 +6,7 @@
 
 #include "tool_test.h"
 #include "view/analyze/row.h"
-#include "view/heap/block_sizes.h"
+#include "view/heap/heap_pages.h"
 #include "view/text/style.h"
 #include "view/text/views_text.h"
 

@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "model/symbols/source_files.h"
+#include "model/symbols/symbolizer.h"
 #include "tool_test.h"
 
 namespace mtrace::test {

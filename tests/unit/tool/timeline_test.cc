@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "process/run/timeline_recorder.h"
+#include "process/run/regular_reports.h"
 #include "tool_test.h"
 #include "util/error.h"
 #include "view/reports/reports.h"

@@ -1,5 +1,3 @@
-#include "model/recording/recorder.h"
-
 #include <linux/futex.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -17,7 +15,6 @@
 #include "model/ledger/ledger_file.h"
 #include "model/ledger/ledger_memlog.h"
 #include "model/ledger/ledger_state.h"
-#include "model/recording/log_file.h"
 #include "model/recording/log_writer.h"
 #include "model/recording/ring_reader.h"
 #include "util/error.h"

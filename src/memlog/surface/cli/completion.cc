@@ -1,5 +1,3 @@
-#include "surface/cli/completion.h"
-
 #include "process/inspect/process.h"
 #include "surface/cli/arguments.h"
 #include "surface/cli/command.h"

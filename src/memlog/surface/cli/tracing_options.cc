@@ -8,7 +8,6 @@
 #include "process/ptrace/attach.h"
 #include "process/ptrace/safe_point.h"
 #include "surface/cli/filter_options.h"
-#include "surface/cli/fleet_export.h"
 #include "surface/cli/heap_scan.h"
 #include "surface/cli/report_options.h"
 #include "util/text.h"

@@ -4,7 +4,7 @@
 #include <sys/types.h>
 
 #include "process/inspect/ledgers.h"
-#include "process/run/attachment.h"
+#include "process/run/asked_process.h"
 #include "surface/cli/arguments.h"
 #include "surface/cli/command.h"
 #include "surface/fleet/http_client.h"

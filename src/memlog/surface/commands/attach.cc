@@ -7,7 +7,7 @@
 #include "process/inspect/ledgers.h"
 #include "process/inspect/process.h"
 #include "process/ptrace/tasks.h"
-#include "process/run/attachment.h"
+#include "process/run/asked_process.h"
 #include "process/run/regular_reports.h"
 #include "surface/cli/command.h"
 #include "surface/cli/tracing_options.h"

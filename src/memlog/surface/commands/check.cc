@@ -19,7 +19,6 @@
 #include "view/json/views.h"
 #include "view/reports/catalog.h"
 #include "view/reports/reports.h"
-#include "view/reports/run_reports.h"
 #include "view/text/header_text.h"
 #include "view/text/report_text.h"
 #include "view/text/stack_names.h"

@@ -6,7 +6,6 @@
 #include "util/file.h"
 #include "util/text.h"
 #include "view/analyze/compare.h"
-#include "view/json/stack.h"
 #include "view/json/views.h"
 #include "view/reports/reports.h"
 #include "view/text/header_text.h"

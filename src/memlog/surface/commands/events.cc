@@ -4,7 +4,7 @@
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
 #include "model/events/replay_memlog.h"
-#include "model/recording/recorder.h"
+#include "model/recording/log_writer.h"
 #include "surface/cli/command.h"
 #include "surface/cli/filter_options.h"
 #include "surface/cli/report_options.h"
@@ -12,7 +12,7 @@
 #include "util/error.h"
 #include "util/text.h"
 #include "view/analyze/filter.h"
-#include "view/json/stack.h"
+#include "view/json/views.h"
 #include "view/text/event_text.h"
 #include "view/text/style.h"
 

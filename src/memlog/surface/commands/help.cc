@@ -2,7 +2,6 @@
 
 #include "format/option_kind.h"
 #include "surface/cli/command.h"
-#include "surface/cli/completion.h"
 #include "surface/cli/report_options.h"
 #include "view/analyze/responsible.h"
 

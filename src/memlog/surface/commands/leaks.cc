@@ -7,7 +7,6 @@
 #include "util/screen.h"
 #include "util/text.h"
 #include "view/analyze/series.h"
-#include "view/json/stack.h"
 #include "view/json/views.h"
 #include "view/reports/reports.h"
 #include "view/text/style.h"

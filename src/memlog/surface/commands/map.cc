@@ -9,7 +9,7 @@
 #include "surface/cli/tracing_options.h"
 #include "util/text.h"
 #include "view/heap/heap_pages.h"
-#include "view/json/stack.h"
+#include "view/json/views.h"
 #include "view/text/stack_names.h"
 #include "view/text/style.h"
 

@@ -1,9 +1,8 @@
 // memlog push: sends reports to a memlog serve on another machine.
 
 #include "surface/cli/command.h"
-#include "surface/cli/fleet_export.h"
 #include "surface/cli/report_options.h"
-#include "surface/serve/discovery.h"
+#include "surface/serve/heaps.h"
 #include "util/text.h"
 #include "view/reports/catalog.h"
 #include "view/text/style.h"

@@ -5,7 +5,7 @@
 #include "process/run/allocator_replay.h"
 #include "surface/cli/command.h"
 #include "util/text.h"
-#include "view/json/stack.h"
+#include "view/json/views.h"
 #include "view/text/style.h"
 
 namespace mtrace::cli {

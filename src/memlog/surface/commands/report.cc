@@ -9,7 +9,6 @@
 #include "process/inspect/process.h"
 #include "process/ptrace/attach.h"
 #include "process/run/asked_process.h"
-#include "process/run/attachment.h"
 #include "surface/cli/command.h"
 #include "surface/cli/filter_options.h"
 #include "surface/cli/report_options.h"

@@ -9,7 +9,7 @@
 #include "util/compression.h"
 #include "util/error.h"
 #include "util/screen.h"
-#include "view/reports/run_reports.h"
+#include "view/reports/catalog.h"
 
 namespace mtrace::cli {
 namespace {

@@ -9,11 +9,10 @@
 
 #include "process/inspect/process.h"
 #include "surface/cli/command.h"
-#include "surface/cli/fleet_export.h"
 #include "surface/cli/report_options.h"
 #include "surface/fleet/remote.h"
 #include "surface/serve/access.h"
-#include "surface/serve/discovery.h"
+#include "surface/serve/heaps.h"
 #include "surface/serve/http.h"
 #include "surface/serve/site.h"
 

@@ -13,7 +13,7 @@
 #include "surface/cli/command.h"
 #include "surface/cli/report_options.h"
 #include "util/text.h"
-#include "view/json/stack.h"
+#include "view/json/views.h"
 #include "view/text/style.h"
 
 namespace mtrace::cli {

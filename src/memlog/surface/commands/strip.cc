@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include "model/events/event_log.h"
-#include "model/recording/log_file.h"
 #include "model/recording/log_writer.h"
 #include "surface/cli/command.h"
 #include "surface/cli/filter_options.h"

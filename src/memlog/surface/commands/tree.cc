@@ -4,7 +4,6 @@
 #include "surface/cli/filter_options.h"
 #include "surface/cli/report_options.h"
 #include "view/analyze/groups.h"
-#include "view/json/stack.h"
 #include "view/json/views.h"
 #include "view/reports/reports.h"
 #include "view/text/report_text.h"

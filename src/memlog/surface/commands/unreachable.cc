@@ -12,7 +12,7 @@
 #include "surface/cli/report_options.h"
 #include "surface/cli/tracing_options.h"
 #include "util/text.h"
-#include "view/json/stack.h"
+#include "view/json/views.h"
 #include "view/text/stack_names.h"
 #include "view/text/style.h"
 

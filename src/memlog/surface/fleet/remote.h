@@ -5,12 +5,12 @@
 
 #include "format/event_ring.h"
 #include "format/ledger.h"
-#include "model/recording/log_file.h"
+#include "model/recording/log_writer.h"
 #include "model/symbols/symbolizer.h"
 #include "surface/fleet/http_client.h"
 #include "surface/fleet/store.h"
 #include "util/prelude.h"
-#include "view/json/stack.h"
+#include "view/json/views.h"
 
 namespace mtrace::fleet {
 
@@ -152,7 +152,7 @@ struct LogSending {
   std::string ca_file;        // as of HttpServerAddress
   uint64_t buffer = 0;        // bytes of frames that are kept for the receiver
   std::chrono::seconds wait;  // once the log has ended, until the receiver takes something
-  std::string status;         // a pipe with a name, see process/run/timeline_recorder.h; empty: none
+  std::string status;         // a pipe with a name, see process/run/regular_reports.h; empty: none
 };
 
 // Starts a process that keeps and sends the frames, in memory only. It goes on after this process

@@ -10,7 +10,7 @@
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
-#include "view/json/stack.h"
+#include "view/json/views.h"
 
 namespace mtrace::serve {
 namespace {

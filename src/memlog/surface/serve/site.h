@@ -9,7 +9,7 @@
 #include "surface/serve/metrics.h"
 #include "surface/serve/request.h"
 #include "util/prelude.h"
-#include "view/json/stack.h"
+#include "view/json/views.h"
 
 namespace mtrace::serve {
 

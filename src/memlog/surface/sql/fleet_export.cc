@@ -4,7 +4,7 @@
 
 #include "surface/fleet/store.h"
 #include "util/text.h"
-#include "view/json/stack.h"
+#include "view/json/views.h"
 
 namespace mtrace::sql {
 namespace {

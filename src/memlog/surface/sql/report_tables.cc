@@ -1,8 +1,6 @@
 // The table entries.
-#include "surface/sql/report_tables.h"
-
 #include "model/events/live_blocks.h"
-#include "model/symbols/source_files.h"
+#include "model/symbols/symbolizer.h"
 #include "surface/fleet/store.h"
 #include "surface/sql/tables.h"
 #include "surface/sql/virtual_table.h"

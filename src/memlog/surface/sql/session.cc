@@ -11,7 +11,7 @@
 #include "surface/sql/database.h"
 #include "util/file.h"
 #include "util/text.h"
-#include "view/json/stack.h"
+#include "view/json/views.h"
 #include "view/text/style.h"
 
 namespace mtrace::sql {

@@ -8,7 +8,7 @@
 #include "util/prelude.h"
 #include "view/analyze/table.h"
 #include "view/export/stacks.h"
-#include "view/heap/block_sizes.h"
+#include "view/heap/heap_pages.h"
 
 namespace mtrace::exporting {
 

@@ -4,10 +4,10 @@
 #include "model/profile/writer.h"
 #include "util/json.h"
 #include "util/text.h"
-#include "view/export/call_graph.h"
 #include "view/export/flame_graph.h"
 #include "view/export/heaptrack.h"
-#include "view/json/stack.h"
+#include "view/export/stacks.h"
+#include "view/json/views.h"
 
 namespace mtrace::exporting {
 namespace {

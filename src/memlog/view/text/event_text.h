@@ -6,7 +6,7 @@
 #include "model/profile/model.h"
 #include "model/symbols/symbolizer.h"
 #include "util/prelude.h"
-#include "view/json/stack.h"
+#include "view/json/views.h"
 
 namespace mtrace::text {
 

@@ -1,7 +1,7 @@
 #include "view/text/header_text.h"
 
 #include "format/memlog.h"
-#include "model/profile/regions.h"
+#include "model/profile/reader.h"
 #include "util/text.h"
 #include "view/json/views.h"
 #include "view/text/stack_names.h"

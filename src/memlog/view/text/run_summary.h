@@ -3,7 +3,7 @@
 
 #include "model/profile/model.h"
 #include "util/prelude.h"
-#include "view/reports/run_reports.h"
+#include "view/reports/catalog.h"
 #include "view/text/style.h"
 
 namespace mtrace::text {

@@ -9,7 +9,7 @@
 #include "view/analyze/groups.h"
 #include "view/analyze/responsible.h"
 #include "view/analyze/table.h"
-#include "view/json/stack.h"
+#include "view/json/views.h"
 #include "view/text/style.h"
 
 namespace mtrace::text {
@@ -72,7 +72,7 @@ class StackNames {
   // Returns the number of the responsible function, from 1; 0 before learn().
   size_t group_of(const ledger::LedgerStackState& stack) const;
   const analyze::Group& group(size_t number) const { return *groups_.all()[number - 1]; }
-  // Adds the id and the frames to the object of a stack (view/json/stack.h).
+  // Adds the id and the frames to the object of a stack (view/json/views.h).
   void put(json::Value& out, const ledger::LedgerStackState& stack) const;
   // Returns whether one of the patterns matches; false before learn().
   bool matches(const ledger::LedgerStackState& stack,

@@ -3,7 +3,7 @@
 
 #include <re2/re2.h>
 
-#include "model/ledger/watch.h"
+#include "model/ledger/ledger_memlog.h"
 #include "util/prelude.h"
 #include "view/text/stack_names.h"
 #include "view/text/style.h"

@@ -7,7 +7,7 @@
 #include "view/analyze/groups.h"
 #include "view/analyze/series.h"
 #include "view/analyze/table.h"
-#include "view/heap/block_sizes.h"
+#include "view/heap/heap_pages.h"
 #include "view/text/report_text.h"
 #include "view/text/style.h"
 
