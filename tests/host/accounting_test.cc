@@ -53,8 +53,7 @@ class AccountingTest : public HostTest {
     Command command = named({program("accounting")});
     command.env["MTRACE_ENTRIES"] = entries;
     if (!allocator.empty()) command.env["LD_PRELOAD"] = library() + ":" + allocator;
-    const Result result = mtrace::test::run(command);
-    EXPECT_TRUE(result.exited(0)) << result.err;
+    const Result result = expect_exit(mtrace::test::run(command));
     *phases = told(result.out);
     std::vector<Memlog> logs = logs_of("accounting");
     EXPECT_EQ(logs.size(), 3u);
@@ -87,8 +86,7 @@ TEST_F(AccountingTest, CountsOnceWithAnAllocatorThatCallsItself) {
   EXPECT_EQ(found(logs.at(0)), phases[1]);
   EXPECT_EQ(found(logs.at(1)), phases[2]);
   EXPECT_EQ(logs.at(1).get("unknown-frees"), "0");
-  EXPECT_NE(logs.at(1).get("calls").find(" calloc=1 realloc=10 "), std::string::npos)
-      << logs.at(1).get("calls");
+  EXPECT_HAS(logs.at(1).get("calls"), " calloc=1 realloc=10 ");
 }
 
 // `delete` called six times is six, though the forms call each other where libstdc++ has them.
@@ -99,8 +97,7 @@ TEST_P(OperatorCallsTest, EachIsCountedOnce) {
   const bool apart = !allocator.empty();
   Command command = traced({program("operators")});
   if (apart) command.env["LD_PRELOAD"] += ":" + allocator;
-  const Result result = mtrace::test::run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(mtrace::test::run(command));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_GE(logs.size(), 2u);
   std::map<std::string, int64_t> calls;

@@ -112,13 +112,13 @@ TEST_F(ApiHeaderTest, LeavesNothingWhenLeftOut) {
   expect_everywhere({"-DMTRACE_NDEBUG"}, kUses, 0);
   // The program needs nothing then.
   const Result symbols = run(plain({"/usr/bin/nm", "--undefined-only", temp() + "/program"}));
-  EXPECT_EQ(symbols.out.find("dlsym"), std::string::npos) << symbols.out;
-  EXPECT_EQ(symbols.out.find("abort"), std::string::npos) << symbols.out;
+  EXPECT_LACKS(symbols.out, "dlsym");
+  EXPECT_LACKS(symbols.out, "abort");
   write_file(temp() + "/source.c", "#define MTRACE_NDEBUG\n#include <mtrace.h>\n");
   const Result text = run(plain({"/usr/bin/env", "gcc", "-std=c99", "-E",
                                  "-I" + source_dir() + "/include", temp() + "/source.c"}));
-  EXPECT_EQ(text.out.find("stdio.h"), std::string::npos);
-  EXPECT_EQ(text.out.find("weakref"), std::string::npos);
+  EXPECT_LACKS(text.out, "stdio.h");
+  EXPECT_LACKS(text.out, "weakref");
 }
 
 }  // namespace

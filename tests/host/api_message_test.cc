@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -32,7 +31,7 @@ class ApiMessageTest : public HostTest {
   }
   // Names by a script: what the message is then, and how many modules stood in the raw text.
   void expect_raw(const Result& result) const {
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.out;
+    expect_exit(result);
     EXPECT_EQ(result.out, "grown 3996\nafter\n");
     const std::vector<std::string> lines = lines_of(result.err);
     ASSERT_GE(lines.size(), 8u) << result.err;
@@ -46,8 +45,7 @@ class ApiMessageTest : public HostTest {
 
 TEST_F(ApiMessageTest, NothingIsSaidWhenTheHeapHasShrunk) {
   for (const char* manner : {"name", "handle"}) {
-    const Result result = run(asserting(manner, "shrink"));
-    EXPECT_TRUE(result.exited(0)) << result.how();
+    const Result result = expect_exit(run(asserting(manner, "shrink")));
     EXPECT_EQ(result.out, "after\n");
     EXPECT_EQ(result.err, "");
   }
@@ -85,7 +83,7 @@ TEST_F(ApiMessageTest, TheFiveLargestStacksStandThere) {
   EXPECT_EQ(amounts, (std::vector<std::string>{"+4000 bytes +1 blocks", "+96 bytes +1 blocks",
                                                "+90 bytes +1 blocks", "+80 bytes +1 blocks",
                                                "+70 bytes +1 blocks"}));
-  EXPECT_NE(result.err.find("\nand 6 more stacks that grew\n"), std::string::npos) << result.err;
+  EXPECT_HAS(result.err, "\nand 6 more stacks that grew\n");
 }
 
 TEST_F(ApiMessageTest, TheToolPutsNamesIn) {
@@ -94,8 +92,7 @@ TEST_F(ApiMessageTest, TheToolPutsNamesIn) {
       "[ \"$1\" = decode ] || exit 3\n"
       "env > environment; ls -l /proc/self/fd > descriptors\n"
       "sed -e 's/^\\t(.*api_assert+0x.*/\\tNAMED/' -e '/^# module/d'\n");
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out;
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(result.out, "grown 3996\nafter\n");
   const std::vector<std::string> lines = lines_of(result.err);
   ASSERT_GE(lines.size(), 4u) << result.err;
@@ -103,8 +100,8 @@ TEST_F(ApiMessageTest, TheToolPutsNamesIn) {
   EXPECT_EQ(lines[1], "+4000 bytes +1 blocks");
   EXPECT_EQ(lines[2], "\tNAMED");
   EXPECT_EQ(lines[3], "\tNAMED");
-  EXPECT_EQ(result.err.find("api_assert+"), std::string::npos) << result.err;
-  EXPECT_EQ(read_file(temp() + "/environment").find("LD_PRELOAD"), std::string::npos);
+  EXPECT_LACKS(result.err, "api_assert+");
+  EXPECT_LACKS(read_file(temp() + "/environment"), "LD_PRELOAD");
   // 0 to 2, and the one that ls opens. (The first line is "total 0".)
   EXPECT_LE(lines_of(read_file(temp() + "/descriptors")).size(), 6u)
       << read_file(temp() + "/descriptors");
@@ -130,12 +127,11 @@ TEST_F(ApiMessageTest, AToolThatHangsIsNotWaitedFor) {
 }
 
 TEST_F(ApiMessageTest, MemlogDecodes) {
-  const Result result = run(named({program("api_assert"), "name", "check"}));
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out;
+  const Result result = expect_exit(run(named({program("api_assert"), "name", "check"})));
   const std::vector<std::string> lines = lines_of(result.err);
   ASSERT_GE(lines.size(), 4u) << result.err;
   EXPECT_TRUE(lines[2].starts_with("\tsite_grows")) << result.err;
-  EXPECT_NE(lines[2].find("api_assert.c:"), std::string::npos) << result.err;
+  EXPECT_HAS(lines[2], "api_assert.c:") << result.err;
   EXPECT_TRUE(lines[3].starts_with("\tmain")) << result.err;
 }
 

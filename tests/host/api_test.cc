@@ -15,8 +15,7 @@ namespace {
 class ApiTest : public HostTest {
  protected:
   Result run_traced(const std::string& name) {
-    const Result result = run(traced({program(name)}));
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const Result result = expect_exit(run(traced({program(name)})));
     EXPECT_EQ(result.err, "");
     return result;
   }
@@ -61,8 +60,7 @@ class ApiTest : public HostTest {
 };
 
 TEST_F(ApiTest, WithoutTheLibraryNothingHappens) {
-  const Result result = run(plain({program("api_calls"), "absent"}));
-  EXPECT_TRUE(result.exited(0)) << result.out;
+  const Result result = expect_exit(run(plain({program("api_calls"), "absent"})));
   EXPECT_EQ(result.out, "good\n");
   EXPECT_EQ(result.err, "");
 }
@@ -70,8 +68,7 @@ TEST_F(ApiTest, WithoutTheLibraryNothingHappens) {
 TEST_F(ApiTest, DormantProgramsGetNothingEither) {
   Command command = traced({program("api_calls"), "absent"});
   command.env["MTRACE_FOLLOW"] = "another";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.out;
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(result.err, "");
 }
 
@@ -83,7 +80,7 @@ TEST_F(ApiTest, KnownAnswers) {
   EXPECT_EQ(logs[0].get("misuse"),
             "kind=5 kinds=9972 size=3 release=4 duplicate=1 note=5 name=5 savepoint=8 "
             "savepoints=2");
-  EXPECT_NE(logs[0].get("lost").find(" notes=2"), std::string::npos) << logs[0].get("lost");
+  EXPECT_HAS(logs[0].get("lost"), " notes=2");
 
   const std::vector<std::string> said = notes(logs[0]);
   ASSERT_EQ(said.size(), 64u);
@@ -133,19 +130,16 @@ TEST_F(ApiTest, WrappedResources) {
   const auto answer = [&](std::vector<std::string> words) {
     words.insert(words.begin(), memlog_tool());
     words.push_back(std::to_string(process.pid()));
-    const Result result = run(plain(words));
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(plain(words)));
     return result.out;
   };
   const std::string top = answer({"top", "--once"});
-  EXPECT_NE(
-      top.find("\nbesides: @cuda 5000 in 1 block, @fd 8 in 8 blocks, @gl-Buffers 1 in 1 block, "
-               "@gl-Textures 3 in 3 blocks\n"),
-      std::string::npos)
-      << top;
-  EXPECT_EQ(top.find("opens"), std::string::npos) << top;
+  EXPECT_HAS(top,
+             "\nbesides: @cuda 5000 in 1 block, @fd 8 in 8 blocks, @gl-Buffers 1 in 1 block, "
+             "@gl-Textures 3 in 3 blocks\n");
+  EXPECT_LACKS(top, "opens");
   const std::string fds = answer({"top", "--once", "--kind", "fd"});
-  EXPECT_NE(fds.find("  @fd live 8  "), std::string::npos) << fds;
+  EXPECT_HAS(fds, "  @fd live 8  ");
   for (const char* function : {"opens", "connects"}) {
     EXPECT_TRUE(std::regex_search(fds, std::regex("\n +4 +4 .* " + std::string(function) + "  ")))
         << fds;
@@ -160,7 +154,7 @@ TEST_F(ApiTest, WrappedResources) {
   const auto none = nlohmann::json::parse(answer({"top", "--once", "--json", "--kind", "other"}));
   EXPECT_EQ(none["stacks"].size(), 0u) << none;
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 
   const std::vector<Memlog> logs = logs_of("resources");
   ASSERT_EQ(logs.size(), 1u);
@@ -178,8 +172,7 @@ TEST_F(ApiTest, WrappedResources) {
                                                   {"fd of opens", {4, 4}},
                                                   {"gl-Buffers of draws", {1, 1}},
                                                   {"gl-Textures of draws", {3, 3}}}));
-  const Result plainly = run(plain({program("resources")}));
-  EXPECT_TRUE(plainly.exited(0)) << plainly.how();
+  const Result plainly = expect_exit(run(plain({program("resources")})));
 }
 
 TEST_F(ApiTest, AtOddMoments) {
@@ -219,7 +212,7 @@ TEST_F(ApiTest, ThreadsAtOnce) {
   std::map<std::string, Amount> sums = sum_of_kinds(logs);
   EXPECT_EQ(sums["own"], live["own"]);
   EXPECT_EQ(sums["shared"], live["shared"]);
-  EXPECT_EQ(last.get("lost").find("resources="), std::string::npos) << last.get("lost");
+  EXPECT_LACKS(last.get("lost"), "resources=");
   // Each note stands in one report at most.
   std::set<std::string> seen;
   for (const Memlog& log : logs) {
@@ -247,24 +240,21 @@ TEST_F(ApiTest, ForksOfBusyThreads) {
 }
 
 TEST_F(ApiTest, ScopesSayWhatTheyLeave) {
-  const Result result = run(traced({program("api_scope")}));
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(traced({program("api_scope")})));
   EXPECT_EQ(result.out, "growth 50\nend\n");
   const std::vector<std::string> lines = lines_of(result.err);
   ASSERT_GE(lines.size(), 3u) << result.err;
   EXPECT_EQ(lines[0], "mtrace: +70 bytes +1 blocks live since savepoint leaky\\x09one, of which:");
   EXPECT_EQ(lines[1], "+70 bytes +1 blocks");
-  EXPECT_NE(lines[2].find("api_scope+0x"), std::string::npos) << lines[2];
+  EXPECT_HAS(lines[2], "api_scope+0x");
   EXPECT_EQ(result.err.find("mtrace:", 1), std::string::npos) << result.err;
 }
 
 TEST_F(ApiTest, GoogleTestFailsTestsThatLeak) {
-  const Result untraced = run(plain({program("gtest_leaky")}));
-  EXPECT_TRUE(untraced.exited(0)) << untraced.out;
+  const Result untraced = expect_exit(run(plain({program("gtest_leaky")})));
   for (const char* shuffle : {"0", "1"}) {
-    const Result result =
-        run(traced({program("gtest_leaky"), std::string("--gtest_shuffle=") + shuffle}));
-    EXPECT_TRUE(result.exited(1)) << result.how();
+    const Result result = expect_exit(
+        run(traced({program("gtest_leaky"), std::string("--gtest_shuffle=") + shuffle})), 1);
     // PassesWithLess frees what LeaksFromASite has left, in whichever order.
     std::set<std::string> failed;
     std::set<std::string> passed;
@@ -296,11 +286,9 @@ TEST_F(ApiTest, GoogleTestFailsTestsThatLeak) {
     EXPECT_TRUE(result.out.substr(0, message)
                     .ends_with("gtest_leaky.cc:" + std::to_string(line) + ": Failure\nFailed\n"))
         << result.out;
-    EXPECT_NE(
-        result.out.find("The test leaves 501 bytes more on the heap than it found. Allowed are "
-                        "500.\n"),
-        std::string::npos)
-        << result.out;
+    EXPECT_HAS(result.out,
+               "The test leaves 501 bytes more on the heap than it found. Allowed are "
+               "500.\n");
     const size_t offset = result.out.find("gtest_leaky+0x", message);
     EXPECT_EQ(Symbols(program("gtest_leaky"))
                   .at(std::stoull(result.out.substr(offset + 14), nullptr, 16))

@@ -111,8 +111,7 @@ class AskingTest : public HostTest {
   }
   static void expect_alive(Process& process) {
     process.close_input();
-    const Result result = process.wait();
-    EXPECT_TRUE(result.exited(0)) << result.how();
+    const Result result = expect_exit(process.wait());
   }
 };
 
@@ -184,14 +183,10 @@ TEST_F(AskingTest, ProcessOfADebugger) {
   const std::string pid = std::to_string(process.pid());
   process.read_until("ready " + pid);
   const Tracer tracer(process.pid());
-  const Result spared = run(tool({"report", pid}));
-  EXPECT_TRUE(spared.exited(1)) << spared.how() << spared.out;
-  EXPECT_NE(spared.err.find("which would get the signal first: detach that, or use --signal"),
-            std::string::npos)
-      << spared.err;
+  const Result spared = expect_exit(run(tool({"report", pid})), 1);
+  EXPECT_HAS(spared.err, "which would get the signal first: detach that, or use --signal");
   EXPECT_TRUE(logs_of(process.pid()).empty());
-  const Result signalled = run(tool({"report", "--signal", pid}));
-  EXPECT_TRUE(signalled.exited(0)) << signalled.err;
+  const Result signalled = expect_exit(run(tool({"report", "--signal", pid})));
   EXPECT_EQ(logs_of(process.pid()).size(), 1u);
   expect_alive(process);
 }
@@ -210,8 +205,8 @@ TEST_F(AskingTest, SignalJustBeforeExec) {
     return true;
   });
   EXPECT_TRUE(sent);
-  EXPECT_TRUE(result.exited(0)) << result.how();
-  EXPECT_NE(result.out.find("bare\n"), std::string::npos);
+  expect_exit(result);
+  EXPECT_HAS(result.out, "bare\n");
 }
 
 // What was announced is taken back.
@@ -221,8 +216,7 @@ TEST_F(AskingTest, AfterAnExecThatFailed) {
     process.read_until("ready " + std::to_string(process.pid()));
     process.write("fail\n");
     process.read_until("failed");
-    const Result result = report(process.pid(), "after");
-    EXPECT_TRUE(result.exited(0)) << result.err;
+    const Result result = expect_exit(report(process.pid(), "after"));
     expect_alive(process);
   }
 }
@@ -257,7 +251,7 @@ TEST_F(AskingTest, EverySoOftenAndAnotherProgram) {
     return true;
   });
   EXPECT_FALSE(sent) << "it has a ledger";
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  expect_exit(result);
   for (const Memlog& log : logs_of("execs")) {
     EXPECT_NE(log.get("trigger"), "signal");
   }
@@ -272,8 +266,7 @@ TEST_F(AskingTest, StormOfExecs) {
   while (process_state(process.pid()) != 'Z') {
     run(tool({"report", "--timeout", "1", std::to_string(process.pid())}));
   }
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(process.wait());
 }
 
 // A process that waits for a child, as shells do, has no frame of the library's: its thread can be
@@ -283,11 +276,10 @@ TEST_F(AskingTest, WhileItWaitsForAChild) {
   const std::string pid = std::to_string(process.pid());
   const std::string call = std::to_string(SYS_wait4) + " ";
   wait_until("the wait", [&] { return read_file("/proc/" + pid + "/syscall").starts_with(call); });
-  const Result result = memlog({"report", pid});
-  EXPECT_TRUE(result.exited(0)) << result.err;
+  const Result result = expect_exit(memlog({"report", pid}));
   EXPECT_EQ(logs_of(process.pid()).at(0).get("trigger"), "api");
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(5));
+  expect_exit(process.wait(), 5);
 }
 
 // A signal that comes while a thread is borrowed ends the call that waited for it: its handler does
@@ -331,9 +323,8 @@ TEST_F(AskingTest, WaitingCallsAreNotInterrupted) {
       const Result result = report(process.pid(), mode);
       EXPECT_EQ(read_memlog(path_in(result)).get("label"), mode) << result.err;
       process.write("x");
-      const Result end = process.wait();
-      EXPECT_TRUE(end.exited(0)) << end.how();
-      EXPECT_NE(end.out.find("interrupted 0\n"), std::string::npos) << mode << '\n' << end.out;
+      const Result end = expect_exit(process.wait());
+      EXPECT_HAS(end.out, "interrupted 0\n") << mode;
     }
   }
 }
@@ -349,10 +340,10 @@ TEST_F(AskingTest, EverySoOftenInterruptsNothing) {
             std::to_string(process.pid())}));
   wait_for_report("idle", process.pid(), 2);
   asking.send(SIGTERM);
-  EXPECT_TRUE(asking.wait().exited(0));
+  expect_exit(asking.wait());
   process.write("x");
   const Result end = process.wait();
-  EXPECT_NE(end.out.find("interrupted 0\n"), std::string::npos) << end.out;
+  EXPECT_HAS(end.out, "interrupted 0\n");
 }
 
 // Each has a report of its own, with its own label.
@@ -370,8 +361,7 @@ TEST_F(AskingTest, SeveralAtATime) {
     std::set<std::string> paths;
     int label = 0;
     for (Process& one : tools) {
-      const Result result = one.wait();
-      EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+      const Result result = expect_exit(one.wait());
       const std::string path = path_in(result);
       EXPECT_EQ(read_memlog(path).get("label"), std::to_string(label++)) << path;
       paths.insert(path);
@@ -390,8 +380,7 @@ TEST_F(AskingTest, WithoutTheRightToTrace) {
     Command command =
         tool({"report", "--timeout", "600", "--label", "mine", std::to_string(process.pid())});
     command.before_exec = forbid_tracing;
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.err;
+    const Result result = expect_exit(run(command));
     const Memlog log = read_memlog(path_in(result));
     EXPECT_EQ(log.get("trigger"), busy ? "request" : "snapshot");
     EXPECT_EQ(log.get("label"), "mine");
@@ -439,7 +428,7 @@ TEST_F(AskingTest, EndBetweenOpeningAndReading) {
       });
       const std::string what = words[0] + ", " + file;
       EXPECT_TRUE(WIFEXITED(result.status)) << what << ": " << result.how();
-      EXPECT_EQ(result.err.find("basic_filebuf"), std::string::npos) << what << ": " << result.err;
+      EXPECT_LACKS(result.err, "basic_filebuf") << what;
     }
   }
 }
@@ -477,7 +466,7 @@ TEST_F(AskingTest, EndOfAChildWhileTheFamilyIsLookedAt) {
       return true;
     });
     EXPECT_TRUE(result.exited(7)) << file << ": " << result.how() << result.err;
-    EXPECT_EQ(result.err.find("basic_filebuf"), std::string::npos) << file << result.err;
+    EXPECT_LACKS(result.err, "basic_filebuf") << file;
   }
 }
 

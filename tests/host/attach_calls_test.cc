@@ -31,8 +31,7 @@ class AttachCallsTest : public HostTest {
     meanwhile(process.pid());
     process.read_until("over");
     process.write(plugin.empty() ? "x" : "xx");
-    const Result result = process.wait();
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(process.wait());
     std::map<std::string, Outcome> found;
     for (const std::string& line : lines_of(result.out)) {
       std::istringstream words(line);
@@ -62,9 +61,9 @@ TEST_F(AttachCallsTest, ReturnWhatTheyWouldWhenAttachIsRefused) {
   auto alone = outcomes([](pid_t) {});
   auto held = outcomes(
       [&](pid_t pid) {
-        const Result result = memlog({"attach", "--timeout", "1", std::to_string(pid)});
-        EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
-        EXPECT_NE(result.err.find("did not reach a safe point"), std::string::npos) << result.err;
+        const Result result =
+            expect_exit(memlog({"attach", "--timeout", "1", std::to_string(pid)}), 1);
+        EXPECT_HAS(result.err, "did not reach a safe point");
       },
       program("plugin_slow.so"));
   // Without the library there is no call-frame information where the call goes on, so destructors

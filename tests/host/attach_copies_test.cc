@@ -36,7 +36,7 @@ class AttachCopiesTest : public HostTest {
     return command;
   }
   void expect_good(const Result& result) const {
-    EXPECT_TRUE(result.exited(0)) << result.how() << " " << result.err;
+    expect_exit(result);
     EXPECT_EQ(result.err, "");
   }
   void expect_attached(pid_t pid) const {
@@ -44,9 +44,8 @@ class AttachCopiesTest : public HostTest {
     expect_good(memlog({"detach", std::to_string(pid)}));
   }
   void expect_refused(pid_t pid, const std::string& why) const {
-    const Result result = memlog({"attach", "--timeout", "1", std::to_string(pid)});
-    EXPECT_TRUE(result.exited(1)) << result.how();
-    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+    const Result result = expect_exit(memlog({"attach", "--timeout", "1", std::to_string(pid)}), 1);
+    EXPECT_HAS(result.err, why);
   }
 };
 
@@ -60,8 +59,7 @@ TEST_F(AttachCopiesTest, LibcLoaderAndAllocatorsWhereverTheCopiesLie) {
       process.read_until("ready");
       for (int round = 0; round < 2; ++round) expect_attached(process.pid());
       process.close_input();
-      const Result result = process.wait();
-      EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+      const Result result = expect_exit(process.wait());
       EXPECT_EQ(lines_of(result.out).back(), "done");
     }
   }
@@ -82,7 +80,7 @@ TEST_F(AttachCopiesTest, Counts) {
     ASSERT_EQ(logs.size(), 1u);
     EXPECT_EQ(logs[0].amount("live"), (Amount{2 * 321, 2}));
     process.close_input();
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
   }
 }
 
@@ -97,7 +95,7 @@ TEST_F(AttachCopiesTest, LibraryThatIsPreloadedIsFound) {
     expect_good(memlog({"report", std::to_string(process.pid())}));
     EXPECT_EQ(logs_of(process.pid()).size(), 1u);
     process.write("x");
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
   }
 }
 
@@ -112,7 +110,7 @@ TEST_F(AttachCopiesTest, InsideTheLoaderThatRuns) {
     process.read_until("loaded");
     expect_attached(process.pid());
     process.close_input();
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
   }
 }
 
@@ -128,7 +126,7 @@ TEST_F(AttachCopiesTest, InsideTheAllocatorThatRuns) {
   process.read_until("told");
   expect_attached(process.pid());
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // Nothing is written over, and nothing called, that is not what the file has.
@@ -143,7 +141,7 @@ TEST_F(AttachCopiesTest, ChangedCodeIsRefused) {
     process.write("ap");
     process.read_until("told");
     process.close_input();
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
   };
   expect_changed("rest", "in the rest of a page of code that should be unused");
   // Its size, as nm prints it.
@@ -166,7 +164,7 @@ TEST_F(AttachCopiesTest, StartedThroughTheLoader) {
   process.read_until("ready");
   expect_attached(process.pid());
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // Of a library that was removed, only root can read the file.
@@ -191,13 +189,12 @@ TEST_F(AttachCopiesTest, AllocatorThatWasRemoved) {
   process.read_until("ready");
   std::filesystem::remove(copy);
   const std::string pid = std::to_string(process.pid());
-  const Result refused = run(as_nobody({temp() + "/memlog", "attach", pid}));
-  EXPECT_TRUE(refused.exited(1)) << refused.how();
-  EXPECT_NE(refused.err.find("libmalloc_of_ours.so"), std::string::npos) << refused.err;
-  EXPECT_NE(refused.err.find("cannot be read"), std::string::npos) << refused.err;
+  const Result refused = expect_exit(run(as_nobody({temp() + "/memlog", "attach", pid})), 1);
+  EXPECT_HAS(refused.err, "libmalloc_of_ours.so");
+  EXPECT_HAS(refused.err, "cannot be read");
   expect_attached(process.pid());
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ class AttachEndingsTest : public HostTest {
     });
   }
   static void expect_told(const Result& result) {
-    EXPECT_TRUE(result.exited(1)) << result.how();
-    EXPECT_NE(result.err.find("has ended meanwhile"), std::string::npos) << result.err;
+    expect_exit(result, 1);
+    EXPECT_HAS(result.err, "has ended meanwhile");
   }
 };
 
@@ -71,16 +71,15 @@ TEST_F(AttachEndingsTest, WhileItExecutesItselfAgain) {
   while (read_file(files + "/cmdline").find(last) == std::string::npos) {
     const Result result = attach();
     EXPECT_TRUE(result.exited(0) || result.exited(1)) << result.how() << result.err;
-    EXPECT_EQ(result.err.find("in time"), std::string::npos) << result.err;
+    EXPECT_LACKS(result.err, "in time");
   }
   // Whatever came of that, the last of the programs is traced, or can be.
   if (read_file(files + "/maps").find("libmtrace.so") == std::string::npos) {
-    const Result result = attach();
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(attach());
   }
-  EXPECT_NE(read_file(files + "/maps").find("libmtrace.so"), std::string::npos);
+  EXPECT_HAS(read_file(files + "/maps"), "libmtrace.so");
   const std::string prefix = "executes_itself-" + std::to_string(process.pid()) + ".";
-  EXPECT_TRUE(process.wait().exited(7));
+  expect_exit(process.wait(), 7);
   // A raw exec leaves a ledger to recover from, as a kill does.
   for (const auto& file : std::filesystem::directory_iterator("/dev/shm")) {
     if (file.path().filename().string().starts_with(prefix)) std::filesystem::remove(file);

@@ -69,16 +69,15 @@ class AttachFilterTest : public HostTest {
     ASSERT_EQ(logs.size(), 1u);
     EXPECT_EQ(logs[0].amount("live"), (Amount{2 * 321, 2}));
     process.close_input();
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
   }
   void expect_refused(const Command& command, const std::string& why) const {
     Process process(command);
     process.read_until("ready");
-    const Result result = memlog("attach", process.pid());
-    EXPECT_TRUE(result.exited(1)) << result.how();
-    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+    const Result result = expect_exit(memlog("attach", process.pid()), 1);
+    EXPECT_HAS(result.err, why);
     process.close_input();
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
   }
 };
 
@@ -125,12 +124,11 @@ print(libc.recv(its.fileno(), byte, 1, 0), ctypes.get_errno(), flush=True)
   process.read_until("ready");
   wait_until_blocked(process.pid(), SYS_recvfrom);
   for (int round = 0; round < 3; ++round) {
-    const Result result = memlog("attach", process.pid());
-    EXPECT_TRUE(result.exited(1)) << result.how();
-    EXPECT_NE(result.err.find("could kill it at ppoll"), std::string::npos) << result.err;
+    const Result result = expect_exit(memlog("attach", process.pid()), 1);
+    EXPECT_HAS(result.err, "could kill it at ppoll");
   }
   EXPECT_EQ(process.read_line(), "-1 " + std::to_string(EAGAIN));
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 }  // namespace

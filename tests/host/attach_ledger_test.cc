@@ -27,8 +27,7 @@ class AttachLedgerTest : public HostTest {
   }
   // The first number of the row of a site in what memlog top --once prints; empty: no such row.
   std::string live_of(const std::string& site, pid_t pid) const {
-    const Result top = memlog({"top", "--once", std::to_string(pid)});
-    EXPECT_TRUE(top.exited(0)) << top.how() << top.err;
+    const Result top = expect_exit(memlog({"top", "--once", std::to_string(pid)}));
     EXPECT_EQ(top.err, "");
     for (const std::string& line : lines_of(top.out)) {
       if (line.find(site) == std::string::npos) continue;
@@ -47,12 +46,12 @@ TEST_F(AttachLedgerTest, IsThereByDefaultAndGoesWithTheProcess) {
   Process process(plain({program("attached"), "sites"}));
   process.read_until("ready");
   const std::string pid = std::to_string(process.pid());
-  EXPECT_TRUE(memlog({"attach", pid}).exited(0));
+  expect_exit(memlog({"attach", pid}));
   EXPECT_TRUE(fs::exists(ledger(process.pid())));
   work(process, "aa");
   EXPECT_EQ(live_of("site_attached", process.pid()), "642");
   process.write("q");
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
   EXPECT_FALSE(fs::exists(ledger(process.pid())));
 }
 
@@ -62,20 +61,19 @@ TEST_F(AttachLedgerTest, WorksAfterDetachAndAttachAgain) {
   const std::string pid = std::to_string(process.pid());
   // Once without a file, whose tables give way to a file, and then again and again with it.
   for (const char* place : {"none", "/dev/shm", "/dev/shm"}) {
-    EXPECT_TRUE(memlog({"attach", "--ledger", place, pid}).exited(0));
+    expect_exit(memlog({"attach", "--ledger", place, pid}));
     work(process, "aaa");
     const bool file = std::string(place) != "none";
     EXPECT_EQ(fs::exists(ledger(process.pid())), file);
     if (file) {
       EXPECT_EQ(live_of("site_attached", process.pid()), "963");
     }
-    const Result reported = memlog({"report", pid});
-    EXPECT_TRUE(reported.exited(0)) << reported.err;
-    EXPECT_TRUE(memlog({"detach", pid}).exited(0));
+    const Result reported = expect_exit(memlog({"report", pid}));
+    expect_exit(memlog({"detach", pid}));
     work(process, "aa");
   }
   process.write("q");
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
   EXPECT_FALSE(fs::exists(ledger(process.pid())));
   const std::string file = program("attached");
   for (const auto& [key, logs] : all_logs()) {
@@ -90,15 +88,12 @@ TEST_F(AttachLedgerTest, BusyThreadsGetAFileAtTheSecondAttach) {
   process.read_until("ready");
   const std::string pid = std::to_string(process.pid());
   for (const char* place : {"none", "/dev/shm", "none", "/dev/shm"}) {
-    const Result attached = memlog({"attach", "--ledger", place, pid});
-    EXPECT_TRUE(attached.exited(0)) << attached.err;
-    const Result reported = memlog({"report", pid});
-    EXPECT_TRUE(reported.exited(0)) << reported.err;
-    EXPECT_TRUE(memlog({"detach", pid}).exited(0));
+    const Result attached = expect_exit(memlog({"attach", "--ledger", place, pid}));
+    const Result reported = expect_exit(memlog({"report", pid}));
+    expect_exit(memlog({"detach", pid}));
   }
   process.close_input();
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out;
+  const Result result = expect_exit(process.wait());
   EXPECT_EQ(lines_of(result.out).back(), "done");
 }
 
@@ -106,11 +101,10 @@ TEST_F(AttachLedgerTest, ItsDirectoryIsMade) {
   Process process(plain({program("attached"), "sites"}));
   process.read_until("ready");
   const std::string pid = std::to_string(process.pid());
-  const Result result = memlog({"attach", "--ledger", temp() + "/new", pid});
-  EXPECT_TRUE(result.exited(0)) << result.err;
+  const Result result = expect_exit(memlog({"attach", "--ledger", temp() + "/new", pid}));
   EXPECT_TRUE(fs::exists(temp() + "/new/attached-" + pid + ".ledger"));
   process.write("q");
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
   EXPECT_TRUE(fs::is_empty(temp() + "/new"));
 }
 
@@ -128,13 +122,12 @@ TEST_F(AttachLedgerTest, TopAttachesAndDetaches) {
   }
   top.send(SIGINT);
   while (top.read_line()) continue;
-  const Result result = top.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(top.wait());
   EXPECT_TRUE(result.err.starts_with("memlog: attached to " + pid + " (attached), stopped for "))
       << result.err;
   EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
   const Result status = memlog({"status", pid});
-  EXPECT_NE((status.out + status.err).find("memlog detach"), std::string::npos) << status.out;
+  EXPECT_HAS((status.out + status.err), "memlog detach") << status.out;
 }
 
 // A command that reads never changes a process that is not traced, nor one that was detached.
@@ -160,12 +153,12 @@ TEST_F(AttachLedgerTest, NoCommandThatReadsAttaches) {
     }
   };
   refuses("");
-  EXPECT_EQ(read_file("/proc/" + pid + "/maps").find("libmtrace"), std::string::npos);
-  EXPECT_TRUE(memlog({"attach", pid}).exited(0));
-  EXPECT_TRUE(memlog({"detach", pid}).exited(0));
+  EXPECT_LACKS(read_file("/proc/" + pid + "/maps"), "libmtrace");
+  expect_exit(memlog({"attach", pid}));
+  expect_exit(memlog({"detach", pid}));
   refuses(" any more");
   process.write("q");
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 TEST_F(AttachLedgerTest, ReportOfANameAsksThoseThatAreTraced) {
@@ -176,28 +169,26 @@ TEST_F(AttachLedgerTest, ReportOfANameAsksThoseThatAreTraced) {
   other.read_until("ready");
   Process process(plain({file, "sites"}));
   process.read_until("ready");
-  EXPECT_TRUE(memlog({"attach", std::to_string(process.pid())}).exited(0));
-  const Result result = memlog({"report", name});
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  expect_exit(memlog({"attach", std::to_string(process.pid())}));
+  const Result result = expect_exit(memlog({"report", name}));
   EXPECT_EQ(lines_of(result.out).size(), 1u) << result.out;
   EXPECT_TRUE(result.err.starts_with("memlog: " + name + ": left alone what is not traced: "))
       << result.err;
-  EXPECT_NE(result.err.find(std::to_string(other.pid())), std::string::npos) << result.err;
-  EXPECT_EQ(read_file("/proc/" + std::to_string(other.pid()) + "/maps").find("libmtrace"),
-            std::string::npos);
+  EXPECT_HAS(result.err, std::to_string(other.pid()));
+  EXPECT_LACKS(read_file("/proc/" + std::to_string(other.pid()) + "/maps"), "libmtrace");
   process.write("q");  // and with it its ledger in /dev/shm
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 TEST_F(AttachLedgerTest, DetachRemovesTheLedger) {
   Process process(plain({program("attached"), "sites"}));
   process.read_until("ready");
   const std::string pid = std::to_string(process.pid());
-  EXPECT_TRUE(memlog({"attach", pid}).exited(0));
-  EXPECT_TRUE(memlog({"detach", "--keep-ledger", pid}).exited(0));
+  expect_exit(memlog({"attach", pid}));
+  expect_exit(memlog({"detach", "--keep-ledger", pid}));
   EXPECT_TRUE(fs::exists(ledger(process.pid())));
-  EXPECT_TRUE(memlog({"attach", pid}).exited(0));
-  EXPECT_TRUE(memlog({"detach", pid}).exited(0));
+  expect_exit(memlog({"attach", pid}));
+  expect_exit(memlog({"detach", pid}));
   EXPECT_FALSE(fs::exists(ledger(process.pid())));
   process.send(SIGKILL);
   process.wait();
@@ -210,15 +201,13 @@ TEST_F(AttachLedgerTest, ReportAttachesWhenToldTo) {
   const std::string pid = std::to_string(process.pid());
   work(process, "a");
   for (int round = 0; round < 2; ++round) {
-    const Result first = memlog({"report", "--attach", pid});
-    EXPECT_TRUE(first.exited(0)) << first.err;
+    const Result first = expect_exit(memlog({"report", "--attach", pid}));
     EXPECT_TRUE(first.err.starts_with("memlog: attached to " + pid + " (attached), stopped for "))
         << first.err;
     work(process, "aa");
-    const Result second = memlog({"report", pid});
-    EXPECT_TRUE(second.exited(0)) << second.err;
+    const Result second = expect_exit(memlog({"report", pid}));
     EXPECT_EQ(second.err, "");
-    EXPECT_TRUE(memlog({"detach", pid}).exited(0));
+    expect_exit(memlog({"detach", pid}));
   }
   const std::string file = program("attached");
   for (const auto& [key, logs] : all_logs()) {

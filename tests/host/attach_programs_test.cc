@@ -26,9 +26,7 @@ class AttachProgramsTest : public HostTest {
     arguments.push_back(std::to_string(pid));
     return HostTest::memlog(std::move(arguments));
   }
-  void expect_good(const Result& result) const {
-    EXPECT_TRUE(result.exited(0)) << result.how() << " " << result.err;
-  }
+  void expect_good(const Result& result) const { expect_exit(result); }
 
   // Attaches and detaches while `load` runs over and over in another thread. Every so often a
   // report says that something was counted.
@@ -58,8 +56,7 @@ class AttachProgramsTest : public HostTest {
     const std::vector<Memlog> logs = logs_of(pid);
     ASSERT_GE(logs.size(), 1u) << name;
     EXPECT_GT(logs[0].amount("allocated").blocks, 10) << name;
-    EXPECT_NE(logs[0].get("library").find("allocator=" + allocator), std::string::npos)
-        << logs[0].get("library");
+    EXPECT_HAS(logs[0].get("library"), "allocator=" + allocator);
   }
 };
 
@@ -70,7 +67,7 @@ TEST_F(AttachProgramsTest, Redis) {
   exercise(server.pid(), [&] { load_redis(temp(), number++); });
   expect_counted("redis-server", server.pid(), "libjemalloc.so.2");
   redis(temp(), {"shutdown", "nosave"});
-  EXPECT_TRUE(server.wait().exited(0));
+  expect_exit(server.wait());
 }
 
 TEST_F(AttachProgramsTest, NginxWorkers) {
@@ -90,8 +87,7 @@ TEST_F(AttachProgramsTest, NginxWorkers) {
     expect_counted("nginx", worker, "libc.so.6");
   }
   kill(server.pid(), SIGQUIT);
-  const Result result = server.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(server.wait());
   EXPECT_EQ(result.out + result.err, "");
 }
 
@@ -116,8 +112,7 @@ process.stdin.on('data', () => {}).on('end', () => server.close(() => process.ex
            },
            {"--signal", "USR2"});
   expect_counted("node", server.pid(), "libc.so.6");
-  const Result result = server.wait();
-  EXPECT_TRUE(result.exited(5)) << result.how() << result.err;
+  const Result result = expect_exit(server.wait(), 5);
   EXPECT_EQ(result.err, "");
 }
 
@@ -131,8 +126,7 @@ TEST_F(AttachProgramsTest, PythonThreads) {
   const std::string body = first.substr(first.rfind("/answer "));
   exercise(server.pid(), [&] { EXPECT_TRUE(get(socket, "/answer").ends_with(body)); });
   expect_counted("python3", server.pid(), "libc.so.6");
-  const Result result = server.wait();
-  EXPECT_TRUE(result.exited(6)) << result.how() << result.err;
+  const Result result = expect_exit(server.wait(), 6);
   EXPECT_EQ(result.err, "");
 }
 
@@ -149,7 +143,7 @@ TEST_F(AttachProgramsTest, Ripgrep) {
   exercise(process.pid(), search);
   expect_good(memlog({"attach"}, process.pid()));
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
   const auto logs = all_logs();
   EXPECT_GT(logs.at("rg-" + std::to_string(process.pid()) + ".2").at(0).number("unknown-frees"),
             100);

@@ -24,12 +24,12 @@ class AttachTest : public HostTest {
   Result report(pid_t pid) const { return memlog({"report", std::to_string(pid)}); }
 
   void expect_good(const Result& result) const {
-    EXPECT_TRUE(result.exited(0)) << result.how() << " " << result.err;
+    expect_exit(result);
     EXPECT_EQ(result.err, "");
   }
   void expect_refused(const Result& result, const std::string& why) const {
-    EXPECT_TRUE(result.exited(1)) << result.how();
-    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+    expect_exit(result, 1);
+    EXPECT_HAS(result.err, why);
     EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
   }
   // `act` is called before memlog's system call number `moment`, from 1 on. Returns how many calls
@@ -70,8 +70,7 @@ TEST_F(AttachTest, CountsWhatComesAfterwards) {
   EXPECT_EQ(describe(site_sums(logs, file, file)), describe(expected));
   EXPECT_EQ(logs[0].number("unknown-frees"), 3);
   process.close_input();
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out;
+  const Result result = expect_exit(process.wait());
   EXPECT_EQ(logs_of(process.pid()).back().get("trigger"), "exit");
 }
 
@@ -81,15 +80,15 @@ TEST_F(AttachTest, DetachedItIsAsBefore) {
   process.read_until("ready");
   for (int round = 0; round < 5; ++round) {
     expect_good(attach(process.pid()));
-    EXPECT_NE(attach(process.pid()).out.find("attached already"), std::string::npos);
+    EXPECT_HAS(attach(process.pid()).out, "attached already");
     process.write("ap");
     process.read_until("told");
     expect_good(report(process.pid()));
     expect_good(detach(process.pid()));
-    EXPECT_NE(detach(process.pid()).out.find("detached already"), std::string::npos);
+    EXPECT_HAS(detach(process.pid()).out, "detached already");
     process.write("ap");
     process.read_until("told");
-    EXPECT_TRUE(memlog({"report", std::to_string(process.pid())}).exited(1));
+    expect_exit(memlog({"report", std::to_string(process.pid())}), 1);
   }
   // Each round is a series of its own, and counts what it has seen.
   const auto all = all_logs();
@@ -125,10 +124,10 @@ TEST_F(AttachTest, Options) {
       temp() + "/elsewhere/attached-" + std::to_string(process.pid()) + "-1.memlog";
   wait_until("the report", [&] { return std::filesystem::exists(path); });
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
   const std::string line = read_memlog(path).get("library");
   for (const char* option : {"MTRACE_DEPTH=3", "MTRACE_SIGNAL=USR2", "MTRACE_EXIT_REPORT=0"}) {
-    EXPECT_NE(line.find(option), std::string::npos) << line;
+    EXPECT_HAS(line, option);
   }
   const std::filesystem::directory_iterator files(temp() + "/elsewhere");
   EXPECT_EQ(std::distance(begin(files), end(files)), 1);
@@ -146,10 +145,10 @@ TEST_F(AttachTest, ReportsEverySoOften) {
   Process tool(command);
   wait_for_report("attached", process.pid(), 3);
   tool.send(SIGINT);
-  EXPECT_TRUE(tool.wait().exited(0));
+  expect_exit(tool.wait());
   expect_good(report(process.pid()));
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // Each call goes on as if nothing had been.
@@ -162,8 +161,7 @@ TEST_F(AttachTest, WaitingCallsGoOn) {
     expect_good(detach(process.pid()));
   }
   process.close_input();
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(process.wait());
   std::vector<std::string> lines = lines_of(result.out);
   lines.erase(lines.begin());
   std::sort(lines.begin(), lines.end());
@@ -182,7 +180,7 @@ TEST_F(AttachTest, WaitingCallOfTheOnlyThreadGoesOn) {
   }
   process.write("x");
   EXPECT_EQ(process.read_line(), "poll 1 ");
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 TEST_F(AttachTest, InSignalHandlers) {
@@ -192,8 +190,7 @@ TEST_F(AttachTest, InSignalHandlers) {
   expect_good(report(process.pid()));
   expect_good(detach(process.pid()));
   process.close_input();
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(process.wait());
   EXPECT_EQ(lines_of(result.out).back(), "handled");
 }
 
@@ -206,7 +203,7 @@ TEST_F(AttachTest, NotInsideTheLoader) {
   process.read_until("loaded");
   expect_good(attach(process.pid()));
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 TEST_F(AttachTest, NotDuringVfork) {
@@ -221,7 +218,7 @@ TEST_F(AttachTest, NotDuringVfork) {
   process.read_until("child 5");
   expect_good(attach(process.pid()));
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 TEST_F(AttachTest, BusyThreads) {
@@ -233,8 +230,7 @@ TEST_F(AttachTest, BusyThreads) {
     expect_good(detach(process.pid()));
   }
   process.close_input();
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out;
+  const Result result = expect_exit(process.wait());
   EXPECT_EQ(lines_of(result.out).back(), "done");
 }
 
@@ -257,14 +253,11 @@ TEST_F(AttachTest, AllocatorOfTheProgramAndNobodyWaits) {
   Command command =
       plain({memlog_tool(), "attach", "--timeout", "2", std::to_string(process.pid())});
   command.directory = out();
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(1)) << result.how() << result.out;
-  EXPECT_NE(result.err.find("has its own allocator (malloc of partitions), and none of its threads "
-                            "waits in a system call"),
-            std::string::npos)
-      << result.err;
-  EXPECT_EQ(read_file("/proc/" + std::to_string(process.pid()) + "/maps").find("libmtrace"),
-            std::string::npos);
+  const Result result = expect_exit(run(command), 1);
+  EXPECT_HAS(result.err,
+             "has its own allocator (malloc of partitions), and none of its threads "
+             "waits in a system call");
+  EXPECT_LACKS(read_file("/proc/" + std::to_string(process.pid()) + "/maps"), "libmtrace");
   process.send(SIGTERM);
   EXPECT_TRUE(process.wait().exited(5)) << "unhurt";
 }
@@ -276,7 +269,7 @@ TEST_F(AttachTest, WhileAThreadHoldsTheLockOfTheExitHandlers) {
   process.read_until("ready");
   expect_good(attach(process.pid()));
   process.write("\n");
-  EXPECT_TRUE(process.wait().exited(5));
+  expect_exit(process.wait(), 5);
   const std::string file = program("registers_slowly");
   EXPECT_EQ(describe(site_sums(logs_of(process.pid()), file, file)),
             describe({{"site_last", {1008, 1}}}));
@@ -296,7 +289,7 @@ TEST_F(AttachTest, StoppedProcess) {
   expect_good(report(process.pid()));
   EXPECT_EQ(logs_of(process.pid()).size(), 1u);
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // memlog is killed at a system call, of those all over an attach and a detach: the program lives,
@@ -305,8 +298,7 @@ TEST_F(AttachTest, MemlogKilledMeanwhile) {
   Process process(plain({program("attached"), "waiting"}));
   process.read_until("ready");
   const auto killed_at = [&](const char* what, int moment) {
-    const int calls =
-        step(what, process.pid(), moment, [](pid_t tool) { ::kill(tool, SIGKILL); });
+    const int calls = step(what, process.pid(), moment, [](pid_t tool) { ::kill(tool, SIGKILL); });
     EXPECT_NE(process_state(process.pid()), 'Z') << what << ' ' << moment;
     return calls;
   };
@@ -320,8 +312,7 @@ TEST_F(AttachTest, MemlogKilledMeanwhile) {
   attach(process.pid());
   expect_good(detach(process.pid()));
   process.close_input();
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(process.wait());
 }
 
 TEST_F(AttachTest, Refusals) {
@@ -337,12 +328,12 @@ TEST_F(AttachTest, Refusals) {
   expect_refused(detach(preloaded.pid()),
                  "was started with libmtrace.so preloaded, not attached to, and stays traced");
   preloaded.write("x");
-  EXPECT_TRUE(preloaded.wait().exited(0));
+  expect_exit(preloaded.wait());
   // Of the shell that becomes memlog.
   const Result itself = run(plain({"/bin/sh", "-c", "exec \"$0\" attach $$", memlog_tool()}));
   expect_refused(itself, "is this program itself");
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 TEST_F(AttachTest, RefusesAStaticProgram) {
@@ -350,19 +341,18 @@ TEST_F(AttachTest, RefusesAStaticProgram) {
              "#include <stdio.h>\n#include <unistd.h>\n"
              "int main(void) { puts(\"ready\"); fflush(stdout); char c;\n"
              "return read(0, &c, 1) == 0 ? 3 : 4; }\n");
-  ASSERT_TRUE(
-      run(plain({"/usr/bin/gcc", "-static", "-o", temp() + "/s", temp() + "/s.c"})).exited(0));
+  expect_exit(run(plain({"/usr/bin/gcc", "-static", "-o", temp() + "/s", temp() + "/s.c"})));
   Process process(plain({temp() + "/s"}));
   process.read_until("ready");
   expect_refused(attach(process.pid()), "is statically linked");
-  EXPECT_TRUE(process.wait().exited(3));
+  expect_exit(process.wait(), 3);
 }
 
 TEST_F(AttachTest, RefusesAZombie) {
   Process process(plain({"/bin/true"}));
   wait_until("its end", [&] { return process_state(process.pid()) == 'Z'; });
   expect_refused(attach(process.pid()), "has ended, and waits for its parent");
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 TEST_F(AttachTest, RefusesWhatIsTraced) {
@@ -377,7 +367,7 @@ TEST_F(AttachTest, RefusesWhatIsTraced) {
   ASSERT_EQ(ptrace(PTRACE_DETACH, process.pid(), nullptr, nullptr), 0);
   expect_good(attach(process.pid()));
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // The kernel lets nobody look who may not.
@@ -397,7 +387,7 @@ TEST_F(AttachTest, RefusesWhatIsProtected) {
   command.directory = out();
   expect_refused(run(command), "belongs to another user");
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // It sees neither the library nor the directory of the caller, and has a pid of its own.
@@ -431,7 +421,7 @@ TEST_F(AttachTest, InAnotherNamespace) {
   expect_good(attach(pid));
   expect_good(detach(pid));
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // The first process of a container, from inside.
@@ -456,8 +446,8 @@ TEST_F(AttachTest, EndingProcesses) {
     Process process(plain({"/bin/sh", "-c", "echo ready; read line"}));
     process.read_until("ready");
     Result result;
-    const int calls =
-        step("attach", process.pid(), moment, [&](pid_t) { process.send(SIGKILL); }, &result);
+    const int calls = step(
+        "attach", process.pid(), moment, [&](pid_t) { process.send(SIGKILL); }, &result);
     EXPECT_TRUE(result.exited(0) || result.exited(1)) << moment << result.how() << result.err;
     process.send(SIGKILL);
     EXPECT_EQ(process.wait().how(), "signal 9") << moment;
@@ -488,7 +478,7 @@ sys.stdin.read()
   process.read_until("end");
   expect_good(detach(process.pid()));
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
   const auto all = all_logs();
   ASSERT_EQ(all.size(), 1u) << "the child's report at its end";
   EXPECT_EQ(all.begin()->second[0].number("parent"), process.pid());
@@ -504,15 +494,14 @@ TEST_F(AttachTest, NameByWhichItWasStarted) {
        {"exec \"$0\" sites", "exec -a 'many-programs-server: ready' \"$0\" sites"}) {
     Process process(plain({"/bin/bash", "-c", script, link}));
     process.read_until("ready");
-    const Result result = attach(process.pid());
-    EXPECT_TRUE(result.exited(0)) << result.err;
+    const Result result = expect_exit(attach(process.pid()));
     const std::string subject = std::to_string(process.pid()) + " (many-programs-server) ";
     EXPECT_TRUE(result.out.starts_with(subject)) << result.out;
     EXPECT_TRUE(std::filesystem::exists(report_path("many-programs-server", process.pid(), 1)) ||
                 run(plain({memlog_tool(), "report", std::to_string(process.pid())}))
                         .out.find("many-programs-server-") != std::string::npos);
     process.write("q");
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
   }
 }
 

@@ -38,8 +38,7 @@ class BehaviourTest : public HostTest {
 };
 
 TEST_F(BehaviourTest, ErrorsAreThoseOfTheAllocator) {
-  const Result result = expect_same({program("errors")});
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(expect_same({program("errors")}));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   // All but the buffer of stdout and the one block that calloc(0, n) leaves is given back.
@@ -48,8 +47,7 @@ TEST_F(BehaviourTest, ErrorsAreThoseOfTheAllocator) {
 
 TEST_F(BehaviourTest, ExceptionsAndJumps) {
   Command command = traced({program("exceptions"), "signals"});
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(command));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 2u);
   const auto told = told_sites(result.out).at(1);
@@ -59,8 +57,7 @@ TEST_F(BehaviourTest, ExceptionsAndJumps) {
 
 TEST_F(BehaviourTest, PluginInLocalScope) {
   const std::string directory = program("").substr(0, program("").size() - 1);
-  const Result result = run(traced({program("plugin_host"), "cxx", directory}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(traced({program("plugin_host"), "cxx", directory})));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 3u);
   const std::string plugin = program("plugin_cxx.so");
@@ -84,8 +81,7 @@ TEST_F(BehaviourTest, ModuleAtTheAddressOfAnother) {
   const std::string directory = program("").substr(0, program("").size() - 1);
   for (const char* how : {"reload", "reload-unseen"}) {
     SCOPED_TRACE(how);
-    const Result result = run(traced({program("plugin_host"), how, directory}));
-    ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const Result result = expect_exit(run(traced({program("plugin_host"), how, directory})));
     std::set<std::string> addresses;
     for (const std::string& line : lines_of(result.out)) {
       if (line.starts_with("at ")) addresses.insert(line);
@@ -217,9 +213,8 @@ TEST_F(HostileTest, AllocationsBeforeTheConstructor) {
 
 // ldd runs the loader in a mode of its own with LD_PRELOAD set.
 TEST_F(HostileTest, Ldd) {
-  const Result result = run(traced({"/usr/bin/ldd", program("hostile")}));
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
-  EXPECT_NE(result.out.find("libc.so.6"), std::string::npos);
+  const Result result = expect_exit(run(traced({"/usr/bin/ldd", program("hostile")})));
+  EXPECT_HAS(result.out, "libc.so.6");
   EXPECT_EQ(result.err, "");
 }
 
@@ -235,8 +230,7 @@ class AllocatorTest : public BehaviourTest, public ::testing::WithParamInterface
     Command command = traced({program(name), "signals"});
     command.env["LD_PRELOAD"] = library() + ":" + GetParam().file;
     if (std::string(GetParam().name) == "jemalloc") command.env["TRUTH_LENIENT"] = "1";
-    const Result result = run(command);
-    ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const Result result = expect_exit(run(command));
     EXPECT_EQ(result.err, "");
     const auto told = told_sites(result.out);
     const std::vector<Memlog> logs = logs_of(result.pid);
@@ -251,9 +245,7 @@ class AllocatorTest : public BehaviourTest, public ::testing::WithParamInterface
                                  << describe(found);
       before = told.at(phase);
     }
-    EXPECT_NE(logs[0].get("library").find(std::string("allocator=") + GetParam().file),
-              std::string::npos)
-        << logs[0].get("library");
+    EXPECT_HAS(logs[0].get("library"), std::string("allocator=") + GetParam().file);
   }
 };
 
@@ -273,8 +265,7 @@ TEST_P(AllocatorTest, BehavesAsWithout) {
 TEST_P(AllocatorTest, Forks) {
   Command command = traced({program("fork_busy"), "20"});
   command.env["LD_PRELOAD"] = library() + ":" + GetParam().file;
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(result.out, "good 20\n");
   EXPECT_EQ(all_logs().size(), 21u);
 }

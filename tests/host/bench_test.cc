@@ -27,13 +27,12 @@ class BenchTest : public HostTest {
 };
 
 TEST_F(BenchTest, MeasuresAProgramUnderEach) {
-  const Result result = bench({"--rounds", "3", "--only", "^nested 12$"});
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(bench({"--rounds", "3", "--only", "^nested 12$"}));
   // One row, whose first figure is of the program without tracing.
   EXPECT_TRUE(std::regex_search(result.out, std::regex("\nnested 12 +[0-9.]+ ")))
       << result.out << result.err;
   EXPECT_EQ(result.out, read_file(temp() + "/bench/table.txt"));
-  EXPECT_EQ(result.err.find("survive"), std::string::npos) << result.err;
+  EXPECT_LACKS(result.err, "survive");
   // Three rounds of each key.
   const std::string text = results();
   for (const char* key : {"wall", "cpu", "rss", "written", "ns"}) {
@@ -72,18 +71,15 @@ TEST_F(BenchTest, SaysWhatIsSkippedAndWhatFails) {
                          "programs.all_programs = two\n"
                          "contenders.find = find\n"
                          "sys.exit(bench.main())\n");
-  const Result result = run(plain({"/usr/bin/python3", "-B", driver, "--quick", "--only", ".",
-                                   "--build", build_dir(), "--output", temp() + "/bench"}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result =
+      expect_exit(run(plain({"/usr/bin/python3", "-B", driver, "--quick", "--only", ".", "--build",
+                             build_dir(), "--output", temp() + "/bench"})));
   for (const std::string& text : {result.out, result.err}) {
-    EXPECT_NE(text.find("gone: skipped, /no/such/program not installed"), std::string::npos)
-        << text;
-    EXPECT_NE(text.find("off: skipped, does not run here: exit 1"), std::string::npos) << text;
-    EXPECT_NE(text.find("shell: libmtrace does not survive: exit 3"), std::string::npos) << text;
-    EXPECT_NE(text.find("shell: heaptrack does not survive: prints something else"),
-              std::string::npos)
-        << text;
-    EXPECT_NE(text.find("LeakSanitizer is not installed"), std::string::npos) << text;
+    EXPECT_HAS(text, "gone: skipped, /no/such/program not installed");
+    EXPECT_HAS(text, "off: skipped, does not run here: exit 1");
+    EXPECT_HAS(text, "shell: libmtrace does not survive: exit 3");
+    EXPECT_HAS(text, "shell: heaptrack does not survive: prints something else");
+    EXPECT_HAS(text, "LeakSanitizer is not installed");
   }
 }
 
@@ -109,10 +105,9 @@ TEST_F(BenchTest, SamplingHasMoreRoundsAndAnInterval) {
                          "contenders.find = lambda build: ({name: contenders.Contender(name)\n"
                          "  for name in ('base', 'libmtrace', 'libmtrace, sampled')}, [])\n"
                          "sys.exit(bench.main())\n");
-  const Result result =
+  const Result result = expect_exit(
       run(plain({"/usr/bin/python3", "-B", driver, "--quick", "--sampled-rounds", "7", "--only",
-                 ".", "--build", build_dir(), "--output", temp() + "/bench"}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+                 ".", "--build", build_dir(), "--output", temp() + "/bench"})));
   EXPECT_TRUE(std::regex_search(
       result.out, std::regex("\ngit +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ to [0-9.]+ +7\n")))
       << result.out;
@@ -139,8 +134,7 @@ for program in programs.all_programs(True):
 for what, goal, measured, limit, digits in goals.program_goals({'programs': entries}):
   if measured is not None: print(what, goal, round(measured, 6), limit, digits)
 )");
-  const Result result = run(plain({"/usr/bin/python3", "-B", driver}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(plain({"/usr/bin/python3", "-B", driver})));
   std::string expected;
   for (const std::string name : {"python3", "clang++"}) {
     expected += name + ", depth 32 libmtrace True ['MTRACE_DEPTH=32']\n" + name +
@@ -153,26 +147,24 @@ for what, goal, measured, limit, digits in goals.program_goals({'programs': entr
 }
 
 TEST_F(BenchTest, MicroBenchmarksRun) {
-  const Result result = bench({"--micro",
-                               "^(Walk/depth:10|InternKnown/stacks:100/.*|"
-                               "BlockTakeAndPut/live:1000|SnapshotAndWrite/stacks:1000)"
-                               "($|/)"});
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(bench({"--micro",
+                                           "^(Walk/depth:10|InternKnown/stacks:100/.*|"
+                                           "BlockTakeAndPut/live:1000|SnapshotAndWrite/stacks:1000)"
+                                           "($|/)"}));
   for (const char* name : {"Walk/depth:10", "InternKnown/stacks:100/threads:1",
                            "BlockTakeAndPut/live:1000", "SnapshotAndWrite/stacks:1000"}) {
-    EXPECT_NE(result.out.find("\n" + std::string(name) + " "), std::string::npos)
-        << name << result.out << result.err;
+    EXPECT_HAS(result.out, "\n" + std::string(name) + " ") << name;
   }
 }
 
 TEST_F(BenchTest, DocumentKeepsWhatIsWrittenByHand) {
-  ASSERT_TRUE(bench({"--rounds", "2", "--only", "^(true|stacks 100)$"}).exited(0));
+  expect_exit(bench({"--rounds", "2", "--only", "^(true|stacks 100)$"}));
   const std::string document = temp() + "/performance.md";
   const std::string real = read_file(source_dir() + "/doc/performance.md");
   write_file(document, real);
   const std::vector<std::string> arguments = {"--results", temp() + "/bench/results.json",
                                               "--document", document};
-  ASSERT_TRUE(script("document.py", arguments).exited(0));
+  expect_exit(script("document.py", arguments));
   const std::string once = read_file(document);
   const auto outside = [](const std::string& text) {
     const size_t begin = text.find("<!-- measured: written");
@@ -182,12 +174,12 @@ TEST_F(BenchTest, DocumentKeepsWhatIsWrittenByHand) {
     return text.substr(0, begin) + text.substr(end);
   };
   EXPECT_EQ(outside(once), outside(real));
-  EXPECT_NE(once.find("| stacks 100 | "), std::string::npos) << once;
+  EXPECT_HAS(once, "| stacks 100 | ");
   for (const std::string name : {"pairs", "growth"}) {
-    EXPECT_NE(once.find("](performance/" + name + ".svg)"), std::string::npos) << once;
+    EXPECT_HAS(once, "](performance/" + name + ".svg)");
     EXPECT_TRUE(read_file(temp() + "/performance/" + name + ".svg").ends_with("</svg>\n"));
   }
-  ASSERT_TRUE(script("document.py", arguments).exited(0));
+  expect_exit(script("document.py", arguments));
   EXPECT_EQ(read_file(document), once);
 }
 
@@ -203,8 +195,7 @@ TEST_F(BenchTest, DocumentHasItsPictures) {
 }
 
 TEST_F(BenchTest, InstructionsOfAPairAreWithinTheLimit) {
-  const Result result = script("instructions.py", {build_dir()});
-  EXPECT_TRUE(result.exited(0)) << result.how() << "\n" << result.out << result.err;
+  const Result result = expect_exit(script("instructions.py", {build_dir()}));
   const std::regex line(
       R"((?:churn [a-z0-9 ]+|news)(?: MTRACE_[A-Za-z0-9_=/]+)?: base ([\d.]+), libmtrace ([\d.]+), added [\d.]+, )"
       R"(limit \d+)");

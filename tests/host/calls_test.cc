@@ -50,7 +50,7 @@ class CallsTest : public HostTest {
     EXPECT_GE(seen, 8u);
   }
   Memlog only_log(const Result& result) const {
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    expect_exit(result);
     const std::vector<Memlog> logs = logs_of(result.pid);
     EXPECT_EQ(logs.size(), 1u);
     return logs.empty() ? Memlog{} : logs[0];
@@ -115,8 +115,7 @@ TEST_F(CallsTest, CallersOfEachOperatorOfOtherAllocators) {
       SCOPED_TRACE(std::string(allocator) + ' ' + compiler);
       Command command = named({program(std::string("truth_cxx.") + compiler), "signals"});
       command.env["LD_PRELOAD"] += std::string(":") + allocator;
-      const Result result = run(command);
-      ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+      const Result result = expect_exit(run(command));
       const std::vector<Memlog> logs = logs_of(result.pid);
       ASSERT_GE(logs.size(), 1u);
       expect_whole(logs[0]);
@@ -148,7 +147,7 @@ TEST_F(CallsTest, Recovered) {
     process.send(SIGKILL);
     process.wait();
     const std::string ledger = temp() + "/call_forms-" + std::to_string(process.pid()) + ".ledger";
-    ASSERT_TRUE(memlog({"recover", ledger, "-o", temp() + "/recovered.memlog"}).exited(0));
+    expect_exit(memlog({"recover", ledger, "-o", temp() + "/recovered.memlog"}));
     const Memlog log = read_memlog(temp() + "/recovered.memlog");
     EXPECT_EQ(calls_of(log), kForms);
     EXPECT_TRUE(log.has("usable"));
@@ -159,11 +158,11 @@ TEST_F(CallsTest, Recovered) {
     // The same after memlog pack, and in a format of other tools.
     const std::string elsewhere = temp() + "/elsewhere" + page;
     const std::string archive = elsewhere + ".tar";
-    ASSERT_TRUE(memlog({"pack", "-o", archive, ledger}).exited(0));
-    ASSERT_TRUE(run(plain({"/usr/bin/tar", "-C", temp(), "-xf", archive})).exited(0));
+    expect_exit(memlog({"pack", "-o", archive, ledger}));
+    expect_exit(run(plain({"/usr/bin/tar", "-C", temp(), "-xf", archive})));
     const std::string there = elsewhere + ledger.substr(ledger.rfind('/'));
     const std::string report = elsewhere + "/recovered.memlog";
-    ASSERT_TRUE(memlog({"recover", there, "-o", report}).exited(0));
+    expect_exit(memlog({"recover", there, "-o", report}));
     EXPECT_EQ(calls_of(read_memlog(report)), kForms);
     const Result folded = memlog({"export", "-f", "folded", report});
     int64_t bytes = 0;
@@ -177,9 +176,8 @@ TEST_F(CallsTest, Recovered) {
 
 TEST_F(CallsTest, ShownAndChosen) {
   const Memlog log = only_log(run(named({program("call_forms")})));
-  const Result shown = run(plain(
-      {memlog_tool(), "show", "--call", "new[]", "--call", "aligned-new", "--json", log.path}));
-  ASSERT_TRUE(shown.exited(0)) << shown.err;
+  const Result shown = expect_exit(run(plain(
+      {memlog_tool(), "show", "--call", "new[]", "--call", "aligned-new", "--json", log.path})));
   std::map<std::string, int64_t> bytes;
   const auto view = nlohmann::json::parse(shown.out);
   for (const auto& stack : view["reports"][0]["stacks"]) {
@@ -188,16 +186,15 @@ TEST_F(CallsTest, ShownAndChosen) {
   EXPECT_EQ(bytes, (std::map<std::string, int64_t>{{"new[]", 264 + 15000},
                                                    {"aligned-new", 101 + 128 + 1}}));
   const Result text = run(plain({memlog_tool(), "show", log.path}));
-  EXPECT_NE(text.out.find("by aligned-new[]"), std::string::npos) << text.out;
-  const Result bad = run(plain({memlog_tool(), "show", "--call", "new()", log.path}));
-  EXPECT_TRUE(bad.exited(2)) << bad.how();
-  EXPECT_NE(bad.err.find("--call new()"), std::string::npos) << bad.err;
+  EXPECT_HAS(text.out, "by aligned-new[]");
+  const Result bad =
+      expect_exit(run(plain({memlog_tool(), "show", "--call", "new()", log.path})), 2);
+  EXPECT_HAS(bad.err, "--call new()");
 }
 
 // The sum of malloc_usable_size() over what lives.
 TEST_F(CallsTest, UsableBytes) {
-  const Result result = run(named({program("usable"), "signals"}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out;
+  const Result result = expect_exit(run(named({program("usable"), "signals"})));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_GE(logs.size(), 2u);
   for (int phase = 1; phase <= 2; ++phase) {
@@ -210,8 +207,7 @@ TEST_F(CallsTest, UsableBytes) {
 }
 
 TEST_F(CallsTest, Controls) {
-  const Result result = run(named({program("controls"), "signals"}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out;
+  const Result result = expect_exit(run(named({program("controls"), "signals"})));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 3u);
   EXPECT_EQ(calls_of(logs[0], "control"),

@@ -66,15 +66,14 @@ TEST_F(CiRecipe, PytestFailsWhatLeaks) {
   Command command = named(pytest());
   command.directory = temp();
   command.env["MTRACE_EXIT_REPORT"] = "0";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(1)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(command), 1);
   const std::string text = decoded(result.out);
   for (const char* line :
        {"FAILED test_native.py::test_leaks", "PASSED test_native.py::test_frees",
         "PASSED test_native.py::test_real_work", "PASSED test_native.py::test_may_keep",
         "FAILED test_native.py::test_fails_by_itself", "10 runs leave 1000 bytes of native memory",
         "+1000 bytes +10 blocks", "strdup", "test_leaks\ttest_native.py:"}) {
-    EXPECT_NE(text.find(line), std::string::npos) << line << '\n' << text;
+    EXPECT_HAS(text, line) << line;
   }
 }
 
@@ -85,14 +84,13 @@ TEST_F(CiRecipe, PytestWithPythonObjects) {
   command.env["MTRACE_EXIT_REPORT"] = "0";
   command.env["PYTHONMALLOC"] = "malloc";
   command.env["LEAK_LIMIT"] = "5000";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(1)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(command), 1);
   const std::string text = decoded(result.out);
   for (const char* line :
        {"FAILED test_native.py::test_leaks_much", "PASSED test_native.py::test_frees",
         "PASSED test_native.py::test_real_work", "+100000 bytes +10 blocks",
         "test_leaks_much\ttest_native.py:"}) {
-    EXPECT_NE(text.find(line), std::string::npos) << line << '\n' << text;
+    EXPECT_HAS(text, line) << line;
   }
 }
 
@@ -101,7 +99,7 @@ TEST_F(CiRecipe, PytestWithoutTheLibrary) {
   Command command = plain(pytest());
   command.directory = temp();
   const Result result = run(command);
-  EXPECT_NE(result.out.find("1 failed, 5 passed"), std::string::npos) << result.out << result.err;
+  EXPECT_HAS(result.out, "1 failed, 5 passed");
 }
 
 }  // namespace

@@ -109,14 +109,14 @@ class ClickHouseTest : public HostTest {
 TEST_F(ClickHouseTest, KillsLoseNothingAndDoubleNothing) {
   write_reports("web1", 1, 5, 1);
   Result result = load();
-  ASSERT_TRUE(result.exited(0)) << result.err;
+  expect_exit(result);
   EXPECT_EQ(result.out, "5 reports inserted, 200 rows; 0 there already\n");
   kill_server();
   start();
   write_reports("web1", 6, 10, 1);
   // What a sender that was killed leaves: the server inserts the rows that have arrived.
-  const Result rows = memlog({"export", "-f", "clickhouse", temp() + "/reports/web1-6.memlog"});
-  ASSERT_TRUE(rows.exited(0)) << rows.err;
+  const Result rows =
+      expect_exit(memlog({"export", "-f", "clickhouse", temp() + "/reports/web1-6.memlog"}));
   std::string part = rows.out;
   for (int line = 0, at = 0; line < 13; ++line) {
     at = static_cast<int>(rows.out.find('\n', static_cast<size_t>(at))) + 1;
@@ -134,7 +134,7 @@ TEST_F(ClickHouseTest, KillsLoseNothingAndDoubleNothing) {
     killed.wait();
   }
   result = load();
-  ASSERT_TRUE(result.exited(0)) << result.err;
+  expect_exit(result);
   EXPECT_EQ(ask("SELECT count(), sum(bytes), uniq(seq), max(entries) FROM fleet"),
             "400\t82000\t10\t40\n");
   EXPECT_EQ(load().out, "0 reports inserted, 0 rows; 10 there already\n");
@@ -145,8 +145,7 @@ TEST_F(ClickHouseTest, KillsLoseNothingAndDoubleNothing) {
 TEST_F(ClickHouseTest, BuildsAreJoinedByTheFunctions) {
   write_reports("web1", 1, 2, 1);
   write_reports("web2", 1, 2, 2);
-  const Result result = load();
-  ASSERT_TRUE(result.exited(0)) << result.err;
+  const Result result = expect_exit(load());
   EXPECT_EQ(ask("SELECT uniq(stack), uniq(fn), uniq(build_id), uniq(host) FROM fleet"),
             "80\t40\t2\t2\n");
   EXPECT_EQ(ask("SELECT uniq(stack), any(depth) FROM stacks"), "80\t2\n");
@@ -156,7 +155,7 @@ TEST_F(ClickHouseTest, BuildsAreJoinedByTheFunctions) {
 // any file, and by the name of one that a receiver has named.
 TEST_F(ClickHouseTest, ReportsThatAreThereAreNotRead) {
   write_reports("web1", 1, 3, 1);
-  ASSERT_TRUE(load().exited(0));
+  expect_exit(load());
   const std::string received = temp() + "/store/web1";
   fs::create_directories(received);
   for (const int seq : {1, 2, 3}) {
@@ -178,7 +177,7 @@ TEST_F(ClickHouseTest, ReportsThatAreThereAreNotRead) {
   fs::rename(received + "/app-7-20261120T100000.000001Z-6a0e8a3e-3.memlog.zst",
              received + "/app-7-20261120T100000.000001Z-6a0e8a3e-4.memlog.zst");
   const Result lies = memlog(words);
-  EXPECT_NE(lies.err.find("-4.memlog.zst:"), std::string::npos) << lies.err;
+  EXPECT_HAS(lies.err, "-4.memlog.zst:");
   EXPECT_FALSE(lies.exited(0));
 }
 
@@ -186,9 +185,8 @@ TEST_F(ClickHouseTest, AServerThatRefusesIsNamed) {
   write_reports("web1", 1, 1, 1);
   std::vector<std::string> words = load_words();
   words[4] += "/nosuch";
-  const Result result = memlog(words);
-  EXPECT_TRUE(result.exited(1));
-  EXPECT_NE(result.err.find("Database nosuch doesn't exist"), std::string::npos) << result.err;
+  const Result result = expect_exit(memlog(words), 1);
+  EXPECT_HAS(result.err, "Database nosuch doesn't exist");
 }
 
 }  // namespace

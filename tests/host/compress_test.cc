@@ -33,8 +33,7 @@ class CompressTest : public HostTest {
   std::vector<Memlog> decompressed(pid_t pid) const {
     for (const auto& file : fs::directory_iterator(out())) {
       if (file.path().extension() != ".zst") continue;
-      const Result result = run(plain({"/usr/bin/zstd", "-dq", "--rm", file.path()}));
-      EXPECT_TRUE(result.exited(0)) << result.err;
+      const Result result = expect_exit(run(plain({"/usr/bin/zstd", "-dq", "--rm", file.path()})));
     }
     return logs_of(pid);
   }
@@ -42,8 +41,8 @@ class CompressTest : public HostTest {
 
 // A report without stacks has no names to add, and stays as it is.
 TEST_F(CompressTest, TheResolverWritesThem) {
-  const Result result = run(compressing({program("truth_c.gcc.O2.pie.nofp"), "signals"}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result =
+      expect_exit(run(compressing({program("truth_c.gcc.O2.pie.nofp"), "signals"})));
   EXPECT_EQ(result.err, "");
   const std::vector<std::string> names = names_in(out());
   const std::vector<Memlog> logs = decompressed(result.pid);
@@ -71,8 +70,7 @@ TEST_F(CompressTest, WithoutAResolverNothingIsLost) {
     Command command = compressing({program("truth_c.gcc.O2.pie.nofp"), "signals"});
     command.env["MTRACE_RESOLVER"] = resolver;
     command.env["MTRACE_EXIT_WAIT"] = "0";
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     EXPECT_EQ(logs_of(result.pid).size(), 5u) << resolver;
     for (const std::string& name : names_in(out())) EXPECT_TRUE(name.ends_with(".memlog")) << name;
   }
@@ -92,8 +90,7 @@ TEST_F(CompressTest, NamesOfCompressedReportsAreTaken) {
     if (file < 0 || write(file, "precious\n", 9) != 9) _exit(126);
     close(file);
   };
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   const std::string stem = out() + "/signals-" + std::to_string(result.pid);
   EXPECT_EQ(read_file(stem + "-1.memlog.zst"), "precious\n");
   fs::remove(stem + "-1.memlog.zst");
@@ -105,19 +102,17 @@ TEST_F(CompressTest, NamesOfCompressedReportsAreTaken) {
 }
 
 TEST_F(CompressTest, RunShowsThem) {
-  const Result result = run(plain({memlog_tool(), "run", "--compress", "--output", out(), "--",
-                                   program("truth_c.gcc.O2.pie.nofp"), "signals"}));
-  EXPECT_TRUE(result.exited(0)) << result.err;
+  const Result result =
+      expect_exit(run(plain({memlog_tool(), "run", "--compress", "--output", out(), "--",
+                             program("truth_c.gcc.O2.pie.nofp"), "signals"})));
   std::vector<std::string> names = names_in(out());
   std::erase_if(names, [](const std::string& name) { return name.ends_with(".timeline"); });
   ASSERT_EQ(names.size(), 5u);
   EXPECT_TRUE(names[0].ends_with("-1.memlog.zst")) << names[0];
-  EXPECT_NE(result.err.find("reports: " + out() + "/" + names[4] + "\n"), std::string::npos)
-      << result.err;
+  EXPECT_HAS(result.err, "reports: " + out() + "/" + names[4] + "\n");
   // Named and shown by who knows nothing of where they come from.
-  const Result shown = run(plain({memlog_tool(), "show", out() + "/" + names[0]}));
-  EXPECT_TRUE(shown.exited(0)) << shown.err;
-  EXPECT_NE(shown.out.find("site_"), std::string::npos) << shown.out;
+  const Result shown = expect_exit(run(plain({memlog_tool(), "show", out() + "/" + names[0]})));
+  EXPECT_HAS(shown.out, "site_");
   EXPECT_EQ(decompressed(std::stoi(names[0].substr(names[0].find('-') + 1))).size(), 5u);
 }
 
@@ -128,13 +123,12 @@ TEST_F(CompressTest, ReportPrintsTheNameThatTheReportHas) {
   for (int seq = 1; seq <= 2; ++seq) {
     host.write("aanp");
     host.read_until("told");
-    const Result result = run(plain({memlog_tool(), "report", pid}));
-    ASSERT_TRUE(result.exited(0)) << result.err;
+    const Result result = expect_exit(run(plain({memlog_tool(), "report", pid})));
     EXPECT_EQ(temp() + "/" + result.out, report_path("attached", host.pid(), seq) + ".zst\n");
     EXPECT_TRUE(fs::exists(report_path("attached", host.pid(), seq) + ".zst"));
     EXPECT_FALSE(fs::exists(report_path("attached", host.pid(), seq)));
   }
-  EXPECT_TRUE(host.wait().exited(0));
+  expect_exit(host.wait());
   decompressed(host.pid());
 }
 
@@ -143,14 +137,12 @@ TEST_F(CompressTest, AttachPassesItOn) {
   host.read_until("ready");
   const std::string pid = std::to_string(host.pid());
   const Result attached =
-      run(plain({memlog_tool(), "attach", "--compress", "--output", out(), pid}));
-  ASSERT_TRUE(attached.exited(0)) << attached.err;
+      expect_exit(run(plain({memlog_tool(), "attach", "--compress", "--output", out(), pid})));
   host.write("aaannffrp");
   host.read_until("told");
-  const Result result = run(plain({memlog_tool(), "report", pid}));
-  ASSERT_TRUE(result.exited(0)) << result.err;
+  const Result result = expect_exit(run(plain({memlog_tool(), "report", pid})));
   EXPECT_EQ(temp() + "/" + result.out, report_path("attached", host.pid(), 1) + ".zst\n");
-  EXPECT_TRUE(host.wait().exited(0));
+  expect_exit(host.wait());
   decompressed(host.pid());
 }
 

@@ -22,8 +22,7 @@ class CheckersTest : public HostTest {
   }
   void expect_good_orders(std::vector<std::string> command) {
     command.insert(command.end(), {"--bound", "2", "--orders", "8000"});
-    const Result result = checker(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const Result result = expect_exit(checker(command));
     const std::regex all("([0-9]+) orders, bound 2\n$");
     std::smatch match;
     ASSERT_TRUE(std::regex_search(result.out, match, all)) << result.out;
@@ -33,8 +32,7 @@ class CheckersTest : public HostTest {
 
 TEST_F(ConcurrencyTest, ThreadsComeAndGo) {
   const std::string path = program("short_threads");
-  const Result result = run(traced({path}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out;
+  const Result result = expect_exit(run(traced({path})));
   const std::vector<Memlog> logs = logs_of(result.pid);
   EXPECT_GE(logs.size(), 2u);
   const auto told = told_sites(result.out).at(1);
@@ -51,19 +49,17 @@ TEST_F(CheckersTest, EveryOrderIsGoodOnTheMemoryOfArm) {
 }
 
 TEST_F(CheckersTest, SeededBugsAreFound) {
-  const Result result = script("schedule/find_bugs.sh", {build_dir() + "/schedule"});
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(script("schedule/find_bugs.sh", {build_dir() + "/schedule"}));
   EXPECT_GE(lines_of(result.out).size(), 26u);
 }
 
 TEST_F(CheckersTest, ThreadSanitizerHasNothingToSay) {
-  const Result result =
+  const Result result = expect_exit(
       checker({"tsan/tables",
                "--gtest_filter=ThreadSlots.*:*Threads*:*GrowthLosesNothing:*ConcurrentMisuse*:"
-               "*BlocksFreedUnseen*:-*Fork*:ResourceTable.ThreadsWithIdsOfTheirOwn"});
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
-  EXPECT_EQ(result.err.find("WARNING: ThreadSanitizer"), std::string::npos) << result.err;
-  EXPECT_NE(result.out.find("ThreadsComeAndGoAndEverythingAddsUp"), std::string::npos);
+               "*BlocksFreedUnseen*:-*Fork*:ResourceTable.ThreadsWithIdsOfTheirOwn"}));
+  EXPECT_LACKS(result.err, "WARNING: ThreadSanitizer");
+  EXPECT_HAS(result.out, "ThreadsComeAndGoAndEverythingAddsUp");
 }
 
 }  // namespace

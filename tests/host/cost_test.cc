@@ -17,8 +17,7 @@ class CostTest : public HostTest {
     static const std::regex total("Collected : ([0-9]+)");
     command.argv.insert(command.argv.begin(), {"/usr/bin/valgrind", "--tool=callgrind",
                                                "--callgrind-out-file=" + temp() + "/callgrind"});
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     const std::sregex_iterator begin(result.err.begin(), result.err.end(), total);
     long sum = 0;  // of all processes that the command forked
     for (auto match = begin; match != std::sregex_iterator(); ++match)
@@ -51,8 +50,7 @@ TEST_F(CostTest, ReportOfManyStacks) {
 TEST_F(CostTest, ReadingReports) {
   std::map<long, std::pair<long, long>> seen;  // bytes and instructions by number of stacks
   for (const long count : {kFew, kMany}) {
-    const Result result = run(many_stacks(count, true));
-    ASSERT_TRUE(result.exited(0)) << result.how();
+    const Result result = expect_exit(run(many_stacks(count, true)));
     const std::string path = report_path("many_stacks", result.pid, 1);
     const std::string text = read_file(path);
     seen[count] = {static_cast<long>(text.size()),
@@ -68,12 +66,11 @@ TEST_F(CostTest, ReadingReports) {
 TEST_F(CostTest, ResolvingReports) {
   std::vector<std::pair<long, long>> seen;  // bytes and instructions
   for (const long count : {kFew, 3 * kFew, 9 * kFew}) {
-    const Result result = run(many_stacks(count, true));
-    ASSERT_TRUE(result.exited(0)) << result.how();
+    const Result result = expect_exit(run(many_stacks(count, true)));
     const std::string path = report_path("many_stacks", result.pid, 1);
     const long size = static_cast<long>(read_file(path).size());
     seen.emplace_back(size, instructions(plain({memlog_tool(), "resolve", path})));
-    EXPECT_EQ(read_file(path).find("\n# resolved: no\n"), std::string::npos);
+    EXPECT_LACKS(read_file(path), "\n# resolved: no\n");
   }
   const auto each = [&](size_t from) {
     return static_cast<double>(seen[from + 1].second - seen[from].second) /

@@ -26,8 +26,7 @@ class CoverageTest : public HostTest {
 };
 
 TEST_F(CoverageTest, AllocatorOfTheProgram) {
-  const Result result = run(named({program("own_malloc")}));
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(named({program("own_malloc")})));
   EXPECT_EQ(result.out, "held 1\n");
   EXPECT_EQ(result.err, "mtrace: not covered: " + program("own_malloc") +
                             " has a malloc of its own; nothing that it allocates is counted\n");
@@ -38,24 +37,21 @@ TEST_F(CoverageTest, AllocatorOfTheProgram) {
                                      " comes before that of this library; nothing that the program "
                                      "allocates is counted"});
   const Result shown = run(plain({memlog_tool(), "show", logs[0].path}));
-  EXPECT_NE((shown.out + shown.err).find("not covered: malloc of "), std::string::npos)
-      << shown.out;
+  EXPECT_HAS((shown.out + shown.err), "not covered: malloc of ") << shown.out;
 }
 
 // Where nothing is seen, nothing has been checked.
 TEST_F(CoverageTest, AllocatorOfTheProgramIsNoCleanBill) {
-  const Result judged = run(plain({memlog_tool(), "check", "--", program("own_malloc")}));
-  EXPECT_TRUE(judged.exited(2)) << judged.how() << judged.out;
+  const Result judged =
+      expect_exit(run(plain({memlog_tool(), "check", "--", program("own_malloc")})), 2);
   EXPECT_EQ(judged.out, "held 1\n");
-  EXPECT_NE(judged.err.find("not covered: malloc of " + program("own_malloc")), std::string::npos)
-      << judged.err;
+  EXPECT_HAS(judged.err, "not covered: malloc of " + program("own_malloc"));
   const Result anyway =
-      run(plain({memlog_tool(), "check", "--uncovered", "--", program("own_malloc")}));
-  EXPECT_TRUE(anyway.exited(0)) << anyway.how() << anyway.err;
-  EXPECT_NE(anyway.out.find("not covered: malloc of "), std::string::npos) << anyway.out;
+      expect_exit(run(plain({memlog_tool(), "check", "--uncovered", "--", program("own_malloc")})));
+  EXPECT_HAS(anyway.out, "not covered: malloc of ");
   const Result summary =
       run(plain({memlog_tool(), "run", "--output", out(), "--", program("own_malloc")}));
-  EXPECT_NE(summary.err.find("note: not covered: malloc of "), std::string::npos) << summary.err;
+  EXPECT_HAS(summary.err, "note: not covered: malloc of ");
 }
 
 // One that is linked in and shows its names to nobody.
@@ -69,37 +65,33 @@ TEST_F(CoverageTest, HiddenAllocator) {
       "                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n"
       "  next += (size + 15) & ~15ul;\n  return next;\n}\n"
       "int main(void) { return printf(\"%d\\n\", malloc(100) != 0) < 0; }\n");
-  ASSERT_TRUE(
-      run(plain({"/usr/bin/gcc", "-fno-builtin", "-o", temp() + "/hidden", temp() + "/hidden.c"}))
-          .exited(0));
-  const Result result = run(named({temp() + "/hidden"}));
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  expect_exit(
+      run(plain({"/usr/bin/gcc", "-fno-builtin", "-o", temp() + "/hidden", temp() + "/hidden.c"})));
+  const Result result = expect_exit(run(named({temp() + "/hidden"})));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   ASSERT_EQ(not_covered(logs[0]).size(), 1u);
   EXPECT_TRUE(not_covered(logs[0])[0].starts_with("the program asks the system for memory"));
-  const Result judged = run(plain({memlog_tool(), "check", "--", temp() + "/hidden"}));
-  EXPECT_TRUE(judged.exited(2)) << judged.how() << judged.out;
+  const Result judged =
+      expect_exit(run(plain({memlog_tool(), "check", "--", temp() + "/hidden"})), 2);
 }
 
 // An allocator that is preloaded in front.
 TEST_F(CoverageTest, AllocatorInFront) {
   Command command = traced({program("sandboxes"), "plain"});
   command.env["LD_PRELOAD"] = "libjemalloc.so.2:" + library();
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(result.err, "");
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_GE(logs.size(), 1u);
   ASSERT_GE(not_covered(logs.back()).size(), 1u);
   EXPECT_TRUE(not_covered(logs.back())[0].starts_with("malloc of ")) << not_covered(logs.back())[0];
-  EXPECT_NE(not_covered(logs.back())[0].find("libjemalloc.so.2"), std::string::npos);
+  EXPECT_HAS(not_covered(logs.back())[0], "libjemalloc.so.2");
 }
 
 TEST_F(CoverageTest, PluginsBoundPastTheLibrary) {
   for (const char* mode : {"deepbind", "namespace"}) {
-    const Result result = run(traced({program("plugin_host"), mode, directory()}));
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const Result result = expect_exit(run(traced({program("plugin_host"), mode, directory()})));
     EXPECT_EQ(result.err, "");
     const std::vector<Memlog> logs = logs_of(result.pid);
     ASSERT_EQ(logs.size(), 2u);
@@ -114,8 +106,7 @@ TEST_F(CoverageTest, PluginsBoundPastTheLibrary) {
 
 // One that is gone before a report looks has left its memory behind all the same.
 TEST_F(CoverageTest, PluginThatIsClosedAgain) {
-  const Result result = run(traced({program("plugin_host"), "closed", directory()}));
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(traced({program("plugin_host"), "closed", directory()})));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 2u);
   for (const Memlog& log : logs) {
@@ -123,10 +114,9 @@ TEST_F(CoverageTest, PluginThatIsClosedAgain) {
     ASSERT_EQ(lines.size(), 1u);
     EXPECT_TRUE(lines[0].starts_with(program("plugin_first.so") + " calls malloc of ")) << lines[0];
   }
-  const Result judged =
-      run(plain({memlog_tool(), "check", "--", program("plugin_host"), "closed", directory()}));
-  EXPECT_TRUE(judged.exited(2)) << judged.how() << judged.out;
-  EXPECT_NE(judged.err.find("plugin_first.so calls malloc of "), std::string::npos) << judged.err;
+  const Result judged = expect_exit(
+      run(plain({memlog_tool(), "check", "--", program("plugin_host"), "closed", directory()})), 2);
+  EXPECT_HAS(judged.err, "plugin_first.so calls malloc of ");
 }
 
 // What is covered is not complained of: programs at fixed addresses (python3, node), other
@@ -144,7 +134,7 @@ TEST_F(CoverageTest, NoFalseWord) {
       command.env["LD_PRELOAD"] += behind;
       const Result result = run(command);
       EXPECT_TRUE(result.exited(0)) << argv[0] << behind << result.how();
-      EXPECT_EQ(result.err.find("not covered"), std::string::npos) << result.err;
+      EXPECT_LACKS(result.err, "not covered");
     }
   }
   for (const auto& [name, logs] : all_logs()) {
@@ -159,18 +149,15 @@ TEST_F(CoverageTest, StaticProgram) {
   write_file(temp() + "/static.c",
              "#include <stdio.h>\n#include <stdlib.h>\n"
              "int main(void) { puts(\"ready\"); fflush(stdout); return getchar() == 'x'; }\n");
-  ASSERT_TRUE(
-      run(plain({"/usr/bin/gcc", "-static", "-o", temp() + "/static", temp() + "/static.c"}))
-          .exited(0));
+  expect_exit(
+      run(plain({"/usr/bin/gcc", "-static", "-o", temp() + "/static", temp() + "/static.c"})));
   Process process(traced({temp() + "/static"}));
   process.read_until("ready");
-  const Result status = run(plain({memlog_tool(), "status", std::to_string(process.pid())}));
-  EXPECT_TRUE(status.exited(1)) << status.how();
-  EXPECT_NE(status.err.find("the program is linked statically, which LD_PRELOAD does not reach"),
-            std::string::npos)
-      << status.err;
+  const Result status =
+      expect_exit(run(plain({memlog_tool(), "status", std::to_string(process.pid())})), 1);
+  EXPECT_HAS(status.err, "the program is linked statically, which LD_PRELOAD does not reach");
   process.write("y");
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
   EXPECT_TRUE(all_logs().empty());
 }
 
@@ -199,8 +186,8 @@ class SecureTest : public CoverageTest {
 
 // The loader takes no library from a path.
 TEST_F(SecureTest, LibraryByPath) {
-  const Result result = run(plain(as_other_user({"LD_PRELOAD=" + temp() + "/libmtrace.so"})));
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result =
+      expect_exit(run(plain(as_other_user({"LD_PRELOAD=" + temp() + "/libmtrace.so"}))));
   EXPECT_EQ(result.out + result.err, "fine\n");
   EXPECT_TRUE(fs::is_empty(out()));
 }

@@ -107,24 +107,23 @@ TEST_F(DeathTest, StackOverflow) {
 }
 
 TEST_F(DeathTest, ProgramsOwnHandlers) {
-  EXPECT_TRUE(die({"jumps"}).exited(3));
+  expect_exit(die({"jumps"}), 3);
   const Result result = die({"passes_on"});
   EXPECT_TRUE(WIFSIGNALED(result.status) && WTERMSIG(result.status) == SIGSEGV) << result.how();
   EXPECT_EQ(result.out, "ready\nown handler\n");
   ASSERT_NO_FATAL_FAILURE(
       expect_report(result, "SIGSEGV", {{"site_kept", {1005, 1}}, {"site_in_handler", {70, 1}}}));
-  EXPECT_TRUE(die({"reads_back"}).exited(4));
-  EXPECT_TRUE(die({"ignores"}).exited(5));
+  expect_exit(die({"reads_back"}), 4);
+  expect_exit(die({"ignores"}), 5);
 }
 
 // Of several that wait, the one that comes first ends the program.
 TEST_F(DeathTest, SeveralAtOnce) { EXPECT_TRUE(WIFSIGNALED(die({"several"}).status)); }
 
 TEST_F(DeathTest, OfChildren) {
-  EXPECT_TRUE(die({"vfork"}).exited(6));
+  expect_exit(die({"vfork"}), 6);
   EXPECT_EQ(all_logs().size(), 1u) << "a vfork child has no report";
-  const Result result = die({"fork"});
-  EXPECT_TRUE(result.exited(7));
+  const Result result = expect_exit(die({"fork"}), 7);
   Sites child;
   for (const auto& [name, logs] : all_logs()) {
     if (logs[0].number("parent") == result.pid) {
@@ -172,7 +171,7 @@ TEST_F(DeathTest, CoreFile) {
     }
     told.push_back(facts);
   }
-  EXPECT_NE(told[0].find("die_here"), std::string::npos) << told[0];
+  EXPECT_HAS(told[0], "die_here");
   EXPECT_EQ(told[0], told[1]);
 }
 

@@ -22,8 +22,7 @@ class DescriptorTest : public HostTest {
   }
   // It has at least its reports, with no number left out.
   void expect_own_numbers(const Command& command) {
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     EXPECT_EQ(result.out, "0 missed, 0 closed, 0 bytes\n");
     const std::vector<Memlog> logs = logs_of("lowest");
     EXPECT_GT(logs.size(), kReports);  // with that at exit
@@ -44,8 +43,7 @@ TEST_F(DescriptorTest, WhileReportsAreNamed) { expect_own_numbers(named(lowest()
 TEST_F(DescriptorTest, ReportsWhoseFilesAreClosed) {
   Command command = traced({program("closes_files")});
   command.env["MTRACE_ENTRIES"] = "all";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   int asked = 0;
   int closed = 0;
   ASSERT_EQ(std::sscanf(result.out.c_str(), "%d reports, %d closed", &asked, &closed), 2);

@@ -62,8 +62,8 @@ class DhatTest : public HostTest {
           std::map<std::string, std::string>{{"TRUTH_LENIENT", "1"}, {"TRUTH_NO_THROW", "1"}});
     const Result ours_result = run(ours);
     const Result dhat_result = run(dhat);
-    ASSERT_TRUE(ours_result.exited(0)) << ours_result.how();
-    ASSERT_TRUE(dhat_result.exited(0)) << dhat_result.how() << dhat_result.out << dhat_result.err;
+    expect_exit(ours_result);
+    expect_exit(dhat_result);
     const Sites found = site_sums(logs_of(ours_result.pid), program(name), program(name));
     Sites expected = dhat_sites(read_file(temp() + "/" + name + ".dhat"));
     // DHAT takes a request for nothing as one for one byte.

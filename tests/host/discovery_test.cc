@@ -43,8 +43,8 @@ constexpr char kNotPermitted[] = "this user may not make network namespaces";
 
 TEST_F(DiscoveryTest, FindsOnlyWhoAnnouncesItself) {
   if (!may_isolate()) GTEST_SKIP() << kNotPermitted;
-  ASSERT_TRUE(run(traced({program("one_block")})).exited(0));
-  const Result result = run(isolated(R"(
+  expect_exit(run(traced({program("one_block")})));
+  const Result result = expect_exit(run(isolated(R"(
     serve --listen 127.0.0.1:7040 --announce .
     serve --listen 127.0.0.2:7050 .
     serve --listen 127.0.0.3:7060 --announce .
@@ -55,12 +55,11 @@ TEST_F(DiscoveryTest, FindsOnlyWhoAnnouncesItself) {
     cat ../list
     kill $servers
     wait
-  )"));
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  )")));
   const std::vector<std::string> lines = lines_of(result.out);
   ASSERT_EQ(lines.size(), 3u) << result.out;
   EXPECT_TRUE(lines[0].starts_with("http://127.0.0.1:7040  ")) << lines[0];
-  EXPECT_NE(lines[0].find(", memlog "), std::string::npos) << lines[0];
+  EXPECT_HAS(lines[0], ", memlog ");
   EXPECT_TRUE(lines[1].starts_with("http://127.0.0.3:7060  ")) << lines[1];
   EXPECT_EQ(lines[2], "1 report copied to ../to; 1 there already");
 }
@@ -68,14 +67,13 @@ TEST_F(DiscoveryTest, FindsOnlyWhoAnnouncesItself) {
 // From one machine to another, over a cable. Who answers without https gets no token.
 TEST_F(DiscoveryTest, SendsTheTokenOnlyToTrustedServers) {
   if (!may_isolate()) GTEST_SKIP() << kNotPermitted;
-  ASSERT_TRUE(run(traced({program("one_block")})).exited(0));
-  const Result made = run(plain({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                                 "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
-                                 "/CN=server", "-addext", "subjectAltName=IP:10.77.0.2", "-keyout",
-                                 temp() + "/server.key", "-out", temp() + "/server.pem"}));
-  ASSERT_TRUE(made.exited(0)) << made.err;
+  expect_exit(run(traced({program("one_block")})));
+  const Result made = expect_exit(run(plain(
+      {"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+       "-nodes", "-days", "2", "-subj", "/CN=server", "-addext", "subjectAltName=IP:10.77.0.2",
+       "-keyout", temp() + "/server.key", "-out", temp() + "/server.pem"})));
   fs::permissions(temp() + "/server.key", fs::perms::owner_read | fs::perms::owner_write);
-  const Result result = run(isolated(R"(
+  const Result result = expect_exit(run(isolated(R"(
     mkfifo ../here ../go ../end
     ip link add v0 type veth peer name v1
     ip addr add 10.77.0.1/24 dev v0
@@ -106,13 +104,12 @@ TEST_F(DiscoveryTest, SendsTheTokenOnlyToTrustedServers) {
     echo >../end
     wait $other
     cat ../list
-  )"));
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  )")));
   std::vector<std::string> lines = lines_of(result.out);
   std::erase(lines, "");  // of the pipes
   ASSERT_EQ(lines.size(), 3u) << result.out;
   EXPECT_TRUE(lines[0].starts_with("https://10.77.0.2:7040  ")) << lines[0];
-  EXPECT_EQ(lines[0].find("left out"), std::string::npos) << lines[0];
+  EXPECT_LACKS(lines[0], "left out");
   EXPECT_TRUE(lines[1].starts_with("http://10.77.0.2:7050  ")) << lines[1];
   EXPECT_TRUE(lines[1].ends_with(": left out: without https, anybody could read the token"))
       << lines[1];
@@ -121,9 +118,8 @@ TEST_F(DiscoveryTest, SendsTheTokenOnlyToTrustedServers) {
 
 TEST_F(DiscoveryTest, MistakesAreNamed) {
   const auto wrong = [&](const std::vector<std::string>& words, const std::string& why) {
-    const Result result = memlog(words);
-    EXPECT_TRUE(result.exited(2)) << result.how();
-    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+    const Result result = expect_exit(memlog(words), 2);
+    EXPECT_HAS(result.err, why);
   };
   for (const std::string place : {"0.0.0.0:0", "[::1]:0", "unix:socket"}) {
     wrong({"serve", "--announce", "--token-file", temp() + "/token", "--listen", place},

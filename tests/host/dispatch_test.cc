@@ -31,8 +31,7 @@ class DispatchTest : public HostTest {
       process.write("x");
     }
     process.close_input();
-    const Result result = process.wait();
-    EXPECT_TRUE(result.exited(5)) << result.how() << result.err;
+    const Result result = expect_exit(process.wait(), 5);
     EXPECT_TRUE(result.out.ends_with(kOut)) << result.out;
   }
   static constexpr char kOut[] = "handed over 100, unknown 0\n";
@@ -47,8 +46,7 @@ TEST_F(DispatchTest, Options) {
     Command command = named({program("dispatches")});
     const size_t equals = option.find('=');
     command.env[option.substr(0, equals)] = option.substr(equals + 1);
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(5)) << result.how() << result.err;
+    const Result result = expect_exit(run(command), 5);
     EXPECT_EQ(result.out, kOut);
   }
 }
@@ -63,8 +61,7 @@ TEST_F(DispatchTest, UnderMemlogRun) {
     Command command = plain(
         {memlog_tool(), "run", "--quiet", "--output", reports, how, "--", program("dispatches")});
     command.directory = temp();
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(5)) << result.how() << result.err;
+    const Result result = expect_exit(run(command), 5);
     EXPECT_EQ(result.out, kOut);
   }
   long recovered = 0;
@@ -81,30 +78,26 @@ TEST_F(DispatchTest, SignalIsIgnored) {
 
 TEST_F(DispatchTest, MemlogLeavesItAlone) {
   expect_unhurt(traced({program("dispatches"), "wait"}), [&](pid_t pid) {
-    const Result result = memlog({"report", std::to_string(pid)});
-    EXPECT_TRUE(result.exited(1)) << result.how() << result.out;
-    EXPECT_NE(result.err.find("syscall user dispatch"), std::string::npos) << result.err;
+    const Result result = expect_exit(memlog({"report", std::to_string(pid)}), 1);
+    EXPECT_HAS(result.err, "syscall user dispatch");
   });
   expect_unhurt(plain({program("dispatches"), "wait"}), [&](pid_t pid) {
-    const Result result = memlog({"attach", std::to_string(pid)});
-    EXPECT_TRUE(result.exited(1)) << result.how() << result.out;
-    EXPECT_NE(result.err.find("syscall user dispatch"), std::string::npos) << result.err;
+    const Result result = expect_exit(memlog({"attach", std::to_string(pid)}), 1);
+    EXPECT_HAS(result.err, "syscall user dispatch");
   });
 }
 
 // Asked through the ledger, a thread that hands over nothing writes the report.
 TEST_F(DispatchTest, AnotherThreadReports) {
   expect_unhurt(keeping_a_ledger(), [&](pid_t pid) {
-    const Result result = memlog({"report", std::to_string(pid)});
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(memlog({"report", std::to_string(pid)}));
   });
   EXPECT_EQ(logs_of("dispatches").size(), 2u);
 }
 
 // Calls from the libraries are let through: nothing is given up.
 TEST_F(DispatchTest, WithTheLibraryInItsRange) {
-  const Result result = run(named({program("dispatches"), "range"}));
-  EXPECT_TRUE(result.exited(5)) << result.how() << result.err;
+  const Result result = expect_exit(run(named({program("dispatches"), "range"})), 5);
   EXPECT_EQ(result.out, kOut);
   EXPECT_EQ(logs_of(result.pid).size(), 2u);
 }

@@ -23,8 +23,8 @@ class EventPageTest : public HostTest {
  protected:
   static std::string log() { return shop_log(); }
   std::string query(const std::string& text) {
-    const Result result = run(tool({"sql", "--no-resolve", "--format", "csv", text, log()}));
-    EXPECT_TRUE(result.exited(0)) << result.err;
+    const Result result =
+        expect_exit(run(tool({"sql", "--no-resolve", "--format", "csv", text, log()})));
     std::string line = lines_of(result.out).at(1);
     std::erase(line, '"');
     return line;
@@ -36,13 +36,11 @@ TEST_F(EventPageTest, ShowsThePeakAndTheEnd) {
   ASSERT_TRUE(std::filesystem::exists(modules + "/playwright-core")) << "make deps-test gets it";
   ASSERT_TRUE(std::filesystem::exists("/usr/bin/chromium")) << "make deps-test installs it";
   const std::string page = temp() + "/log.html";
-  ASSERT_TRUE(
-      run(tool({"export", "-f", "html", "--no-resolve", "--events", log(), "-o", page})).exited(0));
+  expect_exit(run(tool({"export", "-f", "html", "--no-resolve", "--events", log(), "-o", page})));
   Command command = plain({"/bin/sh", "-c", "exec node \"$@\"", "node",
                            source_dir() + "/tests/host/event_page.cjs", page});
   command.env["NODE_PATH"] = modules;
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.err;
+  const Result result = expect_exit(run(command));
   const nlohmann::json facts = nlohmann::json::parse(lines_of(result.out).back());
   EXPECT_EQ(facts["problems"], nlohmann::json::array());
   EXPECT_EQ(facts["opened"], nlohmann::json({"peak", "-1"})) << "the peak, not the exit";

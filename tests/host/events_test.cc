@@ -169,8 +169,7 @@ class EventsTest : public HostTest {
   std::vector<Line> lines(const std::string& path, std::vector<std::string> options = {}) const {
     std::vector<std::string> arguments = {"events", "--no-resolve", path};
     arguments.insert(arguments.end(), options.begin(), options.end());
-    const Result result = memlog(arguments);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(memlog(arguments));
     std::vector<Line> found;
     for (const std::string& line : lines_of(result.out)) found.push_back(parse(line));
     return found;
@@ -208,8 +207,7 @@ class EventsTest : public HostTest {
   // The memlog that memlog report makes of the log at report `seq`.
   Memlog made_at(const std::string& path, int seq) const {
     const Result result =
-        memlog({"report", "--from", path, "--at", "report:" + std::to_string(seq)});
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+        expect_exit(memlog({"report", "--from", path, "--at", "report:" + std::to_string(seq)}));
     const std::string made = out() + '/' + lines_of(result.out).at(0);
     Memlog log = read_memlog(made);
     fs::remove(made);
@@ -226,8 +224,7 @@ std::map<std::string, Amount> live_of(const Memlog& log) {
 }
 
 TEST_F(EventsTest, AreWhatTheProgramDid) {
-  const Result result = run(fully_logged({program("event_schedule")}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(fully_logged({program("event_schedule")})));
   EXPECT_EQ(result.err, "");
   std::vector<std::string> told;
   for (const std::string& line : lines_of(result.out)) {
@@ -279,8 +276,7 @@ std::multiset<std::string> calls_of(const Memlog& log) {
 
 // Also of the forms that reach malloc by another function.
 TEST_F(EventsTest, NameTheFunctionThatWasCalled) {
-  const Result result = run(logged({program("call_forms")}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(logged({program("call_forms")})));
   const std::string path = log_of("call_forms", result.pid);
   std::set<std::string> seen;
   for (const Line& line : lines(path)) {
@@ -301,8 +297,7 @@ TEST_F(EventsTest, NameTheFunctionThatWasCalled) {
 
 // Of libstdc++, delete[] calls delete, and that calls free.
 TEST_F(EventsTest, NameTheDeleteThatWasCalled) {
-  const Result result = run(logged({program("operators")}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(logged({program("operators")})));
   std::map<std::string, int> frees;
   bool between = false;  // the two reports
   for (const Line& line : lines(log_of("operators", result.pid))) {
@@ -316,8 +311,7 @@ TEST_F(EventsTest, NameTheDeleteThatWasCalled) {
 TEST_F(EventsTest, HaveTheStacksOfUnmaps) {
   Command command = logged({program("mmaps"), "truth"});
   command.env["MTRACE_EVENTS_FREE_STACKS"] = "1";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   const Result told =
       memlog({"events", "--json", out() + "/mmaps-" + std::to_string(result.pid) + ".events"});
   std::map<std::string, int> sites;
@@ -326,7 +320,7 @@ TEST_F(EventsTest, HaveTheStacksOfUnmaps) {
     for (const char* site : {"site_fixed", "site_moved_to", "unmap"}) {
       if (line.find(site) != std::string::npos) ++sites[site];
     }
-    EXPECT_EQ(line.find("libmtrace"), std::string::npos) << line;
+    EXPECT_LACKS(line, "libmtrace");
   }
   EXPECT_EQ(sites["site_fixed"], 4);
   EXPECT_GT(sites["site_moved_to"], 0);
@@ -336,8 +330,7 @@ TEST_F(EventsTest, HaveTheStacksOfUnmaps) {
 TEST_F(EventsTest, GiveEachReportInAStorm) {
   Command command = logged({program("event_storm"), "4"});
   command.env["MTRACE_ENTRIES"] = "all";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   const std::string path = log_of("event_storm", result.pid);
   const std::vector<Memlog> reports = logs_of(result.pid);
   ASSERT_EQ(reports.size(), 5u);
@@ -371,8 +364,8 @@ TEST_F(EventsTest, GiveEachReportInAStorm) {
 // Signal handlers that report, throw and allocate come between at every moment; libraries come and
 // go.
 TEST_F(EventsTest, AreInOrderInAStormOfSignals) {
-  const Result result = run(logged({program("storm"), "30", program("plugin_first.so"), "7"}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result =
+      expect_exit(run(logged({program("storm"), "30", program("plugin_first.so"), "7"})));
   Replay replay;
   for (const Line& line : lines(log_of("storm", result.pid))) {
     replay.apply(line);
@@ -386,8 +379,7 @@ TEST_F(EventsTest, AreInOrderInAStormOfSignals) {
 }
 
 TEST_F(EventsTest, OfAChildNameItsParents) {
-  const Result result = run(logged({program("event_storm"), "2"}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(logged({program("event_storm"), "2"})));
   int children = 0;
   for (const auto& entry : fs::directory_iterator(out())) {
     const std::string name = entry.path().filename();
@@ -396,9 +388,7 @@ TEST_F(EventsTest, OfAChildNameItsParents) {
       continue;
     ++children;
     const Result json = memlog({"events", "--header", entry.path()});
-    EXPECT_NE(json.out.find("parent-log: event_storm-" + std::to_string(result.pid) + ".events"),
-              std::string::npos)
-        << json.out;
+    EXPECT_HAS(json.out, "parent-log: event_storm-" + std::to_string(result.pid) + ".events");
     Replay replay;
     for (const Line& line : lines(entry.path())) replay.apply(line);
     EXPECT_EQ(replay.conflicts, 0);
@@ -412,8 +402,7 @@ TEST_F(EventsTest, OfAChildStayWhereTheEnvironmentSaidThatIsOverwritten) {
   Command command = logged({program("overwrites_environment")});
   command.env["MTRACE_EVENTS"] = temp() + "/elsewhere/";
   fs::create_directory(temp() + "/elsewhere");
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   const std::string child = result.out.substr(6, result.out.size() - 7);
   for (const std::string& pid : {std::to_string(result.pid), child}) {
     EXPECT_TRUE(fs::exists(temp() + "/elsewhere/overwrites_environment-" + pid + ".events")) << pid;
@@ -434,9 +423,8 @@ std::vector<pid_t> children_in(const std::string& directory, pid_t first) {
 
 // The last lines of memlog run name the log of each process.
 TEST_F(EventsTest, OfEachChildAreNamedByRun) {
-  const Result result =
-      run(plain({memlog_tool(), "run", "--events", "-o", out(), program("event_forks"), "2"}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(
+      run(plain({memlog_tool(), "run", "--events", "-o", out(), program("event_forks"), "2"})));
   std::set<std::string> named;
   for (const std::string& line : lines_of(result.err)) {
     if (!line.starts_with("events: ")) continue;
@@ -456,8 +444,7 @@ TEST_F(EventsTest, OfEachChildAreNamedByRun) {
 TEST_F(EventsTest, OfAChildBeginWithWhatItInherited) {
   Command command = logged({program("event_forks"), "2", "quiet"});
   command.env["MTRACE_ENTRIES"] = "all";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   const std::vector<pid_t> children = children_in(out(), result.pid);
   ASSERT_EQ(children.size(), 4u);
   for (const pid_t child : children) {
@@ -487,9 +474,8 @@ TEST_F(EventsTest, OfAChildBeginWithWhatItInherited) {
     EXPECT_EQ(replay.conflicts + replay.unknown_frees, 0);
     if (reports[0].get("parent") != std::to_string(result.pid)) continue;
     // A grandchild's says what its parent allocated in its own time.
-    EXPECT_NE(read_file(reports[0].path)
-                  .find(" bytes in " + std::to_string(replay.inherited) + " blocks at the fork"),
-              std::string::npos)
+    EXPECT_HAS(read_file(reports[0].path),
+               " bytes in " + std::to_string(replay.inherited) + " blocks at the fork")
         << reports[0].path;
   }
 }
@@ -497,8 +483,7 @@ TEST_F(EventsTest, OfAChildBeginWithWhatItInherited) {
 // Six threads allocate while their process forks. Of each that was inside an operation then, the
 // log may have a block less.
 TEST_F(EventsTest, OfAChildOfAStormDifferByWhatWasInFlight) {
-  const Result result = run(logged({program("event_forks"), "4"}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(logged({program("event_forks"), "4"})));
   for (const pid_t child : children_in(out(), result.pid)) {
     std::set<uint64_t> live;
     size_t inherited = 0;
@@ -516,8 +501,7 @@ TEST_F(EventsTest, OfAChildOfAStormDifferByWhatWasInFlight) {
 
 // Without its parent's log, a child's says what it does not know, in every view.
 TEST_F(EventsTest, OfAChildSayWhatTheyDoNotKnow) {
-  const Result result = run(logged({program("event_forks"), "1", "quiet"}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(logged({program("event_forks"), "1", "quiet"})));
   const std::string parent = log_of("event_forks", result.pid);
   const std::string missing = "blocks from before the fork are unknown: " + parent +
                               ": the log of the parent process is not there";
@@ -526,15 +510,14 @@ TEST_F(EventsTest, OfAChildSayWhatTheyDoNotKnow) {
   const std::vector<pid_t> children = children_in(out(), result.pid);
   for (const pid_t child : children) {
     const std::string path = log_of("event_forks", child);
-    const Result events = memlog({"events", "--no-resolve", path});
-    EXPECT_TRUE(events.exited(0)) << events.how();
+    const Result events = expect_exit(memlog({"events", "--no-resolve", path}));
     const Result query = memlog(
         {"sql", "--format", "csv", "select count(*) from events where kind = 'inherited'", path});
     EXPECT_EQ(events.err, "memlog: " + path + ": " + missing + "\n");
     EXPECT_EQ(query.err, events.err);
     inherited.insert(lines_of(query.out).at(1));
     const std::string made = out() + '/' + lines_of(memlog({"report", "--from", path}).out).at(0);
-    EXPECT_NE(read_file(made).find("# note: " + missing), std::string::npos);
+    EXPECT_HAS(read_file(made), "# note: " + missing);
     fs::remove(made);
   }
   // The grandchild has what its parent allocated in its own time.
@@ -543,8 +526,7 @@ TEST_F(EventsTest, OfAChildSayWhatTheyDoNotKnow) {
   // A log of another process is none, also under the name.
   fs::copy(log_of("event_forks", children[0]), parent);
   const Result events = memlog({"events", "--no-resolve", log_of("event_forks", children[1])});
-  EXPECT_NE(events.err.find(": this is the log of another process"), std::string::npos)
-      << events.err;
+  EXPECT_HAS(events.err, ": this is the log of another process");
 }
 
 // Its ledger has no name any more by then, and after a second one nobody has it open.
@@ -553,8 +535,7 @@ TEST_F(EventsTest, BeginAnewAfterAnExecThatFailed) {
   process.read_until("ready " + std::to_string(process.pid()));
   process.write("keep 777777\nfail\nkeep 777778\nfail\nkeep 777779\n");
   for (int i = 0; i < 3; ++i) process.read_until("kept");
-  const Result result = process.wait();
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(process.wait());
   std::map<int64_t, std::string> stacks;  // by the size of a block
   for (const auto& entry : fs::directory_iterator(out())) {
     if (entry.path().extension() != ".events") continue;
@@ -564,7 +545,7 @@ TEST_F(EventsTest, BeginAnewAfterAnExecThatFailed) {
   EXPECT_EQ(stacks[777778], stacks[777777]);
   EXPECT_EQ(stacks.count(777779), 0u);
   const std::string report = read_file(logs_of(process.pid()).back().path);
-  EXPECT_NE(report.find("no event log: there is no ledger"), std::string::npos) << report;
+  EXPECT_HAS(report, "no event log: there is no ledger");
 }
 
 TEST_F(EventsTest, SurviveAKillAtAnyMoment) {
@@ -598,8 +579,7 @@ TEST_F(EventsTest, SurviveAKillAtAnyMoment) {
 
 // The last of those that a pattern chooses, not those of the last events that it chooses.
 TEST_F(EventsTest, LastCountsWhatAPatternChooses) {
-  const Result result = run(logged({program("shop")}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(logged({program("shop")})));
   const std::string path = log_of("shop", result.pid);
   const auto loaded = [&](std::vector<std::string> options) {
     options.insert(options.begin(), {"events", path, "--include", "function:^load_catalog$"});
@@ -653,10 +633,9 @@ TEST_F(EventsTest, OfAnAttachedProcessAreCulled) {
   const std::string pid = std::to_string(process.pid());
   Command attach = tool({"attach", "--events", "--cull", "1s", pid});
   attach.env["MTRACE_RESOLVER"] = memlog_tool();  // which writes the log
-  const Result attached = run(attach);
-  ASSERT_TRUE(attached.exited(0)) << attached.how() << attached.err;
-  for (int seq = 1; seq <= 2; ++seq) ASSERT_TRUE(memlog({"report", pid}).exited(0));
-  ASSERT_TRUE(memlog({"detach", pid}).exited(0));
+  const Result attached = expect_exit(run(attach));
+  for (int seq = 1; seq <= 2; ++seq) expect_exit(memlog({"report", pid}));
+  expect_exit(memlog({"detach", pid}));
   const std::string path = log_of("event_endless", process.pid());
   std::vector<Line> all;
   wait_until("the writer has ended the log", [&] {
@@ -666,9 +645,8 @@ TEST_F(EventsTest, OfAnAttachedProcessAreCulled) {
   process.send(SIGKILL);
   process.wait();
   EXPECT_EQ(all.back().rest, "detached");
-  EXPECT_NE(memlog({"events", "--header", path})
-                .out.find("left-out: blocks that live shorter than 1000 ms"),
-            std::string::npos);
+  EXPECT_HAS(memlog({"events", "--header", path}).out,
+             "left-out: blocks that live shorter than 1000 ms");
   const auto number = [&](const std::string& query) {
     return std::stoll(lines_of(memlog({"sql", "--format", "csv", query, path}).out).at(1));
   };
@@ -700,8 +678,7 @@ TEST_F(EventsTest, OfSeveralFilesTakeWhatTheyMay) {
   command.env["MTRACE_EVENTS_MAX"] = "1M";
   command.env["MTRACE_EVENTS_FILES"] = "4";
   command.env["MTRACE_EXIT_WAIT"] = "600";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   const std::string path = log_of("random_sizes", result.pid);
   uint64_t bytes = fs::file_size(path);
   for (const char* older : {".old1", ".old2", ".old3"}) {
@@ -742,8 +719,7 @@ TEST_F(EventsTest, AreFollowedUntilTheProgramEnds) {
   }
   process.send(SIGKILL);
   process.wait();
-  const Result followed = follower.wait();
-  EXPECT_TRUE(followed.exited(0)) << followed.how() << followed.err;
+  const Result followed = expect_exit(follower.wait());
   EXPECT_EQ(parse(lines_of(followed.out).back()).rest, "killed");
   EXPECT_EQ(lines(path).size(), lines_of(followed.out).size());
 }
@@ -751,15 +727,12 @@ TEST_F(EventsTest, AreFollowedUntilTheProgramEnds) {
 TEST_F(EventsTest, NeedAPlaceThatTakesThem) {
   Command command = logged({program("event_schedule")});
   command.env["MTRACE_EVENTS"] = "/proc/none/such.events";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(result.err,
             "mtrace: MTRACE_EVENTS: no event log: cannot write /proc/none/such.events: no such "
             "directory\n");
   const std::string report = read_file(logs_of(result.pid).at(0).path);
-  EXPECT_NE(report.find(" no event log: cannot write /proc/none/such.events: no such directory\n"),
-            std::string::npos)
-      << report;
+  EXPECT_HAS(report, " no event log: cannot write /proc/none/such.events: no such directory\n");
 }
 
 TEST_F(EventsTest, AreOfEveryBlock) {
@@ -804,7 +777,7 @@ TEST_F(EventsTest, AreFiltered) {
     return line.rest.find(" event_schedule+0x") != std::string::npos;
   });
   const Result json = memlog({"events", "--json", "--size", "300", path});
-  EXPECT_NE(json.out.find("\"event\":\"posix_memalign\""), std::string::npos) << json.out;
+  EXPECT_HAS(json.out, "\"event\":\"posix_memalign\"");
 }
 
 // The program leaks 1 of 500, none of 20 and 3 of 3 blocks, of 1001, 1002 and 1003 bytes.
@@ -827,8 +800,7 @@ TEST_F(EventsTest, AreChosenByExactSharesOfLeaks) {
 
 // What a directory of reports says stays as it was when memlog report --from has written there.
 TEST_F(EventsTest, ReportsMadeOfThemAreNoReportsOfTheProcess) {
-  const Result result = run(logged({program("event_schedule")}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(logged({program("event_schedule")})));
   const auto answers = [&] {
     std::string all;
     for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
@@ -845,8 +817,7 @@ TEST_F(EventsTest, ReportsMadeOfThemAreNoReportsOfTheProcess) {
   const std::string log = log_of("event_schedule", result.pid);
   std::vector<std::string> made;
   for (const char* at : {"report:1", "report:2"}) {
-    const Result report = memlog({"report", "--from", log, "--at", at});
-    ASSERT_TRUE(report.exited(0)) << report.err;
+    const Result report = expect_exit(memlog({"report", "--from", log, "--at", at}));
     made.push_back(out() + '/' + lines_of(report.out).at(0));
     EXPECT_EQ(read_memlog(made.back()).get("trigger"), "events");
   }
@@ -874,21 +845,18 @@ TEST_F(EventsTest, RefuseTimesThatTheLogDoesNotCover) {
     const Result refused = memlog(words);
     EXPECT_TRUE(refused.exited(1)) << words[0];
     EXPECT_EQ(refused.out, "") << words[0];
-    EXPECT_NE(refused.err.find(path + ": the log covers "), std::string::npos) << refused.err;
-    EXPECT_NE(refused.err.find(" to " + all.back().time + " (0s to "), std::string::npos)
-        << refused.err;
+    EXPECT_HAS(refused.err, path + ": the log covers ");
+    EXPECT_HAS(refused.err, " to " + all.back().time + " (0s to ");
   }
   EXPECT_EQ(lines(path, {"--time", "0s..99999s"}).size(), all.size());
-  const Result made = memlog({"report", "--from", path, "--at", all.back().time});
-  EXPECT_TRUE(made.exited(0)) << made.err;
+  const Result made = expect_exit(memlog({"report", "--from", path, "--at", all.back().time}));
   fs::remove(out() + '/' + lines_of(made.out).at(0));
 }
 
 // What memlog export -f html --sizes tells of a stack whose blocks have two sizes: their average is
 // in neither class.
 TEST_F(EventsTest, GiveThePageTheSizesOfBlocks) {
-  const Result result = run(logged({program("mixed_sizes")}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(logged({program("mixed_sizes")})));
   const std::string log = log_of("mixed_sizes", result.pid);
   const auto page = [&](std::vector<std::string> more) {
     std::vector<std::string> words = {"export", "-f", "html", "--no-resolve"};
@@ -896,24 +864,22 @@ TEST_F(EventsTest, GiveThePageTheSizesOfBlocks) {
     for (unsigned seq : {1, 2}) words.push_back(report_path("mixed_sizes", result.pid, seq));
     return memlog(words);
   };
-  const Result shown = page({"--sizes", log});
-  ASSERT_TRUE(shown.exited(0)) << shown.err;
-  EXPECT_NE(shown.out.find("\"exactSizes\":true"), std::string::npos);
+  const Result shown = expect_exit(page({"--sizes", log}));
+  EXPECT_HAS(shown.out, "\"exactSizes\":true");
   // State, then class, blocks and bytes of each: 16 to 31 bytes and 4,096 to 8,191.
-  EXPECT_NE(shown.out.find("[1,[5,10,200,13,10,50000],2,[5,10,200]]"), std::string::npos);
-  EXPECT_NE(page({}).out.find("\"exactSizes\":false"), std::string::npos);
+  EXPECT_HAS(shown.out, "[1,[5,10,200,13,10,50000],2,[5,10,200]]");
+  EXPECT_HAS(page({}).out, "\"exactSizes\":false");
 }
 
 TEST_F(EventsTest, GiveNoOtherProcessTheSizesOfBlocks) {
   const Result other = run(logged({program("mixed_sizes")}));
   const Result result = run(logged({program("mixed_sizes")}));
-  const Result shown = memlog({"export", "-f", "html", "--sizes", log_of("mixed_sizes", other.pid),
-                               report_path("mixed_sizes", result.pid, 1)});
-  EXPECT_TRUE(shown.exited(1)) << shown.how();
-  EXPECT_NE(shown.err.find(": the log of another process: mixed_sizes[" +
-                           std::to_string(other.pid) + "], begun at "),
-            std::string::npos)
-      << shown.err;
+  const Result shown =
+      expect_exit(memlog({"export", "-f", "html", "--sizes", log_of("mixed_sizes", other.pid),
+                          report_path("mixed_sizes", result.pid, 1)}),
+                  1);
+  EXPECT_HAS(shown.err, ": the log of another process: mixed_sizes[" + std::to_string(other.pid) +
+                            "], begun at ");
 }
 
 TEST_F(EventsTest, LoseWhatAFileCannotTake) {
@@ -926,11 +892,9 @@ TEST_F(EventsTest, LoseWhatAFileCannotTake) {
   command.env.erase("LD_PRELOAD");
   command.env.erase("MTRACE_EVENTS");
   if (::geteuid() != 0) GTEST_SKIP() << "only root can mount a small file system";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   const std::vector<Memlog> reports = logs_of(result.pid);
-  EXPECT_NE(reports.back().get("lost").find(" events="), std::string::npos)
-      << reports.back().get("lost");
+  EXPECT_HAS(reports.back().get("lost"), " events=");
 }
 
 }  // namespace

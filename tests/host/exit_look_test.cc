@@ -39,13 +39,12 @@ TEST_F(ExitLookTest, ComesBeforeHandlersAndDestructors) {
     const Result result = run_with({}, {program("exit_roots"), end});
     EXPECT_TRUE(result.exited(4)) << end << result.how() << result.err;
     const auto [bytes, blocks] = told(result);
-    EXPECT_NE(result.err.find(
-                  fmt::format("): definitely lost at exit {} bytes in {} blocks (", bytes, blocks)),
-              std::string::npos)
-        << end << ": " << result.err;
-    EXPECT_NE(result.err.find("\ndefinitely lost by function ("), std::string::npos) << result.err;
-    EXPECT_NE(result.err.find("%  make < "), std::string::npos) << result.err;
-    EXPECT_EQ(result.err.find("hold_exit"), std::string::npos) << result.err;
+    EXPECT_HAS(result.err,
+               fmt::format("): definitely lost at exit {} bytes in {} blocks (", bytes, blocks))
+        << end;
+    EXPECT_HAS(result.err, "\ndefinitely lost by function (");
+    EXPECT_HAS(result.err, "%  make < ");
+    EXPECT_LACKS(result.err, "hold_exit");
   }
 }
 
@@ -60,8 +59,8 @@ TEST_F(ExitLookTest, StacksHaveNoFrameOfTheLibrary) {
     if (!item.path().string().ends_with(".memlog")) continue;
     const std::string text = read_file(item.path());
     ++reports;
-    EXPECT_NE(text.find("\tmain\t"), std::string::npos) << item.path();
-    EXPECT_EQ(text.find("libmtrace.so+0x"), std::string::npos) << text;
+    EXPECT_HAS(text, "\tmain\t") << item.path();
+    EXPECT_LACKS(text, "libmtrace.so+0x");
   }
   EXPECT_EQ(reports, 2);
 }
@@ -71,14 +70,11 @@ TEST_F(ExitLookTest, MentionsWhatElseIsLost) {
   constexpr char kElse[] =
       "\nalso indirectly lost 90189 bytes in 18 blocks: see memlog help unreachable\n";
   const Result result = run_with({}, {program("lost_paths")});
-  EXPECT_NE(result.err.find("): definitely lost at exit 144 bytes in 9 blocks ("),
-            std::string::npos)
-      << result.err;
-  EXPECT_NE(result.err.find(kElse), std::string::npos) << result.err;
-  const Result checked =
-      run(plain({memlog_tool(), "check", "--unreachable", "--", program("lost_paths")}));
-  EXPECT_TRUE(checked.exited(1)) << checked.how() << checked.err;
-  EXPECT_NE(checked.out.find(kElse), std::string::npos) << checked.out;
+  EXPECT_HAS(result.err, "): definitely lost at exit 144 bytes in 9 blocks (");
+  EXPECT_HAS(result.err, kElse);
+  const Result checked = expect_exit(
+      run(plain({memlog_tool(), "check", "--unreachable", "--", program("lost_paths")})), 1);
+  EXPECT_HAS(checked.out, kElse);
 }
 
 // Its ledger is gone by then, so memlog could not find it.
@@ -91,20 +87,19 @@ TEST_F(ExitLookTest, AnExecThatFailedIsNotWaitedFor) {
       "    try: os.execv('/nonexistent', ['x'])\n"
       "    except OSError: os._exit(3)\n"
       "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n";
-  const Result result =
-      run_with({"--quiet"}, {"/usr/bin/timeout", "40", "/usr/bin/python3", "-c", script});
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(
+      run_with({"--quiet"}, {"/usr/bin/timeout", "40", "/usr/bin/python3", "-c", script}));
   EXPECT_EQ(result.out, "3\n");
 }
 
 // The hooks of exit and of the function that calls main go on by a jump.
 TEST_F(ExitLookTest, CallStacksAreAsWithoutTheLibrary) {
-  ASSERT_TRUE(run(traced({program("exit_roots"), "exit"})).exited(4));
+  expect_exit(run(traced({program("exit_roots"), "exit"})), 4);
   const std::vector<Memlog> logs = logs_of("exit_roots");
   ASSERT_EQ(logs.size(), 1u);
   for (const Entry& entry : logs[0].entries) {
     for (const Frame& frame : entry.frames) {
-      EXPECT_EQ(frame.module.find("libmtrace.so"), std::string::npos) << frame.module;
+      EXPECT_LACKS(frame.module, "libmtrace.so");
     }
   }
 }
@@ -112,25 +107,22 @@ TEST_F(ExitLookTest, CallStacksAreAsWithoutTheLibrary) {
 TEST_F(ExitLookTest, SaysWhatWasNotSearched) {
   const Result killed = run_with({}, {program("exit_roots"), "abort"});
   EXPECT_EQ(killed.how(), fmt::format("signal {}", SIGABRT)) << killed.err;
-  EXPECT_NE(killed.err.find("no process was searched for lost blocks"), std::string::npos)
-      << killed.err;
-  const Result without = run_with({"--ledger", "none"}, {"true"});
-  EXPECT_TRUE(without.exited(2)) << without.how();
-  EXPECT_NE(without.err.find("--unreachable needs a ledger"), std::string::npos) << without.err;
+  EXPECT_HAS(killed.err, "no process was searched for lost blocks");
+  const Result without = expect_exit(run_with({"--ledger", "none"}, {"true"}), 2);
+  EXPECT_HAS(without.err, "--unreachable needs a ledger");
 }
 
 TEST_F(ExitLookTest, SearchesEveryProcess) {
   const std::string one = program("exit_roots");
-  const Result result = run_with({}, {"sh", "-c", one + " exit; " + one + " return; exit 0"});
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result =
+      expect_exit(run_with({}, {"sh", "-c", one + " exit; " + one + " return; exit 0"}));
   const auto [bytes, blocks] = told(result);
   const std::string line =
       fmt::format("): definitely lost at exit {} bytes in {} blocks (", bytes, blocks);
   const size_t first = result.err.find(line);
   ASSERT_NE(first, std::string::npos) << result.err;
   EXPECT_NE(result.err.find(line, first + 1), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("): nothing definitely lost at exit ("), std::string::npos)
-      << result.err;
+  EXPECT_HAS(result.err, "): nothing definitely lost at exit (");
 }
 
 TEST_F(ExitLookTest, AMemlogThatIsGoneHoldsNobody) {
@@ -138,8 +130,7 @@ TEST_F(ExitLookTest, AMemlogThatIsGoneHoldsNobody) {
   Command command = traced({program("exit_roots"), "return"});
   command.env["MTRACE_LEDGER"] = out() + "/";
   command.env["MTRACE_HOLD_EXIT"] = std::to_string(pid);
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(4)) << result.how() << result.err;
+  const Result result = expect_exit(run(command), 4);
 }
 
 // As that of a daemon, whose memlog was started by a process that reaps it late.
@@ -157,7 +148,7 @@ TEST_F(ExitLookTest, AMemlogThatIsAZombieHoldsNobody) {
   });
   EXPECT_FALSE(waits);
   gone.wait();
-  EXPECT_TRUE(leaving.wait().exited(4));
+  expect_exit(leaving.wait(), 4);
 }
 
 // A program that is to wait at its exit runs below a function of the library. It can be stopped.
@@ -168,9 +159,8 @@ TEST_F(ExitLookTest, LeavesSafePointsWhereTheyWere) {
   Process process(command);
   process.read_until("ready");
   wait_until_blocked(process.pid(), SYS_read);
-  const Result look =
-      run(plain({memlog_tool(), "unreachable", "--json", std::to_string(process.pid())}));
-  EXPECT_TRUE(look.exited(1)) << look.how() << look.err;
+  const Result look = expect_exit(
+      run(plain({memlog_tool(), "unreachable", "--json", std::to_string(process.pid())})), 1);
   EXPECT_EQ(look.err, "");
   process.send(SIGKILL);
   process.wait();
@@ -185,13 +175,13 @@ TEST_F(ExitLookTest, AKilledMemlogHoldsNobody) {
   Process waiting(command);
   ASSERT_TRUE(waiting.read_line());
   wait_until_blocked(waiting.pid(), SYS_futex);
-  const Result look = run(plain(
-      {memlog_tool(), "unreachable", "--json", "--pause", "0", std::to_string(waiting.pid())}));
-  EXPECT_TRUE(look.exited(1)) << look.how() << look.err;
+  const Result look = expect_exit(run(plain({memlog_tool(), "unreachable", "--json", "--pause", "0",
+                                             std::to_string(waiting.pid())})),
+                                  1);
   wait_until_blocked(waiting.pid(), SYS_futex);
   ::kill(idle.pid(), SIGKILL);
   idle.wait();
-  EXPECT_TRUE(waiting.wait().exited(4));
+  expect_exit(waiting.wait(), 4);
 }
 
 // memcheck does not follow XOR lists: it calls 17 of the nodes definitely lost and one indirectly.
@@ -209,7 +199,7 @@ TEST_F(ExitLookTest, AgreesWithMemcheck) {
   const Result result = run_with({}, {program("held_blocks")});
   const std::string wanted = fmt::format("): definitely lost at exit {} bytes in {} blocks (",
                                          bytes - 17 * 1040, blocks - 17);
-  EXPECT_NE(result.err.find(wanted), std::string::npos) << bytes << ' ' << blocks << result.err;
+  EXPECT_HAS(result.err, wanted) << bytes << blocks;
 }
 
 TEST_F(ExitLookTest, CheckFailsOnLostBlocksOnly) {
@@ -222,18 +212,16 @@ TEST_F(ExitLookTest, CheckFailsOnLostBlocksOnly) {
     return run(plain(words));
   };
   // A shell holds memory when it exits, and has lost none.
-  const Result good = check({}, {"sh", "-c", "x=1; exit 0"});
-  EXPECT_TRUE(good.exited(0)) << good.how() << good.out << good.err;
+  const Result good = expect_exit(check({}, {"sh", "-c", "x=1; exit 0"}));
   EXPECT_EQ(good.out, "ok: definitely lost: 0 bytes in 0 stacks, 0 bytes allowed\n");
   const std::string one = program("exit_roots") + " return || test $? = 4";
-  const Result bad =
-      check({"--follow", "exit_roots", "--json", "--output", file}, {"sh", "-c", one});
-  EXPECT_TRUE(bad.exited(1)) << bad.how() << bad.out << bad.err;
+  const Result bad = expect_exit(
+      check({"--follow", "exit_roots", "--json", "--output", file}, {"sh", "-c", one}), 1);
   const json answer = json::parse(read_file(file));
   EXPECT_EQ(answer["checks"][0]["what"], "definitely lost");
   EXPECT_EQ(answer["checks"][0]["bytes"], told(bad).first);
-  const Result excluded = check({"--follow", "exit_roots", "--exclude", "lose"}, {"sh", "-c", one});
-  EXPECT_TRUE(excluded.exited(0)) << excluded.how() << excluded.out << excluded.err;
+  const Result excluded =
+      expect_exit(check({"--follow", "exit_roots", "--exclude", "lose"}, {"sh", "-c", one}));
 }
 
 }  // namespace

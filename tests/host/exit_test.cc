@@ -85,7 +85,7 @@ TEST_F(ExitTest, Daemon) {
   Process process(traced({program("exits"), "daemon"}));
   const pid_t daemon = std::stoi(process.read_line().value_or("0"));
   EXPECT_EQ(process.read_line(), "leads");
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
   const std::vector<Memlog> logs = logs_of(process.pid());
   ASSERT_EQ(logs.size(), 1u);
   EXPECT_EQ(logs[0].get("trigger"), "exit");
@@ -112,8 +112,7 @@ TEST_F(ExitTest, VforkChild) {
 
 // exec ends the program without a report; the next program has the same pid and its own.
 TEST_F(ExitTest, Exec) {
-  const Result result = run(traced({program("exits"), "exec"}));
-  EXPECT_TRUE(result.exited(0));
+  const Result result = expect_exit(run(traced({program("exits"), "exec"})));
   const auto logs = all_logs();
   ASSERT_EQ(logs.size(), 1u);
   EXPECT_EQ(logs.begin()->first, "true-" + std::to_string(result.pid));

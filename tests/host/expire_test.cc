@@ -33,20 +33,15 @@ TEST_F(ExpireTest, AttachesToWhatIsNotTraced) {
     process.write("ap");
     process.read_until("told");
     const std::string end = line_with(expire, "\"event\":\"stack\"");
-    EXPECT_NE(end.find("\"may_leak_blocks\":1,\"may_leak_bytes\":321,\"expired_blocks\":1"),
-              std::string::npos)
-        << end;
-    EXPECT_NE(end.find("{\"function\":\"site_attached\",\"file\":\"attached.cc\",\"line\":"),
-              std::string::npos)
-        << end;
-    EXPECT_TRUE(expire.wait().exited(0));
+    EXPECT_HAS(end, "\"may_leak_blocks\":1,\"may_leak_bytes\":321,\"expired_blocks\":1");
+    EXPECT_HAS(end, "{\"function\":\"site_attached\",\"file\":\"attached.cc\",\"line\":");
+    expect_exit(expire.wait());
     const Result status = run(plain({memlog_tool(), "status", std::to_string(process.pid())}));
-    EXPECT_NE((status.out + status.err).find("memlog detach"), std::string::npos)
-        << status.out << status.err;
+    EXPECT_HAS((status.out + status.err), "memlog detach") << status.out << status.err;
     EXPECT_FALSE(std::filesystem::exists(ledger(process.pid())));
   }
   process.write("q");
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
   EXPECT_FALSE(std::filesystem::exists(ledger(process.pid())));
 }
 
@@ -64,7 +59,7 @@ TEST_F(ExpireTest, LiveTimes) {
     if (reported) {
       Command report = plain({memlog_tool(), "report", std::to_string(process.pid())});
       report.directory = out();
-      EXPECT_TRUE(run(report).exited(0));
+      expect_exit(run(report));
     }
     process.write("d");
     EXPECT_NE(line_with(expire, "\"expired_freed_blocks\":1,"), "");
@@ -76,19 +71,17 @@ TEST_F(ExpireTest, LiveTimes) {
     ASSERT_NE(at, std::string::npos) << line;
     if (reported) {
       EXPECT_EQ(line.find("null,\"lifetime_mean_ms\":", at), at + start.size()) << line;
-      EXPECT_NE(line.find(",\"lifetime_max_ms\":null,"), std::string::npos) << line;
+      EXPECT_HAS(line, ",\"lifetime_max_ms\":null,");
     } else {
       const std::string ms = std::to_string(std::stoul(line.substr(at + start.size())));
       EXPECT_GE(std::stoul(ms), 100u);
-      EXPECT_NE(line.find(start + ms + ",\"lifetime_mean_ms\":" + ms +
-                          ",\"lifetime_max_ms\":" + ms + ","),
-                std::string::npos)
-          << line;
+      EXPECT_HAS(line,
+                 start + ms + ",\"lifetime_mean_ms\":" + ms + ",\"lifetime_max_ms\":" + ms + ",");
     }
-    EXPECT_TRUE(expire.wait().exited(0));
+    expect_exit(expire.wait());
   }
   process.write("q");
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 }  // namespace

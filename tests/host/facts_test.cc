@@ -115,8 +115,7 @@ TEST_F(FactsTest, OfOneThread) {
   Command command = named({program("facts")});
   command.env["MTRACE_ENTRIES"] = "active";
   command.env["MTRACE_TOGGLE_SIGNAL"] = "USR2";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   const std::vector<Memlog> logs = logs_of("facts");
   ASSERT_EQ(logs.size(), 8u);
   expect_all(told(result.out), logs);
@@ -140,8 +139,7 @@ TEST_F(FactsTest, NetListsWhatSharesInAPeakThatMoved) {
   Command command = named({program("facts")});
   command.env["MTRACE_ENTRIES"] = "net";
   command.env["MTRACE_TOGGLE_SIGNAL"] = "USR2";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   const std::vector<Memlog> logs = logs_of("facts");
   ASSERT_EQ(logs.size(), 8u);
   const auto lists = [](const Memlog& log, const std::string& site) {
@@ -166,8 +164,7 @@ TEST_F(FactsTest, ShortLivedIsWhatTheOptionSays) {
     command.env["MTRACE_ENTRIES"] = "active";
     command.env["MTRACE_TOGGLE_SIGNAL"] = "USR2";
     command.env["MTRACE_TEMPORARY_MS"] = limit;
-    const Result result = run(command);
-    ASSERT_TRUE(result.exited(0)) << result.err;
+    const Result result = expect_exit(run(command));
     const std::vector<Memlog> logs = logs_of(result.pid);
     ASSERT_EQ(logs.size(), 8u);
     if (temporary >= 0) {
@@ -179,8 +176,7 @@ TEST_F(FactsTest, ShortLivedIsWhatTheOptionSays) {
 
 // The address is that of the last block that the thread allocated, the block is not.
 TEST_F(FactsTest, TheBlockOfAnotherThreadIsNotTemporary) {
-  const Result result = run(named({program("swapped")}));
-  ASSERT_TRUE(result.exited(0)) << result.err;
+  const Result result = expect_exit(run(named({program("swapped")})));
   EXPECT_EQ(result.out, "200\n") << "the allocator has given other addresses";
   const Memlog log = logs_of(result.pid).at(0);
   for (const char* site : {"site_first", "site_second"}) {
@@ -194,8 +190,7 @@ TEST_F(FactsTest, StartsStoppedWhenTold) {
   command.env["MTRACE_ENTRIES"] = "active";
   command.env["MTRACE_TOGGLE_SIGNAL"] = "USR2";
   command.env["MTRACE_START"] = "0";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.err;
+  const Result result = expect_exit(run(command));
   const std::vector<Memlog> logs = logs_of("facts");
   ASSERT_EQ(logs.size(), 8u);
   for (size_t i = 0; i < 4; ++i) {

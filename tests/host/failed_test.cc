@@ -31,26 +31,24 @@ TEST_F(FailedTest, NamesTheSites) {
        {"", ":libtcmalloc_minimal.so.4", ":libjemalloc.so.2", ":libmimalloc.so.2"}) {
     Command command = named({program("failures")});
     command.env["LD_PRELOAD"] += allocator;
-    const Result result = run(command);
-    ASSERT_TRUE(result.exited(0)) << result.how() << result.out;
+    const Result result = expect_exit(run(command));
     const std::vector<Memlog> logs = logs_of(result.pid);
     ASSERT_EQ(logs.size(), 1u);
     EXPECT_EQ(failed_sites(logs[0]), kExpected);
     EXPECT_EQ(logs[0].number("failed-allocations"), 11);
-    const Result shown = run(plain({memlog_tool(), "show", "--by", "failed", logs[0].path}));
-    EXPECT_TRUE(shown.exited(0)) << shown.err;
-    EXPECT_NE(shown.out.find("5 failed"), std::string::npos) << shown.out;
+    const Result shown =
+        expect_exit(run(plain({memlog_tool(), "show", "--by", "failed", logs[0].path})));
+    EXPECT_HAS(shown.out, "5 failed");
     EXPECT_LT(shown.out.find("site_malloc"), shown.out.find("site_calloc")) << shown.out;
     // A compiler may make two stacks of calloc's loop: then it stands among those with one.
     EXPECT_LT(shown.out.find("site_malloc"), shown.out.find("site_realloc")) << shown.out;
-    EXPECT_NE(shown.out.find("site_calloc"), std::string::npos) << shown.out;
+    EXPECT_HAS(shown.out, "site_calloc");
   }
 }
 
 // Bytes are exact up to 2^47-1 of a stack. Beyond, the entry says that there were more.
 TEST_F(FailedTest, BytesAreExactOrSaidToBeMore) {
-  const Result result = run(named({program("failures"), "exact"}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out;
+  const Result result = expect_exit(run(named({program("failures"), "exact"})));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   int exact = 0;
@@ -63,15 +61,13 @@ TEST_F(FailedTest, BytesAreExactOrSaidToBeMore) {
   }
   EXPECT_EQ(exact, 1);
   const Result shown = run(plain({memlog_tool(), "show", "--by", "failed", logs[0].path}));
-  EXPECT_NE(shown.out.find("bytes are at least this"), std::string::npos) << shown.out;
+  EXPECT_HAS(shown.out, "bytes are at least this");
 }
 
 // One line in the summary of memlog run, and at the end of memlog expire.
 TEST_F(FailedTest, RunAndExpireSaySo) {
-  const Result ran = run(plain({memlog_tool(), "run", "--", program("failures")}));
-  EXPECT_TRUE(ran.exited(0)) << ran.how() << ran.err;
-  EXPECT_NE(ran.err.find("11 allocations failed: no memory; 5 of them at main"), std::string::npos)
-      << ran.err;
+  const Result ran = expect_exit(run(plain({memlog_tool(), "run", "--", program("failures")})));
+  EXPECT_HAS(ran.err, "11 allocations failed: no memory; 5 of them at main");
 
   Command command = traced({program("failures"), "wait"});
   command.env["MTRACE_LEDGER"] = temp();
@@ -85,22 +81,19 @@ TEST_F(FailedTest, RunAndExpireSaySo) {
   process.write("x");
   process.read_until("done");
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
   const Result watched = watch.wait();
-  EXPECT_NE(watched.out.find("11 allocations failed: no memory; 5 of them at main"),
-            std::string::npos)
-      << watched.out << watched.err;
+  EXPECT_HAS(watched.out, "11 allocations failed: no memory; 5 of them at main");
 }
 
 // Without a failure there is no such entry, nor a word of it.
 TEST_F(FailedTest, NothingWithout) {
-  const Result result = run(named({program("missed_frees")}));
-  ASSERT_TRUE(result.exited(0));
+  const Result result = expect_exit(run(named({program("missed_frees")})));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   EXPECT_FALSE(logs[0].has("kind"));
   const Result shown = run(plain({memlog_tool(), "show", "--by", "failed", logs[0].path}));
-  EXPECT_NE(shown.out.find("no failed allocation"), std::string::npos) << shown.out;
+  EXPECT_HAS(shown.out, "no failed allocation");
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ TEST_P(FillTest, EveryFunction) {
     EXPECT_EQ(result.err, "") << value;
     const std::vector<Memlog> logs = logs_of(result.pid);
     ASSERT_EQ(logs.size(), 1u);
-    EXPECT_NE(logs[0].get("library").find("MTRACE_FILL=" + value), std::string::npos);
+    EXPECT_HAS(logs[0].get("library"), "MTRACE_FILL=" + value);
   }
 }
 
@@ -69,7 +69,7 @@ TEST_P(FillTest, BadValues) {
     EXPECT_TRUE(result.err.starts_with("mtrace: MTRACE_FILL=")) << result.err;
     EXPECT_TRUE(result.err.ends_with(" is not none, zero or a number from 0 to 255; using none\n"))
         << result.err;
-    EXPECT_NE(result.err.find(value), std::string::npos) << result.err;
+    EXPECT_HAS(result.err, value);
     EXPECT_EQ(result.out, run(fills("none", {"none"})).out);
   }
 }

@@ -35,10 +35,8 @@ class FilterTest : public HostTest {
   Result expect_unhurt(const Command& command) {
     Command without = command;
     without.env.erase("LD_PRELOAD");
-    const Result expected = run(without);
-    EXPECT_TRUE(expected.exited(5)) << expected.how() << expected.out;
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(5)) << result.how() << result.out;
+    const Result expected = expect_exit(run(without), 5);
+    const Result result = expect_exit(run(command), 5);
     EXPECT_EQ(result.err, "");
     return result;
   }
@@ -244,7 +242,7 @@ TEST_F(InheritedFilterTest, ThreadThatAskedMayEnd) {
     end_tool();
     return process_state(process.pid()) == 'Z';
   });
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // Nor is a ledger lost, only its removal at the end.
@@ -264,7 +262,7 @@ TEST_F(InheritedFilterTest, LedgerOfSuchAProgram) {
     return memlog({"top", "--once", pid}).out.find(" 900 ") != std::string::npos;
   });
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(5));
+  expect_exit(process.wait(), 5);
 }
 
 // memlog run has started it under the same filter, which is as good as a fork of its own.
@@ -278,8 +276,7 @@ TEST_F(InheritedFilterTest, ProgramOfMemlogRun) {
   Command command = plain(argv);
   command.directory = temp();
   command.before_exec = give_up_calls;
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(5)) << result.how() << result.err;
+  const Result result = expect_exit(run(command), 5);
   size_t named = 0;
   for (const auto& entry : std::filesystem::directory_iterator(out())) {
     if (entry.path().extension() != ".memlog") continue;
@@ -317,26 +314,23 @@ TEST_F(FilterTest, MemlogReadsTheLedger) {
   process.read_until("ready");
   process.write("aaa");
   const std::string pid = std::to_string(process.pid());
-  const Result result = memlog({"report", pid});
-  EXPECT_TRUE(result.exited(0)) << result.err;
+  const Result result = expect_exit(memlog({"report", pid}));
   EXPECT_EQ(result.out, "filters-" + pid + "-snapshot.memlog\n");
   const Memlog snapshot = read_memlog(temp() + "/filters-" + pid + "-snapshot.memlog");
   EXPECT_EQ(snapshot.get("trigger"), "snapshot");
-  EXPECT_NE(memlog({"status", pid}).out.find("USR1 forbidden"), std::string::npos);
+  EXPECT_HAS(memlog({"status", pid}).out, "USR1 forbidden");
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(5));
+  expect_exit(process.wait(), 5);
 }
 
 // Without a ledger it says why there is no report.
 TEST_F(FilterTest, MemlogSaysWhy) {
   Process process(traced(filters({"waits", "kill", "open", "seccomp"})));
   process.read_until("ready");
-  const Result result = memlog({"report", std::to_string(process.pid())});
-  EXPECT_TRUE(result.exited(1)) << result.how();
-  EXPECT_NE(result.err.find("has added a system call filter (seccomp)"), std::string::npos)
-      << result.err;
+  const Result result = expect_exit(memlog({"report", std::to_string(process.pid())}), 1);
+  EXPECT_HAS(result.err, "has added a system call filter (seccomp)");
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(5));
+  expect_exit(process.wait(), 5);
 }
 
 // A filter that no function of libc has added is not seen by the library. memlog sees it, and
@@ -364,11 +358,10 @@ TEST_F(FilterTest, ThatLetsNoHandlerReturn) {
       Process process(traced(filters({"waits", action, "sandbox", how})));
       process.read_until("ready");
       const std::string pid = std::to_string(process.pid());
-      const Result result = memlog({"report", pid});
-      EXPECT_TRUE(result.exited(1)) << result.how();
-      EXPECT_NE(result.err.find("(seccomp) that "), std::string::npos) << result.err;
+      const Result result = expect_exit(memlog({"report", pid}), 1);
+      EXPECT_HAS(result.err, "(seccomp) that ");
       if (how != "raw") {
-        EXPECT_NE(memlog({"status", pid}).out.find("USR1 forbidden"), std::string::npos);
+        EXPECT_HAS(memlog({"status", pid}).out, "USR1 forbidden");
         process.send(SIGUSR1);
       }
       process.write("aaa");
@@ -383,8 +376,7 @@ TEST_F(FilterTest, ChildrenThatLockThemselvesUp) {
   Process process(traced(filters({"children", "kill", "sandbox", "-"})));
   for (int round = 0; round < 20; ++round) memlog({"report", "filters"});
   process.close_input();
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(5)) << result.how();
+  const Result result = expect_exit(process.wait(), 5);
   EXPECT_EQ(result.out, "0 hurt\n");
 }
 
@@ -403,8 +395,7 @@ TEST_F(FilterTest, ThatKillsWhoGoesOnAfterAStop) {
       EXPECT_TRUE(result.exited(library ? 1 : 0)) << result.err;
     }
     process.close_input();
-    const Result ended = process.wait();
-    EXPECT_TRUE(ended.exited(5)) << ended.how() << ended.out;
+    const Result ended = expect_exit(process.wait(), 5);
   }
 }
 
@@ -413,21 +404,18 @@ TEST_F(FilterTest, ThatLetsNoHandlerReturnIsNotAttachedTo) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can read a filter";
   Process process(plain(filters({"waits", "kill", "handlers", "prctl"})));
   process.read_until("ready");
-  const Result result = memlog({"attach", std::to_string(process.pid())});
-  EXPECT_TRUE(result.exited(1)) << result.how();
-  EXPECT_NE(result.err.find("could kill it at rt_sigreturn"), std::string::npos) << result.err;
+  const Result result = expect_exit(memlog({"attach", std::to_string(process.pid())}), 1);
+  EXPECT_HAS(result.err, "could kill it at rt_sigreturn");
   process.close_input();
   EXPECT_TRUE(process.wait().exited(5)) << "unhurt";
 }
 
 // The report at the end waits in the ledger, too.
 TEST_F(FilterTest, TheLastStateStays) {
-  const Result result = run(keeping_a_ledger({"prctl", "trap", "open"}));
-  EXPECT_TRUE(result.exited(5)) << result.how();
+  const Result result = expect_exit(run(keeping_a_ledger({"prctl", "trap", "open"})), 5);
   const std::string ledger = temp() + "/filters-" + std::to_string(result.pid) + ".ledger";
   ASSERT_TRUE(std::filesystem::exists(ledger));
-  const Result recovered = memlog({"recover", "--remove", ledger});
-  EXPECT_TRUE(recovered.exited(0)) << recovered.err;
+  const Result recovered = expect_exit(memlog({"recover", "--remove", ledger}));
   const Memlog last =
       read_memlog(temp() + "/filters-" + std::to_string(result.pid) + "-recovered.memlog");
   EXPECT_EQ(named_site_sums({last}), (Sites{{"site_after", {300, 1}}}));

@@ -133,8 +133,8 @@ class FleetTest : public HostTest {
   }
   std::set<std::string> stored() const { return files_in(store()); }
   std::string unpacked(const std::string& name, const std::string& directory) const {
-    const Result result = run(plain({"/usr/bin/zstd", "-dcq", directory + '/' + name}));
-    EXPECT_TRUE(result.exited(0)) << result.err;
+    const Result result =
+        expect_exit(run(plain({"/usr/bin/zstd", "-dcq", directory + '/' + name})));
     return result.out;
   }
   HttpAnswer put(const std::string& body, const std::string& headers = "") const {
@@ -165,7 +165,7 @@ TEST_F(FleetTest, EachReportIsThereOnce) {
   }
   receive();
   Result result = push();
-  EXPECT_TRUE(result.exited(0)) << result.err;
+  expect_exit(result);
   EXPECT_TRUE(result.out.starts_with("6 reports sent to " + url() + ", ")) << result.out;
   EXPECT_EQ(stored(), expected);
   for (const int seq : {1, 2, 3}) {
@@ -174,7 +174,7 @@ TEST_F(FleetTest, EachReportIsThereOnce) {
   }
   fs::copy(sources() + "/web1-100-2.memlog", sources() + "/copy.memlog");
   result = push();
-  EXPECT_TRUE(result.exited(0)) << result.err;
+  expect_exit(result);
   EXPECT_EQ(result.out, "0 reports sent to " + url() + ", 0 bytes compressed; 6 there already\n");
   EXPECT_EQ(stored(), expected);
 }
@@ -185,15 +185,13 @@ TEST_F(FleetTest, NamesAreLookedUpBeforeSending) {
   const auto logs = logs_of("live_target");
   ASSERT_EQ(logs.size(), 1u) << ran.err;
   receive();
-  const Result result = memlog({"push", url(), out()});
-  EXPECT_TRUE(result.exited(0)) << result.err;
+  const Result result = expect_exit(memlog({"push", url(), out()}));
   const auto names = stored();
   ASSERT_EQ(names.size(), 1u);
   const std::string text = unpacked(*names.begin(), store());
-  EXPECT_NE(text.find("\tmain\t"), std::string::npos) << text;
-  EXPECT_EQ(text.find("# resolved: no\n"), std::string::npos) << text;
-  EXPECT_NE(read_file(report_path("live_target", ran.pid, 1)).find("# resolved: no\n"),
-            std::string::npos);
+  EXPECT_HAS(text, "\tmain\t");
+  EXPECT_LACKS(text, "# resolved: no\n");
+  EXPECT_HAS(read_file(report_path("live_target", ran.pid, 1)), "# resolved: no\n");
 }
 
 // Sender and receiver are killed again and again, at moments that depend on what has arrived.
@@ -233,9 +231,8 @@ TEST_F(FleetTest, KillsLoseNothingAndDoubleNothing) {
   wait_until("all reports", [&] { return stored().size() >= kReports; });
   sender->send(SIGTERM);
   sender->wait();
-  const Result last = push();
-  EXPECT_TRUE(last.exited(0)) << last.err;
-  EXPECT_NE(last.out.find("; 150 there already"), std::string::npos) << last.out;
+  const Result last = expect_exit(push());
+  EXPECT_HAS(last.out, "; 150 there already");
   EXPECT_EQ(stored().size(), expected.size());
   for (const auto& [name, text] : expected) EXPECT_EQ(unpacked(name, store()), text) << name;
   // What was on its way is removed by the next start.
@@ -249,25 +246,24 @@ TEST_F(FleetTest, KillsLoseNothingAndDoubleNothing) {
 TEST_F(FleetTest, ReportsThatAMergedOneContainsCountOnce) {
   for (const int seq : {1, 2, 3}) write_sample({.seq = seq, .first = seq});
   receive();
-  ASSERT_TRUE(push().exited(0));
+  expect_exit(push());
   for (const int seq : {1, 2, 3}) {
     fs::remove(sources() + "/web1-100-" + std::to_string(seq) + ".memlog");
   }
   write_sample({.seq = 4, .first = 1});
-  ASSERT_TRUE(push().exited(0));
+  expect_exit(push());
   EXPECT_EQ(stored().size(), 4u);
   const Result sum = memlog({"show", "--sum", "--bytes", store() + "/web1"});
-  EXPECT_NE(sum.out.find("256"), std::string::npos) << sum.out;
-  EXPECT_EQ(sum.out.find("640"), std::string::npos) << sum.out;
+  EXPECT_HAS(sum.out, "256");
+  EXPECT_LACKS(sum.out, "640");
 }
 
 // The ordinary commands work in the directory of a host, also while it receives.
 TEST_F(FleetTest, ReportsMergedAtTheReceiverAreNotSentAgain) {
   for (const int seq : {1, 2, 3, 4}) write_sample({.seq = seq, .first = seq});
   receive();
-  ASSERT_TRUE(push().exited(0));
-  const Result merge = memlog({"merge", "--keep", "1", store() + "/web1"});
-  ASSERT_TRUE(merge.exited(0)) << merge.err;
+  expect_exit(push());
+  const Result merge = expect_exit(memlog({"merge", "--keep", "1", store() + "/web1"}));
   const std::set<std::string> left = {name_of({.seq = 3}), name_of({.seq = 4})};
   for (const bool restarted : {false, true}) {
     if (restarted) {
@@ -275,11 +271,10 @@ TEST_F(FleetTest, ReportsMergedAtTheReceiverAreNotSentAgain) {
       receive();
     }
     const Result again = push();
-    EXPECT_NE(again.out.find("; 4 there already"), std::string::npos) << again.out;
+    EXPECT_HAS(again.out, "; 4 there already");
     EXPECT_EQ(stored(), left);
     const std::string to = temp() + (restarted ? "/first" : "/second");
-    const Result copied = memlog({"collect", "--from", url(), "--to", to});
-    EXPECT_TRUE(copied.exited(0)) << copied.err;
+    const Result copied = expect_exit(memlog({"collect", "--from", url(), "--to", to}));
     EXPECT_EQ(files_in(to), left);
   }
 }
@@ -288,12 +283,11 @@ TEST_F(FleetTest, ReportsMergedAtTheReceiverAreNotSentAgain) {
 TEST_F(FleetTest, ABusyServerIsAskedAgain) {
   for (int seq = 1; seq <= 35; ++seq) write_sample({.seq = seq, .first = seq});
   receive({"--max-rate", "10"});
-  const Result sent = push();
-  EXPECT_TRUE(sent.exited(0)) << sent.err;
+  const Result sent = expect_exit(push());
   EXPECT_EQ(sent.err, "");
   EXPECT_EQ(stored().size(), 35u);
-  const Result copied = memlog({"collect", "--from", url(), "--to", temp() + "/gathered"});
-  EXPECT_TRUE(copied.exited(0)) << copied.err;
+  const Result copied =
+      expect_exit(memlog({"collect", "--from", url(), "--to", temp() + "/gathered"}));
   EXPECT_EQ(files_in(temp() + "/gathered"), stored());
 }
 
@@ -336,7 +330,7 @@ TEST_F(FleetTest, AServerThatDoesNotListenToTheEndIsAskedAgain) {
   ::shutdown(listening, SHUT_RDWR);
   server.join();
   ::close(listening);
-  EXPECT_TRUE(result.exited(0)) << result.err;
+  expect_exit(result);
   EXPECT_EQ(result.err, "");
   EXPECT_TRUE(result.out.starts_with("1 report sent to ")) << result.out;
   EXPECT_EQ(asked, "GET PUT PUT ");
@@ -348,7 +342,7 @@ TEST_F(FleetTest, TheDiskIsBounded) {
   for (int seq = 1; seq <= kReports; ++seq) write_sample({.seq = seq, .first = seq});
   receive({"--max-disk", "1M"});
   Result result = push();
-  ASSERT_TRUE(result.exited(0)) << result.err;
+  expect_exit(result);
   std::set<std::string> expected;
   for (int seq = kReports - 255; seq <= kReports; ++seq) {
     expected.insert(name_of({.seq = seq, .first = seq}));
@@ -357,19 +351,16 @@ TEST_F(FleetTest, TheDiskIsBounded) {
   end_receiver(SIGTERM);
   receive({"--max-disk", "1M"});
   result = push();
-  EXPECT_NE(result.out.find("0 reports sent"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("; 256 there already; 44 older than is kept"),
-            std::string::npos)
-      << result.out;
+  EXPECT_HAS(result.out, "0 reports sent");
+  EXPECT_HAS(result.out, "; 256 there already; 44 older than is kept");
   EXPECT_EQ(stored(), expected);
 }
 
 TEST_F(FleetTest, OldReportsExpire) {
   write_sample({.seq = 1});
   receive({"--max-age", "1h"});
-  const Result result = push();
-  EXPECT_TRUE(result.exited(0)) << result.err;
-  EXPECT_NE(result.out.find("; 1 older than is kept"), std::string::npos) << result.out;
+  const Result result = expect_exit(push());
+  EXPECT_HAS(result.out, "; 1 older than is kept");
   EXPECT_TRUE(stored().empty());
 }
 
@@ -377,13 +368,13 @@ TEST_F(FleetTest, CollectTakesFromDirectoriesAndServers) {
   write_sample({.host = "web1", .seq = 1});
   write_sample({.host = "web2", .seq = 1});
   receive();
-  ASSERT_TRUE(push().exited(0));
+  expect_exit(push());
   write_sample({.host = "web3", .seq = 1});
   const std::string to = temp() + "/gathered";
   const std::vector<std::string> words = {"collect", "--from", url(), "--from",
                                           sources(), "--to",   to};
   Result result = memlog(words);
-  EXPECT_TRUE(result.exited(0)) << result.err;
+  expect_exit(result);
   EXPECT_EQ(result.out, "3 reports copied to " + to + "; 2 there already\n");
   std::set<std::string> expected;
   for (const char* host : {"web1", "web2", "web3"}) {
@@ -396,10 +387,10 @@ TEST_F(FleetTest, CollectTakesFromDirectoriesAndServers) {
   EXPECT_EQ(result.out, "0 reports copied to " + to + "; 5 there already\n");
   EXPECT_EQ(files_in(to), expected);
   // A source that is gone does not keep the others from being read.
-  const Result missing =
-      memlog({"collect", "--from", temp() + "/none", "--from", sources(), "--to", temp() + "/b"});
-  EXPECT_TRUE(missing.exited(1));
-  EXPECT_NE(missing.err.find("no file or directory"), std::string::npos) << missing.err;
+  const Result missing = expect_exit(
+      memlog({"collect", "--from", temp() + "/none", "--from", sources(), "--to", temp() + "/b"}),
+      1);
+  EXPECT_HAS(missing.err, "no file or directory");
   EXPECT_EQ(files_in(temp() + "/b"), expected);
 }
 
@@ -422,12 +413,11 @@ TEST_F(FleetTest, OnlyWhoHasTheTokenSends) {
   receive({"--token-file", temp() + "/token"});
   EXPECT_EQ(put(packed(text_of({}))).status, 401);
   for (const Result& result : {push(), push({"--token-file", temp() + "/wrong"})}) {
-    EXPECT_TRUE(result.exited(1));
-    EXPECT_NE(result.err.find("needs the token"), std::string::npos) << result.err;
+    expect_exit(result, 1);
+    EXPECT_HAS(result.err, "needs the token");
   }
   EXPECT_TRUE(stored().empty());
-  const Result result = push({"--token-file", temp() + "/token"});
-  EXPECT_TRUE(result.exited(0)) << result.err;
+  const Result result = expect_exit(push({"--token-file", temp() + "/token"}));
   EXPECT_EQ(stored().size(), 1u);
 }
 
@@ -436,11 +426,10 @@ TEST_F(FleetTest, OnlyWhoHasTheTokenSends) {
 TEST_F(FleetTest, OnlyTheRightServerGetsReports) {
   const auto file = [&](const std::string& name) { return temp() + "/" + name; };
   for (const std::string name : {"server", "other"}) {
-    const Result made = run(plain({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                                   "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
-                                   "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1",
-                                   "-keyout", file(name + ".key"), "-out", file(name + ".pem")}));
-    ASSERT_TRUE(made.exited(0)) << made.err;
+    const Result made = expect_exit(run(plain(
+        {"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-days", "2", "-subj", "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", file(name + ".key"), "-out", file(name + ".pem")})));
     fs::permissions(file(name + ".key"), fs::perms::owner_read | fs::perms::owner_write);
   }
   write_file(file("token"), std::string(kToken) + "\n");
@@ -455,21 +444,17 @@ TEST_F(FleetTest, OnlyTheRightServerGetsReports) {
     return memlog(words);
   };
   for (const auto& trust : {std::vector<std::string>{}, {"--ca-file", file("other.pem")}}) {
-    const Result refused = push_trusting(trust);
-    EXPECT_TRUE(refused.exited(1)) << refused.how();
-    EXPECT_NE(refused.err.find("its certificate is not trusted: --ca-file names one that signs it"),
-              std::string::npos)
-        << refused.err;
-    EXPECT_EQ(refused.err.find("trying again"), std::string::npos) << refused.err;
+    const Result refused = expect_exit(push_trusting(trust), 1);
+    EXPECT_HAS(refused.err, "its certificate is not trusted: --ca-file names one that signs it");
+    EXPECT_LACKS(refused.err, "trying again");
     EXPECT_TRUE(stored().empty());
   }
-  const Result sent = push_trusting({"--ca-file", file("server.pem")});
-  EXPECT_TRUE(sent.exited(0)) << sent.err;
+  const Result sent = expect_exit(push_trusting({"--ca-file", file("server.pem")}));
   EXPECT_TRUE(sent.out.starts_with("1 report sent to " + address)) << sent.out;
   EXPECT_EQ(stored(), std::set<std::string>{name_of({})});
-  const Result copied = memlog({"collect", "--from", address, "--ca-file", file("server.pem"),
-                                "--token-file", file("token"), "--to", file("gathered")});
-  EXPECT_TRUE(copied.exited(0)) << copied.err;
+  const Result copied =
+      expect_exit(memlog({"collect", "--from", address, "--ca-file", file("server.pem"),
+                          "--token-file", file("token"), "--to", file("gathered")}));
   EXPECT_EQ(files_in(file("gathered")), stored());
 }
 
@@ -478,7 +463,7 @@ TEST_F(FleetTest, TheReceiverTakesOnlyWholeMemlogs) {
   const auto refused = [&](const std::string& body, const std::string& why) {
     const HttpAnswer answer = put(body);
     EXPECT_EQ(answer.status, 400) << answer.body;
-    EXPECT_NE(answer.body.find(why), std::string::npos) << answer.body;
+    EXPECT_HAS(answer.body, why);
   };
   const std::string text = text_of({});
   refused(text, "not compressed with zstd");
@@ -503,42 +488,37 @@ TEST_F(FleetTest, AServerTakesNothingUnlessAsked) {
   Process server(plain({memlog_tool(), "serve", "--listen", "127.0.0.1:0"}));
   const std::string told = server.read_line().value_or("");
   write_sample({});
-  const Result result = memlog({"push", told.substr(told.rfind(' ') + 1), sources()});
-  EXPECT_TRUE(result.exited(1));
-  EXPECT_NE(result.err.find("start it with --receive DIR"), std::string::npos) << result.err;
+  const Result result =
+      expect_exit(memlog({"push", told.substr(told.rfind(' ') + 1), sources()}), 1);
+  EXPECT_HAS(result.err, "start it with --receive DIR");
   server.send(SIGTERM);
-  EXPECT_TRUE(server.wait().exited(0));
+  expect_exit(server.wait());
 }
 
 TEST_F(FleetTest, OneReceiverADirectory) {
   receive();
-  const Result second = memlog({"collect", "--from", sources(), "--to", store()});
-  EXPECT_TRUE(second.exited(1));
-  EXPECT_NE(second.err.find("another memlog receives reports there"), std::string::npos)
-      << second.err;
+  const Result second = expect_exit(memlog({"collect", "--from", sources(), "--to", store()}), 1);
+  EXPECT_HAS(second.err, "another memlog receives reports there");
 }
 
 TEST_F(FleetTest, DamagedReportsAreNamedAndLeftOut) {
   write_sample({});
   write_file(sources() + "/bad.memlog", "# memlog 2\n# pid: 7\n");
   receive();
-  const Result result = push();
-  EXPECT_TRUE(result.exited(1));
-  EXPECT_NE(result.err.find("/bad.memlog:1: does not begin like a memlog"), std::string::npos)
-      << result.err;
-  EXPECT_NE(result.out.find("1 report sent"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("; 1 left out"), std::string::npos) << result.out;
+  const Result result = expect_exit(push(), 1);
+  EXPECT_HAS(result.err, "/bad.memlog:1: does not begin like a memlog");
+  EXPECT_HAS(result.out, "1 report sent");
+  EXPECT_HAS(result.out, "; 1 left out");
 }
 
 TEST_F(FleetTest, MistakesAreNamed) {
-  EXPECT_TRUE(memlog({"push"}).exited(2));
-  const Result url = memlog({"push", "collector:7040", sources()});
-  EXPECT_TRUE(url.exited(2));
-  EXPECT_NE(url.err.find("not a URL like http://web3:7040"), std::string::npos) << url.err;
-  EXPECT_TRUE(memlog({"collect", "--to", store()}).exited(2));
-  EXPECT_TRUE(memlog({"collect", "--from", sources()}).exited(2));
-  EXPECT_TRUE(memlog({"serve", "--max-disk", "2M"}).exited(2));
-  EXPECT_TRUE(memlog({"serve", "--receive", store(), "--max-disk", "7"}).exited(2));
+  expect_exit(memlog({"push"}), 2);
+  const Result url = expect_exit(memlog({"push", "collector:7040", sources()}), 2);
+  EXPECT_HAS(url.err, "not a URL like http://web3:7040");
+  expect_exit(memlog({"collect", "--to", store()}), 2);
+  expect_exit(memlog({"collect", "--from", sources()}), 2);
+  expect_exit(memlog({"serve", "--max-disk", "2M"}), 2);
+  expect_exit(memlog({"serve", "--receive", store(), "--max-disk", "7"}), 2);
 }
 
 }  // namespace

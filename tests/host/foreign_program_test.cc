@@ -15,7 +15,7 @@ class ForeignProgramTest : public HostTest {
   const std::string i386_ = program("foreign_i386");
   std::string script(const std::string& name, const std::string& interpreter) const {
     write_file(temp() + "/" + name, "#! " + interpreter + " \n");
-    EXPECT_TRUE(run(plain({"/bin/chmod", "755", temp() + "/" + name})).exited(0));
+    expect_exit(run(plain({"/bin/chmod", "755", temp() + "/" + name})));
     return temp() + "/" + name;
   }
 };
@@ -41,14 +41,14 @@ TEST_F(ForeignProgramTest, ChildrenOf32Bits) {
     EXPECT_TRUE(of_i386.exited(3)) << way << of_i386.how();
     EXPECT_EQ(of_i386.out + of_i386.err, "32 bits\n") << way;
   }
-  const Result of_run = run(plain({memlog_tool(), "run", "--output", out(), "--", i386_}));
-  EXPECT_TRUE(of_run.exited(3)) << of_run.how();
+  const Result of_run =
+      expect_exit(run(plain({memlog_tool(), "run", "--output", out(), "--", i386_})), 3);
   EXPECT_EQ(of_run.out, "32 bits\n");
-  EXPECT_NE(of_run.err.find(
-                i386_ + " is a 32-bit x86 program, which libmtrace.so, made for 64 bits, cannot "
-                        "trace: it runs without libmtrace.so, untraced\n"),
-            std::string::npos);
-  EXPECT_EQ(of_run.err.find("ERROR: ld.so"), std::string::npos) << of_run.err;
+  EXPECT_HAS(of_run.err,
+             i386_ +
+                 " is a 32-bit x86 program, which libmtrace.so, made for 64 bits, cannot "
+                 "trace: it runs without libmtrace.so, untraced\n");
+  EXPECT_LACKS(of_run.err, "ERROR: ld.so");
 }
 
 TEST_F(ForeignProgramTest, ScriptsOfOne) {
@@ -77,7 +77,7 @@ TEST_F(ForeignProgramTest, TheRestOfTheEnvironmentStays) {
   for (const char* way : kExecCalls) {
     const Result result = run(traced({program("starts"), way, "/usr/bin/env"}));
     EXPECT_TRUE(result.exited(0)) << way << result.how();
-    EXPECT_NE(result.out.find("LD_PRELOAD=" + library() + "\n"), std::string::npos) << way;
+    EXPECT_HAS(result.out, "LD_PRELOAD=" + library() + "\n") << way;
   }
 }
 
@@ -98,11 +98,10 @@ TEST_F(ForeignProgramTest, OutOfSight) {
     const Result bare = run(plain(argv));
     if (bare.exited(77)) continue;
     ++tried;
-    ASSERT_TRUE(bare.exited(0)) << bare.how() << bare.err;
+    expect_exit(bare);
     Command command = traced(argv);
     command.env["LD_PRELOAD"] = place + "/libmtrace.so";
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how();
+    const Result result = expect_exit(run(command));
     EXPECT_EQ(result.out, bare.out);
     EXPECT_EQ(result.err, bare.err);
   }
@@ -110,8 +109,8 @@ TEST_F(ForeignProgramTest, OutOfSight) {
 }
 
 TEST_F(ForeignProgramTest, MemlogRun) {
-  const Result of_other = run(plain({memlog_tool(), "run", "--output", out(), "--", other_}));
-  EXPECT_TRUE(of_other.exited(3)) << of_other.how();
+  const Result of_other =
+      expect_exit(run(plain({memlog_tool(), "run", "--output", out(), "--", other_})), 3);
   EXPECT_EQ(of_other.out, "LD_PRELOAD=(none)\n");
   // Where the tree was built: the tests may run in a copy.
   EXPECT_TRUE(std::regex_search(
@@ -130,11 +129,10 @@ TEST_F(ForeignProgramTest, WhatAttachAndStatusSay) {
   for (const char* command : {"attach", "status"}) {
     const Result result = run(plain({memlog_tool(), command, std::to_string(process.pid())}));
     EXPECT_FALSE(result.exited(0)) << command;
-    EXPECT_NE(result.err.find("is linked with musl, not with glibc"), std::string::npos)
-        << command << ": " << result.err;
-    EXPECT_EQ(result.err.find("static"), std::string::npos) << result.err;
+    EXPECT_HAS(result.err, "is linked with musl, not with glibc") << command;
+    EXPECT_LACKS(result.err, "static");
   }
-  EXPECT_TRUE(process.wait().exited(3));
+  expect_exit(process.wait(), 3);
 }
 
 }  // namespace

@@ -100,8 +100,7 @@ TEST_F(ForkTest, Vfork) {
 
 // A clone by a system call of a fork's child that has done nothing is a process of its own.
 TEST_F(ForkTest, CloneOfAnIdleChild) {
-  const Result result = run(traced({program("clone_of_fork")}));
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(traced({program("clone_of_fork")})));
   const pid_t grandchild = std::atoi(result.out.c_str());
   const std::vector<Memlog> logs = logs_of(grandchild);
   ASSERT_EQ(logs.size(), 1u);
@@ -184,8 +183,7 @@ TEST_F(ForkTest, Daemon) {
 
 // Children born while other threads are inside allocation functions.
 TEST_F(ForkTest, BusyThreads) {
-  const Result result = run(traced({program("fork_busy"), "200"}));
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(traced({program("fork_busy"), "200"})));
   EXPECT_EQ(result.out, "good 200\n");
   EXPECT_EQ(result.err, "");
   const auto all = all_logs();
@@ -209,8 +207,7 @@ TEST_F(ForkTest, BusyThreads) {
 TEST_F(ForkTest, NotFollowed) {
   Command command = traced({program("forks"), "system"});
   command.env["MTRACE_FOLLOW"] = "0";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(24)) << result.how();
+  const Result result = expect_exit(run(command), 24);
   ASSERT_EQ(all_logs().size(), 1u);
   EXPECT_EQ(logs_of(result.pid).size(), 2u);
 }
@@ -222,8 +219,7 @@ TEST_F(ForkTest, FollowedByName) {
               "kill -USR1 $$; '" + program("signals") +
                   "' query 10; perl -e 'kill USR1, $$; print \"perl\\n\"'; echo done"});
   command.env["MTRACE_FOLLOW"] = "nothing:sig*:p?rl";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(lines_of(result.out).back(), "done");
   std::set<std::string> names;
   for (const auto& [name, logs] : all_logs()) {
@@ -238,8 +234,7 @@ TEST_F(ForkTest, FollowedBehindOneThatIsNot) {
   Command command =
       traced({"/bin/bash", "-c", "bash -c \"'" + program("errors") + "'; true\"; true"});
   command.env["MTRACE_FOLLOW"] = "errors";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   ASSERT_EQ(all_logs().size(), 1u);
   EXPECT_EQ(logs_of("errors").size(), 1u);
 }
@@ -251,8 +246,7 @@ TEST_F(ForkTest, RelativePreload) {
   Command command = traced({"/bin/bash", "-c", "cd b && perl -e 'print qq(perl\\n)'; true"});
   command.directory = temp() + "/a";
   command.env["LD_PRELOAD"] = "./libmtrace.so";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(result.out, "perl\n");
   EXPECT_EQ(result.err, "");
   EXPECT_EQ(logs_of("perl").size(), 1u);
@@ -261,8 +255,7 @@ TEST_F(ForkTest, RelativePreload) {
 // A child that repairs the tables must not ask the allocator about blocks that it cannot know to be
 // there still.
 TEST_F(ForkTest, BlocksFreedPastTheHooks) {
-  const Result result = run(traced({program("past_hooks")}));
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out;
+  const Result result = expect_exit(run(traced({program("past_hooks")})));
   EXPECT_EQ(result.out, "good\n");
 }
 

@@ -52,37 +52,32 @@ TEST_F(FullDiskTest, AnEventLogThatEndsEarlyIsTold) {
   if (!can_mount()) GTEST_SKIP() << "needs mount namespaces";
   const std::vector<std::string> words = {
       "run", "--quiet", "--events=full", "-o", place(), program("random_sizes"), "300000"};
-  const Result result = run_on("1m", "0", words);
-  EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
+  const Result result = expect_exit(run_on("1m", "0", words), 1);
   EXPECT_TRUE(std::regex_search(
       result.err, std::regex(R"(\.events ends early, at 20[-0-9T:.]*Z: No space left on device; )"
                              "what is in it can be read")))
       << result.err;
   const std::set<std::string> logs = files(".events");
   ASSERT_EQ(logs.size(), 1u);
-  const Result events = run(plain({memlog_tool(), "events", *logs.begin()}));
-  EXPECT_TRUE(events.exited(2)) << events.how();
-  EXPECT_NE(events.err.find(": the log ends early: No space left on device"), std::string::npos)
-      << events.err;
+  const Result events = expect_exit(run(plain({memlog_tool(), "events", *logs.begin()})), 2);
+  EXPECT_HAS(events.err, ": the log ends early: No space left on device");
   EXPECT_GT(lines_of(events.out).size(), 1000u);
   fs::remove(*logs.begin());
 
   std::vector<std::string> kept = words;
   kept.insert(kept.begin() + 1, "--keep-status");
-  EXPECT_TRUE(run_on("1m", "0", kept).exited(0));
+  expect_exit(run_on("1m", "0", kept));
 }
 
 // Nothing fits: no empty file is left, and memlog says so, also where the report went.
 TEST_F(FullDiskTest, NothingEmptyIsLeft) {
   if (!can_mount()) GTEST_SKIP() << "needs mount namespaces";
-  const Result result =
+  const Result result = expect_exit(
       run_on("4k", "4096",
-             {"run", "--quiet", "--events", "-o", place(), program("random_sizes"), "300000"});
-  EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
-  EXPECT_NE(result.err.find("could not write to " + place() +
-                            ": No space left on device; 1 report is in " + temp() + "\n"),
-            std::string::npos)
-      << result.err;
+             {"run", "--quiet", "--events", "-o", place(), program("random_sizes"), "300000"}),
+      1);
+  EXPECT_HAS(result.err, "could not write to " + place() +
+                             ": No space left on device; 1 report is in " + temp() + "\n");
   EXPECT_EQ(files(".events"), std::set<std::string>());
   EXPECT_EQ(files(".timeline"), std::set<std::string>());
 }
@@ -121,14 +116,10 @@ TEST_F(FullDiskTest, ALedgerWithoutRoomIsTold) {
         .err;
   };
   const std::string none = killed("64k");
-  EXPECT_NE(none.find(" is not known: " + place() + " had no room for its ledger"),
-            std::string::npos)
-      << none;
+  EXPECT_HAS(none, " is not known: " + place() + " had no room for its ledger");
   const std::string part = killed("4m");
-  EXPECT_NE(part.find("-recovered.memlog is not whole: " + place() + " had no room for "),
-            std::string::npos)
-      << part;
-  EXPECT_EQ(killed("64m").find("had no room"), std::string::npos);
+  EXPECT_HAS(part, "-recovered.memlog is not whole: " + place() + " had no room for ");
+  EXPECT_LACKS(killed("64m"), "had no room");
 }
 
 }  // namespace

@@ -38,17 +38,15 @@ TEST_F(SeedsTest, DoNoHarm) {
     Command command = plain({build_dir() + "/tests/seeds/" + target});
     command.env["FUZZ_SYSROOT"] = corpus() + "/elf";
     command.argv.insert(command.argv.end(), seeds.begin(), seeds.end());
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const Result result = expect_exit(run(command));
     EXPECT_EQ(lines_of(result.out).size(), seeds.size());
   });
 }
 
 TEST_F(FuzzTest, SeedsAndAFewThousandMore) {
   each([&](const std::string& target, const std::vector<std::string>&) {
-    const Result result = run(plain(
-        {source_dir() + "/tests/fuzz/run.sh", build_dir() + "/fuzz", "--runs", "3000", target}));
-    ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const Result result = expect_exit(run(plain(
+        {source_dir() + "/tests/fuzz/run.sh", build_dir() + "/fuzz", "--runs", "3000", target})));
     std::smatch match;
     ASSERT_TRUE(std::regex_search(result.out, match, std::regex(": ([0-9]+) executions")))
         << result.out;

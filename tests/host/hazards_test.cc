@@ -23,7 +23,7 @@ class HazardTest : public HostTest {
     if (preload.empty()) without.env.erase("LD_PRELOAD");
     const Result traced_result = run(with);
     const Result plain_result = run(without);
-    EXPECT_TRUE(traced_result.exited(0)) << traced_result.how() << traced_result.out;
+    expect_exit(traced_result);
     EXPECT_EQ(traced_result.how(), plain_result.how());
     EXPECT_EQ(traced_result.out, plain_result.out);
     EXPECT_EQ(traced_result.err, plain_result.err);
@@ -66,7 +66,7 @@ TEST_F(HazardTest, ThreadLocalMemoryOfLateLibraries) {
 TEST_F(HazardTest, UnwinderOfTheProgram) {
   const Result with = run(named({program("hazards"), "unwinder"}));
   const Result without = run(plain({program("hazards"), "unwinder"}));
-  EXPECT_TRUE(with.exited(0)) << with.how() << with.err;
+  expect_exit(with);
   // In whatever order they lie in memory.
   const auto sorted = [](const std::string& text) {
     std::vector<std::string> lines = lines_of(text);
@@ -80,20 +80,18 @@ TEST_F(HazardTest, UnwinderOfTheProgram) {
 
 TEST_F(HazardTest, SignalsGoToTheProgramsThreads) {
   const Result result = expect_same(named({program("hazards"), "signals"}));
-  EXPECT_NE(result.out.find("handled 200\n"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("Threads:\t1\n"), std::string::npos) << result.out;
+  EXPECT_HAS(result.out, "handled 200\n");
+  EXPECT_HAS(result.out, "Threads:\t1\n");
 }
 
 // Loaded by the program itself: a second time, where it is preloaded, or late, where it does
 // nothing by itself.
 TEST_F(HazardTest, LoadedByTheProgram) {
-  const Result again = run(traced({program("hazards"), "loads_it", library()}));
-  EXPECT_TRUE(again.exited(0)) << again.how() << again.out;
+  const Result again = expect_exit(run(traced({program("hazards"), "loads_it", library()})));
   EXPECT_EQ(again.out, "fine\n");
   Command late = traced({program("hazards"), "loads_it", library()});
   late.env.erase("LD_PRELOAD");
-  const Result result = run(late);
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out;
+  const Result result = expect_exit(run(late));
   EXPECT_EQ(result.out, "fine\n");
   EXPECT_EQ(result.err, "");
   EXPECT_EQ(all_logs().size(), 1u) << "of the first alone";
@@ -106,8 +104,7 @@ TEST_F(HazardTest, NodeKeepsTheSignal) {
                           "console.log('ready'); setInterval(() => 0, 1000);"}));
   process.read_until("ready");
   process.send(SIGUSR1);
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(5)) << result.how() << result.err;
+  const Result result = expect_exit(process.wait(), 5);
   EXPECT_EQ(result.out, "ready\nmine\n");
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
@@ -142,8 +139,7 @@ TEST_F(HazardTest, NginxKeepsTheSignal) {
                0 &&
            ended.si_pid != 0;
   });
-  const Result result = server.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(server.wait());
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   EXPECT_EQ(logs[0].get("note"), "the program has taken the signal that writes reports");

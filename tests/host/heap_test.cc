@@ -26,8 +26,7 @@ class HeapTest : public HostTest {
     const std::string path = temp() + "/heap_types";
     flags.insert(flags.begin(), {"/usr/bin/g++", "-std=c++20", "-fno-builtin", "-o", path,
                                  source_dir() + "/tests/programs/heap_types.cc"});
-    const Result compiled = run(plain(flags));
-    EXPECT_TRUE(compiled.exited(0)) << compiled.err;
+    const Result compiled = expect_exit(run(plain(flags)));
     Command command = traced({path});
     command.env["MTRACE_LEDGER"] = temp() + "/";
     Process process(command);
@@ -35,19 +34,18 @@ class HeapTest : public HostTest {
     for (const std::string& line : process.read_until("ready")) answer.told.insert(line);
     wait_until_blocked(process.pid(), SYS_read);
     const std::string pid = std::to_string(process.pid());
-    const Result result = run(plain({memlog_tool(), "heap", "--json", "-n", "0", pid}));
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result =
+        expect_exit(run(plain({memlog_tool(), "heap", "--json", "-n", "0", pid})));
     answer.all = json::parse(result.out);
     for (const json& one : answer.all["types"]) {
       const std::string type = one.contains("type") ? one["type"].get<std::string>()
                                                     : "in " + one["function"].get<std::string>();
       answer.found.insert(one["bytes"].dump() + ' ' + one["blocks"].dump() + ' ' + type);
     }
-    const Result text = run(plain({memlog_tool(), "heap", "-n", "1", pid}));
-    EXPECT_TRUE(text.exited(0)) << text.err;
+    const Result text = expect_exit(run(plain({memlog_tool(), "heap", "-n", "1", pid})));
     text_ = text.out;
     process.close_input();
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
     return answer;
   }
   // What was told and not found: of objects with a virtual table, and of others.
@@ -83,8 +81,8 @@ TEST_F(HeapTest, CountsClassesContainersAndTheRest) {
   }
   EXPECT_EQ(answer.all["bytes"], bytes);
   EXPECT_EQ(answer.all["blocks"], blocks);
-  EXPECT_NE(text_.find(" bytes  blocks  type\n"), std::string::npos) << text_;
-  EXPECT_NE(text_.find(" more types: --limit 0 shows them\n"), std::string::npos) << text_;
+  EXPECT_HAS(text_, " bytes  blocks  type\n");
+  EXPECT_HAS(text_, " more types: --limit 0 shows them\n");
 }
 
 // Type information says it without any symbol; copies of tables are the program's.
@@ -121,22 +119,19 @@ TEST_F(HeapTest, HistoryOfAnAddress) {
       return run(plain({memlog_tool(), "history", pid, address}));
     };
     const std::string root = told.at(0).substr(0, told[0].find(' '));
-    const Result held = ask(told[0].substr(root.size() + 1));
-    EXPECT_TRUE(held.exited(0)) << held.err;
-    EXPECT_NE(held.out.find(", a block of 208 bytes, allocated "), std::string::npos) << held.out;
-    EXPECT_NE(held.out.find("    make  one_block.c:"), std::string::npos) << held.out;
-    EXPECT_NE(held.out.find("    held by g_root"), std::string::npos) << held.out;
-    const Result lost = ask(told.at(1).substr(0, told[1].find(' ')));
-    EXPECT_TRUE(lost.exited(0)) << lost.err;
-    EXPECT_NE(lost.out.find(": definitely lost\n"), std::string::npos) << lost.out;
+    const Result held = expect_exit(ask(told[0].substr(root.size() + 1)));
+    EXPECT_HAS(held.out, ", a block of 208 bytes, allocated ");
+    EXPECT_HAS(held.out, "    make  one_block.c:");
+    EXPECT_HAS(held.out, "    held by g_root");
+    const Result lost = expect_exit(ask(told.at(1).substr(0, told[1].find(' '))));
+    EXPECT_HAS(lost.out, ": definitely lost\n");
 
     const std::string& freed = told.at(2);
     Result gone = ask(freed);
     if (!logs) {
-      EXPECT_TRUE(gone.exited(1)) << gone.how();
-      EXPECT_NE(gone.err.find(freed + " lies in no live block of " + pid), std::string::npos)
-          << gone.err;
-      EXPECT_NE(gone.err.find("memlog run --events"), std::string::npos) << gone.err;
+      expect_exit(gone, 1);
+      EXPECT_HAS(gone.err, freed + " lies in no live block of " + pid);
+      EXPECT_HAS(gone.err, "memlog run --events");
     }
     // memlog writes the log half a second later.
     while (logs && gone.out.find(" free " + freed) == std::string::npos) {
@@ -144,18 +139,17 @@ TEST_F(HeapTest, HistoryOfAnAddress) {
       gone = ask(freed);
     }
     if (logs) {
-      EXPECT_TRUE(gone.exited(0)) << gone.err;
+      expect_exit(gone);
       EXPECT_TRUE(gone.out.starts_with(freed + " lies in no live block of " + pid)) << gone.out;
       const size_t made = gone.out.find(" malloc " + freed + " 520 ");
       ASSERT_NE(made, std::string::npos) << gone.out;
       EXPECT_NE(gone.out.find("make_and_free", made), std::string::npos) << gone.out;
       EXPECT_LT(made, gone.out.find(" free " + freed)) << gone.out;
     }
-    const Result wrong = ask("here");
-    EXPECT_TRUE(wrong.exited(2));
+    const Result wrong = expect_exit(ask("here"), 2);
     EXPECT_EQ(wrong.err, "memlog: history: here is not an address like 0x5500\n");
     process.close_input();
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
   }
 }
 

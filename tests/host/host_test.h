@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "expect.h"
 #include "memlog_file.h"
 #include "process.h"
 

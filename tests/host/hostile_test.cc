@@ -143,7 +143,7 @@ TEST_F(HostileLoadTest, ThePageAnswersAndMemoryIsBounded) {
   EXPECT_LT(most - before, 64 << 20);
   EXPECT_EQ(ask("/metrics"), 200);
   server.send(SIGTERM);
-  EXPECT_TRUE(server.wait().exited(0));
+  expect_exit(server.wait());
 }
 
 }  // namespace

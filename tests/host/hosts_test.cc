@@ -21,15 +21,13 @@ class HostsTest : public HostTest {
 
 TEST_F(HostsTest, FindsWhatIsHurt) {
   if (!namespaces()) GTEST_SKIP() << "no namespaces here";
-  const Result result = script("self_test.py", {build_dir()});
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(script("self_test.py", {build_dir()}));
 }
 
 TEST_F(HostsTest, QuickOnes) {
   if (!namespaces()) GTEST_SKIP() << "no namespaces here";
-  const Result result =
-      script("run.py", {"--quick", "--build", build_dir(), "--output", temp() + "/hosts"});
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(
+      script("run.py", {"--quick", "--build", build_dir(), "--output", temp() + "/hosts"}));
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ class InterfacesTest : public HostTest {
   }
   // Of both phases, and that no free was of an unknown block.
   void expect_truth(const Result& result, const std::string& file) const {
-    ASSERT_TRUE(result.exited(0)) << result.how() << "\n" << result.out << result.err;
+    expect_exit(result);
     EXPECT_EQ(result.err, "");
     const auto told = told_sites(result.out);
     ASSERT_EQ(told.size(), 2u) << result.out;
@@ -80,14 +80,14 @@ TEST_P(InterfacesOfAllocator, Attached) {
   command.env["LD_PRELOAD"] = GetParam().file;
   Process process(command);
   process.read_until("ready 1");
-  ASSERT_TRUE(memlog({"attach", std::to_string(process.pid())}).exited(0));
+  expect_exit(memlog({"attach", std::to_string(process.pid())}));
   std::string told;
   for (int phase = 1; phase <= 2; ++phase) {
     process.write("x");
     for (const std::string& line : process.read_until(phase == 1 ? "ready 2" : "done")) {
       told += line + '\n';
     }
-    ASSERT_TRUE(memlog({"report", std::to_string(process.pid())}).exited(0));
+    expect_exit(memlog({"report", std::to_string(process.pid())}));
   }
   const auto sites = told_sites(told);
   const std::vector<Memlog> logs = logs_of(process.pid());
@@ -96,9 +96,9 @@ TEST_P(InterfacesOfAllocator, Attached) {
   expect_sites(changes(sites.at(1), sites.at(2)), logs[1], program("interfaces"));
   EXPECT_EQ(logs[1].number("unknown-frees"), 0);
   // And led back: nothing of the library is called any more, and the program goes on.
-  EXPECT_TRUE(memlog({"detach", std::to_string(process.pid())}).exited(0));
+  expect_exit(memlog({"detach", std::to_string(process.pid())}));
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // Attached, detached and attached again between the phases: what was allocated by then is unknown.
@@ -113,11 +113,11 @@ TEST_P(InterfacesOfAllocator, AttachedTwice) {
   }
   process.write("x");
   process.read_until("ready 2");
-  ASSERT_TRUE(memlog({"detach", pid}).exited(0));
+  expect_exit(memlog({"detach", pid}));
   process.write("x");
   process.read_until("done");
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, InterfacesOfAllocator,
@@ -136,8 +136,7 @@ TEST_F(InterfacesTest, NoneWithoutTheAllocator) {
     Command with = traced({program("interfaces"), "weak"});
     with.env["LD_PRELOAD"] = behind(allocator);
     const Result expected = run(without);
-    const Result result = run(with);
-    EXPECT_TRUE(result.exited(0)) << result.how();
+    const Result result = expect_exit(run(with));
     EXPECT_EQ(result.out, expected.out) << allocator;
     EXPECT_EQ(result.err, "");
   }
@@ -227,20 +226,17 @@ int main(int argc, char** argv) {
   return 0;
 }
 )");
-  ASSERT_TRUE(run(plain({"/usr/bin/gcc", "-shared", "-fPIC", "-O1", "-o",
-                         temp() + "/libprefixed.so", temp() + "/prefixed.c"}))
-                  .exited(0));
+  expect_exit(run(plain({"/usr/bin/gcc", "-shared", "-fPIC", "-O1", "-o",
+                         temp() + "/libprefixed.so", temp() + "/prefixed.c"})));
   for (const char* binding : {"-Wl,-z,lazy", "-Wl,-z,now"}) {
     const Result built =
-        run(plain({"/usr/bin/gcc", "-g", "-fno-builtin", "-O1", "-D_GNU_SOURCE",
-                   "-I" + source_dir() + "/tests/programs", binding, "-o", temp() + "/two",
-                   temp() + "/two.c", temp() + "/libprefixed.so"}));
-    ASSERT_TRUE(built.exited(0)) << built.err;
+        expect_exit(run(plain({"/usr/bin/gcc", "-g", "-fno-builtin", "-O1", "-D_GNU_SOURCE",
+                               "-I" + source_dir() + "/tests/programs", binding, "-o",
+                               temp() + "/two", temp() + "/two.c", temp() + "/libprefixed.so"})));
     for (const char* allocator : {"", "libtcmalloc_minimal.so.4"}) {
       Command command = traced({temp() + "/two", "signals"});
       command.env["LD_PRELOAD"] = behind(allocator);
-      const Result result = run(command);
-      ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+      const Result result = expect_exit(run(command));
       const auto told = told_sites(result.out);
       const std::vector<Memlog> logs = logs_of(result.pid);
       ASSERT_EQ(logs.size(), 3u);
@@ -269,16 +265,13 @@ int main(int argc, char** argv) {
   return allocate == 0 || allocate() == 0;
 }
 )");
-  ASSERT_TRUE(run(plain({"/usr/bin/gcc", "-shared", "-fPIC", "-o", temp() + "/allocator.so",
-                         temp() + "/allocator.c"}))
-                  .exited(0));
-  ASSERT_TRUE(run(plain({"/usr/bin/gcc", "-shared", "-fPIC", "-o", temp() + "/late_plugin.so",
-                         temp() + "/late_plugin.c", temp() + "/allocator.so"}))
-                  .exited(0));
-  ASSERT_TRUE(
-      run(plain({"/usr/bin/gcc", "-o", temp() + "/late_main", temp() + "/late_main.c"})).exited(0));
-  const Result result = run(traced({temp() + "/late_main", temp() + "/late_plugin.so"}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  expect_exit(run(plain({"/usr/bin/gcc", "-shared", "-fPIC", "-o", temp() + "/allocator.so",
+                         temp() + "/allocator.c"})));
+  expect_exit(run(plain({"/usr/bin/gcc", "-shared", "-fPIC", "-o", temp() + "/late_plugin.so",
+                         temp() + "/late_plugin.c", temp() + "/allocator.so"})));
+  expect_exit(run(plain({"/usr/bin/gcc", "-o", temp() + "/late_main", temp() + "/late_main.c"})));
+  const Result result =
+      expect_exit(run(traced({temp() + "/late_main", temp() + "/late_plugin.so"})));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   const std::vector<std::string> lines = not_covered(logs[0]);
@@ -319,12 +312,12 @@ class LinkedAllocatorTest : public InterfacesTest {
         argv.insert(argv.end(), {"--redefine-sym", std::string(name) + "=_rjem_" + name});
       }
       argv.insert(argv.end(), {used, temp() + "/renamed.a"});
-      ASSERT_TRUE(run(plain(argv)).exited(0));
+      expect_exit(run(plain(argv)));
       used = temp() + "/renamed.a";
     }
-    const Result built = run(plain({"/usr/bin/gcc", "-O1", "-o", temp() + "/linked",
-                                    temp() + "/linked.c", used, "-lstdc++", "-lm", "-pthread"}));
-    ASSERT_TRUE(built.exited(0)) << built.err;
+    const Result built =
+        expect_exit(run(plain({"/usr/bin/gcc", "-O1", "-o", temp() + "/linked",
+                               temp() + "/linked.c", used, "-lstdc++", "-lm", "-pthread"})));
   }
 
   // How many bytes `text` says are resident, and how many of them not malloc's; checks the share.
@@ -348,9 +341,8 @@ class LinkedAllocatorTest : public InterfacesTest {
         "not covered: " + function + " of " + temp() + "/linked: linked into it";
     Process process(named({temp() + "/linked"}));
     process.read_until("ready");
-    const Result status = memlog({"status", std::to_string(process.pid())});
-    EXPECT_TRUE(status.exited(0)) << status.err;
-    EXPECT_NE(status.out.find(told), std::string::npos) << status.out;
+    const Result status = expect_exit(memlog({"status", std::to_string(process.pid())}));
+    EXPECT_HAS(status.out, told);
     const auto now = share_in(status.out);
     EXPECT_GE(now.second, kBytes);
     if (reason.empty()) {
@@ -358,8 +350,7 @@ class LinkedAllocatorTest : public InterfacesTest {
     }
     EXPECT_LT(now.first - now.second, 1 << 20);
     process.close_input();
-    const Result result = process.wait();
-    EXPECT_TRUE(result.exited(0)) << result.how();
+    const Result result = expect_exit(process.wait());
     const std::vector<Memlog> logs = logs_of(process.pid());
     ASSERT_EQ(logs.size(), 1u);
     const Result shown = run(plain({memlog_tool(), "show", logs[0].path}));
@@ -372,10 +363,8 @@ class LinkedAllocatorTest : public InterfacesTest {
       const bool checks = std::string(command) == "check";
       const Result judged = run(plain({memlog_tool(), command, "--", temp() + "/linked"}));
       EXPECT_TRUE(judged.exited(checks ? 2 : 0)) << judged.how() << judged.err;
-      EXPECT_NE((judged.out + judged.err).find(checks && !reason.empty() ? reason : told),
-                std::string::npos)
-          << command << "\n"
-          << judged.out << judged.err;
+      EXPECT_HAS((judged.out + judged.err), checks && !reason.empty() ? reason : told)
+          << command << judged.out << judged.err;
     }
   }
 };
@@ -394,8 +383,7 @@ TEST_F(LinkedAllocatorTest, Mimalloc) {
       "  void* p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, "
       "0);\n"
       "  return p == MAP_FAILED ? NULL : p;\n}\n");
-  ASSERT_TRUE(run(plain({"/usr/bin/gcc", "-O1", "-c", "-o", temp() + "/mi.o", temp() + "/mi.c"}))
-                  .exited(0));
+  expect_exit(run(plain({"/usr/bin/gcc", "-O1", "-c", "-o", temp() + "/mi.o", temp() + "/mi.c"})));
   build("mi_malloc", temp() + "/mi.o", false);
   expect_told("mi_malloc");
 }

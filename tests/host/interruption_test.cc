@@ -71,7 +71,7 @@ TEST_F(InterruptionTest, ASearchAtExitGivesWayToTheProgram) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const Result result = interrupt_run(signal, {});
     EXPECT_EQ(result.how(), signalled(signal)) << result.err;
-    EXPECT_NE(result.err.find("not searched for lost blocks"), std::string::npos) << result.err;
+    EXPECT_HAS(result.err, "not searched for lost blocks");
   }
 }
 
@@ -79,7 +79,7 @@ TEST_F(InterruptionTest, AProgramThatIgnoresTheSignalEndsAsItWould) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const Result result = interrupt_run(signal, {"ignore"});
     EXPECT_EQ(result.how(), "exit 7") << result.err;
-    EXPECT_NE(result.err.find("a signal has interrupted memlog"), std::string::npos) << result.err;
+    EXPECT_HAS(result.err, "a signal has interrupted memlog");
   }
 }
 
@@ -121,7 +121,7 @@ TEST_F(InterruptionTest, AProcessThatDoesNotStopIsLetGo) {
       EXPECT_EQ(tracer_of(host.pid()), 0);
       host.write("\n");
       EXPECT_EQ(host.read_line(), "on");
-      EXPECT_TRUE(host.wait().exited(5));
+      expect_exit(host.wait(), 5);
     }
   }
 }

@@ -20,8 +20,7 @@ class JitTest : public HostTest {
     Command command = named({program("jit_frames"), mode});
     command.env["MTRACE_DEPTH"] = depth;
     command.directory = temp();
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     EXPECT_EQ(result.err, "");
     fs::remove("/tmp/perf-" + std::to_string(result.pid) + ".map");
     const std::vector<Memlog> logs = logs_of(result.pid);
@@ -171,9 +170,8 @@ TEST_F(JitTest, LlvmRegistersCallFrameInformation) {
              "define i32 @main() uwtable {\n"
              "  %p = call ptr @innermost(i64 100003)\n  store i8 2, ptr %p\n  ret i32 0\n}\n");
   for (const std::string kind : {"mcjit", "orc"}) {
-    const Result result = run(
-        named({"/usr/bin/lli-14", "--opaque-pointers", "--jit-kind=" + kind, temp() + "/app.ll"}));
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(
+        named({"/usr/bin/lli-14", "--opaque-pointers", "--jit-kind=" + kind, temp() + "/app.ll"})));
     const std::vector<Memlog> logs = logs_of(result.pid);
     ASSERT_EQ(logs.size(), 1u);
     log_ = logs[0];
@@ -237,9 +235,8 @@ TEST_F(JitTest, LedgerOfAKilledProcess) {
   const Result result = run(command);
   fs::remove("/tmp/perf-" + std::to_string(result.pid) + ".map");
   const std::string report = temp() + "/recovered.memlog";
-  const Result recovered =
-      run(plain({memlog_tool(), "recover", "--raw", "-o", report, temp() + "/ledger"}));
-  ASSERT_TRUE(recovered.exited(0)) << recovered.how() << recovered.err;
+  const Result recovered = expect_exit(
+      run(plain({memlog_tool(), "recover", "--raw", "-o", report, temp() + "/ledger"})));
   log_ = read_memlog(report);
   EXPECT_EQ(entry_of(1001).blocks, 3000);
   EXPECT_EQ(marks(entry_of(1001)), Marks{1});

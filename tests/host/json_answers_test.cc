@@ -60,7 +60,7 @@ TEST_F(JsonAnswers, TopAndStatusOfAProcess) {
   EXPECT_EQ(one["directory"], out());
 
   EXPECT_EQ(answer({"status", "no-such-process-here"}, 1)["processes"], json::array());
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // The sizes of the blocks that the program keeps, from its ledger: 900 and 1000 in one class.
@@ -90,14 +90,11 @@ TEST_F(JsonAnswers, SizesOfLiveBlocks) {
   EXPECT_EQ(kept["sizes"], json::parse(R"([
     {"least_bytes": 512, "most_bytes": 1023, "blocks": 2, "bytes": 1900},
     {"least_bytes": 4096, "most_bytes": 8191, "blocks": 1, "bytes": 5000}])"));
-  const Result text = run(plain({memlog_tool(), "show", "--sizes", "--by", "size", pid}));
-  EXPECT_TRUE(text.exited(0)) << text.err;
-  EXPECT_NE(text.out.find("6900 bytes in 3 blocks of 2300 bytes on average"), std::string::npos)
-      << text.out;
-  EXPECT_NE(text.out.find("              512..1023             2            1900  ##\n"),
-            std::string::npos)
-      << text.out;
-  EXPECT_TRUE(process.wait().exited(0));
+  const Result text =
+      expect_exit(run(plain({memlog_tool(), "show", "--sizes", "--by", "size", pid})));
+  EXPECT_HAS(text.out, "6900 bytes in 3 blocks of 2300 bytes on average");
+  EXPECT_HAS(text.out, "              512..1023             2            1900  ##\n");
+  expect_exit(process.wait());
 }
 
 }  // namespace

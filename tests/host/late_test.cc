@@ -11,8 +11,8 @@ namespace {
 class LateTest : public HostTest {};
 
 TEST_F(LateTest, CountsFromTheAttachOn) {
-  const Result result = run(plain({program("late"), library(), program("plugin_late.so"), out()}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result =
+      expect_exit(run(plain({program("late"), library(), program("plugin_late.so"), out()})));
   auto told = told_sites(result.out);
   const auto runs = all_logs();
   const std::string name = "late-" + std::to_string(result.pid);
@@ -40,7 +40,7 @@ TEST_F(LateTest, CountsFromTheAttachOn) {
   EXPECT_EQ(second[1].get("trigger"), "exit");
   EXPECT_GT(second[0].get("started"), first[1].get("taken"));
   for (const Memlog* log : {&first[0], &second[0]}) {
-    EXPECT_NE(log->get("note").find("before memlog attach"), std::string::npos);
+    EXPECT_HAS(log->get("note"), "before memlog attach");
   }
 }
 
@@ -52,8 +52,7 @@ TEST_F(LateTest, IsIdleUntilItIsAttached) {
                            "print(signal.getsignal(signal.SIGUSR1))\n",
                            library()});
   command.env["MTRACE_OUTPUT"] = out();
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(result.out, "0\n") << "SIG_DFL";
   EXPECT_EQ(result.err, "");
   EXPECT_TRUE(std::filesystem::is_empty(out()));

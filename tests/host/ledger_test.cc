@@ -44,9 +44,8 @@ class LedgerTest : public HostTest {
   // The state of the ledger called `name`, by memlog recover.
   Memlog recover(const std::string& name) const {
     const std::string report = temp() + "/recovered.memlog";
-    const Result result =
-        run(plain({memlog_tool(), "recover", "--raw", "-o", report, ledgers() + "/" + name}));
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(
+        run(plain({memlog_tool(), "recover", "--raw", "-o", report, ledgers() + "/" + name})));
     EXPECT_EQ(result.err, "");
     return read_memlog(report);
   }
@@ -255,8 +254,8 @@ sys.stdin.read()
 
 // A file for its owner alone, gone at a normal end, however that comes.
 TEST_F(LedgerTest, GoesAtANormalEnd) {
-  const Result seen = run(mapped({"/bin/sh", "-c", "ls -l '" + ledgers() + "'/sh-$$.ledger"}));
-  EXPECT_TRUE(seen.exited(0)) << seen.err;
+  const Result seen =
+      expect_exit(run(mapped({"/bin/sh", "-c", "ls -l '" + ledgers() + "'/sh-$$.ledger"})));
   EXPECT_EQ(seen.out.substr(0, 10), "-rw-------");
   EXPECT_EQ(found(), std::vector<std::string>());
   for (const char* script : {"exit 3", "exec ls / >/dev/null", "ls / | cat >/dev/null; (exit 3)"}) {
@@ -278,8 +277,7 @@ TEST_F(LedgerTest, GoesWithAProgramThatGivesUpRoot) {
                                   "glob.glob('" +
                                   ledgers() + "/*')[0]).st_uid)"});
     command.env["MTRACE_ENTRIES"] = "net";
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     return result;
   };
   for (const char* call :
@@ -290,7 +288,7 @@ TEST_F(LedgerTest, GoesWithAProgramThatGivesUpRoot) {
     EXPECT_TRUE(found().empty());
     // It has grown.
     const std::string report = report_path("python3.11", result.pid, 1);
-    EXPECT_EQ(read_file(report).find("# note: the ledger file lacks"), std::string::npos);
+    EXPECT_LACKS(read_file(report), "# note: the ledger file lacks");
   }
   // What may become root again shares its tables with nobody.
   EXPECT_EQ(becomes("seteuid(65534)").out, "0\n");
@@ -340,7 +338,7 @@ TEST_F(LedgerTest, ChildLeavesItsParentsFile) {
       const Amount& before = inherited[mode];
       const std::string note = "inherited " + std::to_string(before.bytes) + " bytes in " +
                                std::to_string(before.blocks) + " blocks at the fork";
-      EXPECT_NE(read_file(logs[0].path).find(note), std::string::npos) << note;
+      EXPECT_HAS(read_file(logs[0].path), note) << note;
       EXPECT_EQ(logs[0].number("unknown-frees"), 2) << mode;
     }
     EXPECT_EQ(found(), std::vector<std::string>()) << mode;
@@ -352,7 +350,7 @@ TEST_F(LedgerTest, ChildLeavesItsParentsFile) {
 // The child's ledger begins at the fork, and so do its parent's savepoints; what it releases may be
 // its parent's.
 TEST_F(LedgerTest, ChildHasItsParentsSavepointsAndResources) {
-  const Result result = run(mapped({"/usr/bin/python3", "-c", R"TEXT(
+  const Result result = expect_exit(run(mapped({"/usr/bin/python3", "-c", R"TEXT(
 import ctypes, os, sys
 library = ctypes.CDLL(None)
 library.mtrace_compare.restype = ctypes.c_long
@@ -369,8 +367,7 @@ if child == 0:
     sys.exit(0)
 os.waitpid(child, 0)
 print(child)
-)TEXT"}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+)TEXT"})));
   const std::vector<std::string> lines = lines_of(result.out);
   ASSERT_EQ(lines.size(), 2u) << result.out;
   EXPECT_EQ(lines[0], "True 0 0");
@@ -378,8 +375,7 @@ print(child)
 }
 
 TEST_F(LedgerTest, ForksOfBusyThreads) {
-  const Result result = run(mapped({program("fork_busy"), "25"}));
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(mapped({program("fork_busy"), "25"})));
   EXPECT_EQ(result.out, "good 25\n");
   EXPECT_EQ(result.err, "");
   const std::string path = program("fork_busy");
@@ -423,8 +419,7 @@ TEST_F(LedgerTest, NoRoomToGrow) {
     const rlimit limit = {2300000, 2300000};  // the start and one larger table of blocks
     ::setrlimit(RLIMIT_FSIZE, &limit);
   };
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(result.err, "");
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
@@ -439,8 +434,7 @@ TEST_F(LedgerTest, NoRoomToGrow) {
 TEST_F(LedgerTest, NoRoomAtAll) {
   Command command = traced({"/bin/sh", "-c", "true"});
   command.env["MTRACE_LEDGER"] = temp() + "/there/is/none";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(result.err, "");
   ASSERT_EQ(all_logs().size(), 1u);
   EXPECT_EQ(logs_of(result.pid)[0].get("note"),

@@ -146,7 +146,7 @@ TEST_F(LeftoversTest, OldTemporaryFilesAreSweptByTheNextRun) {
   for (const std::string& file : {stale, stale_too, others}) {
     fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(2));
   }
-  EXPECT_TRUE(run(memlog_run({"/bin/true"})).exited(0));
+  expect_exit(run(memlog_run({"/bin/true"})));
   EXPECT_FALSE(fs::exists(stale));
   EXPECT_FALSE(fs::exists(stale_too));
   EXPECT_TRUE(fs::remove(fresh));
@@ -166,10 +166,9 @@ TEST_F(LeftoversTest, DirectoryOfABackgroundChild) {
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   const int end = ::open(fifo.c_str(), O_RDWR | O_CLOEXEC);  // or memlog's child waits to open it
   ASSERT_GE(end, 0);
-  const Result result = run(memlog_run(
+  const Result result = expect_exit(run(memlog_run(
       {"/bin/sh", "-c",
-       "(exec " + program("idle") + " poll <" + fifo + " >" + temp() + "/told 2>&1) & echo $!"}));
-  ASSERT_TRUE(result.exited(0)) << result.err;
+       "(exec " + program("idle") + " poll <" + fifo + " >" + temp() + "/told 2>&1) & echo $!"})));
   const pid_t child = std::stoi(result.out);
   wait_until("the child", [&] {
     return fs::exists(temp() + "/told") && read_file(temp() + "/told").find("ready") == 0;
@@ -180,10 +179,10 @@ TEST_F(LeftoversTest, DirectoryOfABackgroundChild) {
   EXPECT_EQ(ledger.size(), 1u);
   // It would make its ledger there if it had none yet.
   for (const std::string& file : ledger) fs::rename(directory + "/" + file, temp() + "/ledger");
-  EXPECT_TRUE(run(memlog_run({"/bin/true"})).exited(0));
+  expect_exit(run(memlog_run({"/bin/true"})));
   EXPECT_TRUE(fs::exists(directory)) << "a living process may need it";
   fs::rename(temp() + "/ledger", directory + "/" + *ledger.begin());
-  EXPECT_TRUE(run(memlog_run({"/bin/true"})).exited(0));
+  expect_exit(run(memlog_run({"/bin/true"})));
   EXPECT_EQ(names(directory), ledger);
   ::kill(child, SIGTERM);
   wait_until("its end", [&] {
@@ -192,23 +191,20 @@ TEST_F(LeftoversTest, DirectoryOfABackgroundChild) {
   });
   ::close(end);
   // Killed: its last state is kept for memlog recover.
-  const Result again = run(memlog_run({"/bin/true"}));
-  EXPECT_TRUE(again.exited(0)) << again.how() << again.err;
+  const Result again = expect_exit(run(memlog_run({"/bin/true"})));
   EXPECT_EQ(names(directory), ledger);
-  EXPECT_TRUE(run(plain({memlog_tool(), "recover", "--raw", "--remove", "-o", temp() + "/state",
-                         directory + "/" + *ledger.begin()}))
-                  .exited(0));
+  expect_exit(run(plain({memlog_tool(), "recover", "--raw", "--remove", "-o", temp() + "/state",
+                         directory + "/" + *ledger.begin()})));
   wait_until_swept();
 }
 
 // It cannot name the directory, though it shows no environment, as in the middle of an exec. It is
 // younger than the directory by more than their clocks may differ; the sleep is the least.
 TEST_F(LeftoversTest, DirectoryBesideAProcessWithoutAnEnvironment) {
-  const Result result =
+  const Result result = expect_exit(
       run(memlog_run({"/bin/sh", "-c",
                       "sleep 0.2; env -i sleep 1000 >/dev/null 2>&1 & "
-                      "while [ -n \"$(tr -d '\\0' </proc/$!/environ)\" ]; do :; done; echo $!"}));
-  ASSERT_TRUE(result.exited(0)) << result.err;
+                      "while [ -n \"$(tr -d '\\0' </proc/$!/environ)\" ]; do :; done; echo $!"})));
   wait_until_swept();
   ::kill(std::stoi(result.out), SIGKILL);
 }
@@ -220,8 +216,7 @@ TEST_F(LeftoversTest, ALedgerThatHasNotBegun) {
     write_file(file, std::string(size, '\0'));
     Command command = memlog_run({"/bin/true"});
     command.argv.insert(command.argv.begin() + 2, {"--ledger", place()});
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how();
+    const Result result = expect_exit(run(command));
     EXPECT_EQ(result.err, "");
     EXPECT_TRUE(fs::exists(file));
   }
@@ -229,8 +224,7 @@ TEST_F(LeftoversTest, ALedgerThatHasNotBegun) {
   for (const bool used : {false, true}) {
     const std::string script = std::string("exec 9>$MTRACE_LEDGER/other-1.ledger; ") +
                                (used ? "(exec sleep 100) >/dev/null 2>&1 & echo $!" : "");
-    const Result result = run(memlog_run({"/bin/sh", "-c", script}));
-    EXPECT_TRUE(result.exited(0)) << result.how();
+    const Result result = expect_exit(run(memlog_run({"/bin/sh", "-c", script})));
     EXPECT_EQ(result.err, "");
     bool is_there = false;
     for (const std::string& name : names(place())) {
@@ -284,23 +278,21 @@ TEST_F(LeftoversTest, RecoverListsWhatIsLeftAndStatusRemovesIt) {
     return command;
   };
   Command list = among_these({"recover"});
-  const Result listed = run(list);
-  EXPECT_TRUE(listed.exited(0)) << listed.how() << listed.err;
-  EXPECT_NE(listed.out.find(place() + name(*killed[0]) + "\n"), std::string::npos) << listed.out;
-  EXPECT_NE(listed.out.find(elsewhere + name(*killed[1]) + "\n"), std::string::npos) << listed.out;
-  EXPECT_NE(listed.out.find("." + name(*killed[2]) + "\n"), std::string::npos) << listed.out;
-  EXPECT_NE(listed.out.find(std::to_string(killed[0]->pid()) + " (idle): "), std::string::npos);
-  EXPECT_EQ(listed.out.find(name(*living)), std::string::npos) << listed.out;
+  const Result listed = expect_exit(run(list));
+  EXPECT_HAS(listed.out, place() + name(*killed[0]) + "\n");
+  EXPECT_HAS(listed.out, elsewhere + name(*killed[1]) + "\n");
+  EXPECT_HAS(listed.out, "." + name(*killed[2]) + "\n");
+  EXPECT_HAS(listed.out, std::to_string(killed[0]->pid()) + " (idle): ");
+  EXPECT_LACKS(listed.out, name(*living));
 
-  const Result cleaned = run(among_these({"status", "--clean"}));
-  EXPECT_TRUE(cleaned.exited(0)) << cleaned.how() << cleaned.err;
+  const Result cleaned = expect_exit(run(among_these({"status", "--clean"})));
   EXPECT_EQ(cleaned.out, "removed " + place() + name(*killed[0]) + "\nremoved " + elsewhere +
                              name(*killed[1]) + "\n");
   EXPECT_EQ(names(place()), (std::set<std::string>{name(*living).substr(1)}));
   EXPECT_TRUE(fs::remove(out() + name(*killed[2])));
   list.directory = place();
   const Result nothing = run(list);
-  EXPECT_EQ(nothing.out.find(place()), std::string::npos) << nothing.out;
+  EXPECT_LACKS(nothing.out, place());
 }
 
 // memlog holds its directory also while nothing is in it.
@@ -310,7 +302,7 @@ TEST_F(LeftoversTest, DirectoryOfAnotherRun) {
   other.read_until("ready");
   ASSERT_EQ(names(place()).size(), 1u);
   const std::string directory = place() + "/" + *names(place()).begin();
-  EXPECT_TRUE(run(memlog_run({"/bin/true"})).exited(0));
+  expect_exit(run(memlog_run({"/bin/true"})));
   EXPECT_TRUE(fs::exists(directory));
   other.close_input();
   other.wait();

@@ -49,8 +49,7 @@ TEST_F(LiveTest, TopInAPipe) {
   keep(process, "1000");
   keep(process, "500");
   const std::string pid = std::to_string(process.pid());
-  const Result once = memlog({"top", "--once", pid});
-  EXPECT_TRUE(once.exited(0)) << once.err;
+  const Result once = expect_exit(memlog({"top", "--once", pid}));
   const std::vector<std::string> words = row(once.out, "site_kept");
   ASSERT_GE(words.size(), 7u) << once.out;
   EXPECT_EQ(words[0], "1500");
@@ -63,29 +62,24 @@ TEST_F(LiveTest, TopInAPipe) {
   ASSERT_GE(stack.size(), 8u);
   EXPECT_EQ(stack[0], "1500");
   EXPECT_EQ(stack[7], "main");
-  EXPECT_NE(once.out.find("  kept by runtimes\n"), std::string::npos) << once.out;
-  EXPECT_NE(memlog({"top", "--once", "--json", pid}).out.find("_IO_file_doallocate"),
-            std::string::npos);
+  EXPECT_HAS(once.out, "  kept by runtimes\n");
+  EXPECT_HAS(memlog({"top", "--once", "--json", pid}).out, "_IO_file_doallocate");
   const Result status = memlog({"status", pid});
-  EXPECT_NE(status.out.find("\n        ledger " + temp() + "/live_target-" + pid + ".ledger\n"),
-            std::string::npos)
-      << status.out;
+  EXPECT_HAS(status.out, "\n        ledger " + temp() + "/live_target-" + pid + ".ledger\n");
   struct stat ledger = {};
   ASSERT_EQ(stat((temp() + "/live_target-" + pid + ".ledger").c_str(), &ledger), 0);
   std::string plain_numbers = status.out;
   std::erase(plain_numbers, ',');
-  EXPECT_NE(plain_numbers.find("\n        tracing takes " + std::to_string(ledger.st_blocks * 512) +
-                               " bytes for its tables"),
-            std::string::npos)
+  EXPECT_HAS(plain_numbers, "\n        tracing takes " + std::to_string(ledger.st_blocks * 512) +
+                                " bytes for its tables")
       << status.out;
   // Two looks, between which nothing happens.
-  const Result twice = memlog({"top", "-b", "-n", "2", "-d", "50ms", "--limit", "1", pid});
-  EXPECT_TRUE(twice.exited(0)) << twice.err;
+  const Result twice =
+      expect_exit(memlog({"top", "-b", "-n", "2", "-d", "50ms", "--limit", "1", pid}));
   const std::string second = twice.out.substr(twice.out.find("\n\n"));
-  EXPECT_NE(second.find("  +0/s  0 allocs/s"), std::string::npos) << twice.out;
+  EXPECT_HAS(second, "  +0/s  0 allocs/s") << twice.out;
   // Nobody has noticed, and the program can be traced on.
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(process.wait());
   EXPECT_EQ(result.err, "");
   EXPECT_EQ(logs_of(result.pid).size(), 1u);
 }
@@ -94,8 +88,7 @@ TEST_F(LiveTest, TopNeedsALedger) {
   Process process(named({program("live_target")}));
   process.read_until("go");
   const std::string pid = std::to_string(process.pid());
-  const Result result = memlog({"top", "--once", pid});
-  EXPECT_TRUE(result.exited(1));
+  const Result result = expect_exit(memlog({"top", "--once", pid}), 1);
   EXPECT_EQ(result.err, "memlog: " + pid +
                             " (live_target) has no ledger: start it with memlog run, or with "
                             "MTRACE_LEDGER=/dev/shm/; memlog report " +
@@ -106,8 +99,7 @@ TEST_F(LiveTest, TopOfWhatIsNotTracedSuggestsAttach) {
   Process process(plain({program("live_target")}));
   process.read_until("go");
   const std::string pid = std::to_string(process.pid());
-  const Result result = memlog({"top", "--once", pid});
-  EXPECT_TRUE(result.exited(1));
+  const Result result = expect_exit(memlog({"top", "--once", pid}), 1);
   EXPECT_EQ(result.err, "memlog: " + pid + " (live_target) is not traced; memlog attach " + pid +
                             ", or memlog top --attach " + pid + "\n");
 }
@@ -123,8 +115,7 @@ TEST_F(LiveTest, PathOfTheLedgerIsShort) {
     const std::string pid = std::to_string(process.pid());
     const Result result = memlog({"status", pid});
     const std::string name = place[2] == 'h' ? "here" : "live_target-" + pid + ".ledger";
-    EXPECT_NE(result.out.find("        ledger " + temp() + '/' + name + '\n'), std::string::npos)
-        << result.out;
+    EXPECT_HAS(result.out, "        ledger " + temp() + '/' + name + '\n');
   }
 }
 
@@ -139,20 +130,14 @@ TEST_F(LiveTest, Expire) {
             "live_target (" + pid + "): blocks from now on that outlive 0.100 s");
   keep(process, "1000");
   keep(process, "500");
-  const Result result = watch.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
-  EXPECT_NE(result.out.find("  site_kept  live_target.c:"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("\n\nsite_kept  live_target.c:"), std::string::npos) << result.out;
-  EXPECT_NE(
-      result.out.find("stopped at 2 expired blocks; 1 stack with blocks that outlived 0.100 s"),
-      std::string::npos)
-      << result.out;
-  EXPECT_NE(
-      result.out.find("  may leak 2 blocks, 1500 bytes in 1 stack; expired 2, freed after that 0\n"
-                      "  allocations 2, frees 0\n"),
-      std::string::npos)
-      << result.out;
-  EXPECT_EQ(result.out.find("site_passing"), std::string::npos) << result.out;
+  const Result result = expect_exit(watch.wait());
+  EXPECT_HAS(result.out, "  site_kept  live_target.c:");
+  EXPECT_HAS(result.out, "\n\nsite_kept  live_target.c:");
+  EXPECT_HAS(result.out, "stopped at 2 expired blocks; 1 stack with blocks that outlived 0.100 s");
+  EXPECT_HAS(result.out,
+             "  may leak 2 blocks, 1500 bytes in 1 stack; expired 2, freed after that 0\n"
+             "  allocations 2, frees 0\n");
+  EXPECT_LACKS(result.out, "site_passing");
   process.send(SIGKILL);
 }
 
@@ -217,11 +202,11 @@ TEST_F(LiveTest, TopOnATerminal) {
   tmux.wait_for("filter: NO_SUCH(_");
   tmux.press("Enter");
   tmux.wait_for("filter NO_SUCH(: missing )");
-  EXPECT_NE(tmux.screen().find("site_kept "), std::string::npos) << "all, as before";
+  EXPECT_HAS(tmux.screen(), "site_kept ") << "all, as before";
   tmux.words({"send-keys", "-l", "/no_such"});
   tmux.press("Enter");
   tmux.wait_for("filter: no_such   (0 of ");
-  EXPECT_EQ(tmux.screen().find("site_kept "), std::string::npos);
+  EXPECT_LACKS(tmux.screen(), "site_kept ");
   tmux.words({"send-keys", "-l", "/SITE_KEPX"});
   tmux.press("BSpace");
   tmux.words({"send-keys", "-l", "t"});
@@ -238,9 +223,8 @@ TEST_F(LiveTest, TopOnATerminal) {
   for (const std::string& line : lines_of(tmux.screen())) EXPECT_LE(line.size(), 60u) << line;
   tmux.press("q");
   tmux.wait_for("status 0");
-  EXPECT_EQ(tmux.screen().find("GROWTH/S"), std::string::npos) << "the screen is as it was";
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  EXPECT_LACKS(tmux.screen(), "GROWTH/S") << "the screen is as it was";
+  const Result result = expect_exit(process.wait());
   EXPECT_EQ(result.err, "");
 }
 
@@ -252,8 +236,8 @@ TEST_F(LiveTest, ReportOfOneThatBlocksTheSignal) {
   keep(process, "1000");
   const std::string pid = std::to_string(process.pid());
   for (const char* label : {"one", "two"}) {
-    const Result result = memlog({"report", "--timeout", "600", "--label", label, pid});
-    EXPECT_TRUE(result.exited(0)) << result.err;
+    const Result result =
+        expect_exit(memlog({"report", "--timeout", "600", "--label", label, pid}));
   }
   const std::vector<Memlog> logs = logs_of(process.pid());
   ASSERT_EQ(logs.size(), 2u);
@@ -269,8 +253,8 @@ TEST_F(LiveTest, ReportOfAnIdleOne) {
   Process process(target(""));
   process.read_until("go");
   keep(process, "1000");
-  const Result result = memlog({"report", "--label", "idle", std::to_string(process.pid())});
-  EXPECT_TRUE(result.exited(0)) << result.err;
+  const Result result =
+      expect_exit(memlog({"report", "--label", "idle", std::to_string(process.pid())}));
   process.close_input();
   process.wait();
   const std::vector<Memlog> logs = logs_of(process.pid());
@@ -322,8 +306,7 @@ TEST_F(LiveTest, SnapshotOfAnIdleOneThatIsTraced) {
   keep(process, "1000");
   const std::string pid = std::to_string(process.pid());
   std::optional<LiveTracer> tracer(process.pid());
-  const Result result = memlog({"report", "--label", "idle", pid});
-  EXPECT_TRUE(result.exited(0)) << result.err;
+  const Result result = expect_exit(memlog({"report", "--label", "idle", pid}));
   EXPECT_EQ(result.out, "live_target-" + pid + "-snapshot.memlog\n");
   const Memlog snapshot = read_memlog(temp() + "/live_target-" + pid + "-snapshot.memlog");
   EXPECT_EQ(snapshot.get("trigger"), "snapshot");

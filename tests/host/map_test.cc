@@ -51,8 +51,7 @@ class MapTest : public HostTest {
   }
   json map_of(pid_t pid) {
     const Result result =
-        run(plain({memlog_tool(), "map", "--json", "-n", "0", std::to_string(pid)}));
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+        expect_exit(run(plain({memlog_tool(), "map", "--json", "-n", "0", std::to_string(pid)})));
     EXPECT_EQ(result.err, "");
     return json::parse(result.out);
   }
@@ -121,7 +120,7 @@ TEST_F(MapTest, PinnedPagesAreThoseOfABruteForceCount) {
       EXPECT_NEAR(found.share, pages.share, 1e-6) << "site " << site << " seed " << seed;
       EXPECT_GT(pages.common, 0u);
     }
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
   }
 }
 
@@ -137,8 +136,7 @@ TEST_F(MapTest, KnowsWhoseHeapsTheyAre) {
     Process process(command);
     process.read_until("ready");
     wait_until_blocked(process.pid(), SYS_read);
-    const Result result = memlog({"map", "-n", "1", std::to_string(process.pid())});
-    EXPECT_TRUE(result.exited(0)) << result.err;
+    const Result result = expect_exit(memlog({"map", "-n", "1", std::to_string(process.pid())}));
     const bool of_glibc = *allocator == '\0';
     EXPECT_EQ(result.out.find("malloc_trim") != std::string::npos, of_glibc)
         << allocator << result.out;
@@ -151,7 +149,7 @@ TEST_F(MapTest, KnowsWhoseHeapsTheyAre) {
     const json found = map_of(process.pid());
     EXPECT_EQ(found.contains("heap_tops"), of_glibc) << allocator;
     EXPECT_EQ(found.value("other_allocator", false), !of_glibc) << allocator;
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
   }
 }
 
@@ -181,9 +179,9 @@ TEST_F(MapTest, OtherAllocatorsHaveSizeClasses) {
     EXPECT_LE(pages * 4096, (*one)["free_bytes"].get<uint64_t>() + 200'000) << allocator;
     EXPECT_GE(pages * 4096, (*one)["free_bytes"].get<uint64_t>() + 190'000) << allocator;
     const Result text = memlog({"map", "-n", "0", std::to_string(process.pid())});
-    EXPECT_NE(text.out.find("  up to 1,024 bytes\n"), std::string::npos) << text.out;
+    EXPECT_HAS(text.out, "  up to 1,024 bytes\n");
     process.close_input();
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
   }
 }
 
@@ -215,7 +213,7 @@ TEST_F(MapTest, TotalsAddUp) {
   EXPECT_EQ(pages["of_one_stack"].get<uint64_t>() + pages["of_several_stacks"].get<uint64_t>() +
                 pages["without_blocks"].get<uint64_t>(),
             heap_pages);
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 TEST_F(MapTest, TellsRegionsApart) {
@@ -264,7 +262,7 @@ TEST_F(MapTest, TellsRegionsApart) {
     const bool thread = std::stoull(top["heap"].get<std::string>(), nullptr, 16) != first_heap;
     EXPECT_EQ(top["block"], fmt::format("0x{:x}", last[thread])) << answer["heap_tops"];
   }
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // Of a mapping that the kernel has made of three, each part is what the program made it.
@@ -302,7 +300,7 @@ TEST_F(MapTest, CutsWhatTheKernelHasMerged) {
       EXPECT_EQ(kind["size_bytes"], 5124 << 10);
     }
     process.close_input();
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
   }
 }
 
@@ -331,7 +329,7 @@ TEST_F(MapTest, CutsBetweenTheStacksThatMapped) {
     EXPECT_EQ(region["resident_bytes"], (i % 2 + 1) * kPage);
   }
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // The estimate is the brute-force count of free pages in the threads' heaps, and the same program
@@ -378,7 +376,7 @@ TEST_F(MapTest, ArenasOfThreadsHoldFreePages) {
     EXPECT_EQ(text.out.find(" of these in 4 arenas of threads: ") != std::string::npos, most != "1")
         << text.out;
     if (most != "1") estimate = free_pages;
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
   }
   // What three of four threads freed: 8,192,000 bytes each less what is kept.
   ASSERT_GT(resident["16"], resident["1"]);
@@ -391,14 +389,10 @@ TEST_F(MapTest, TextNamesStacksAndSaysWhatIsMissing) {
   Process process(layout(6));
   blocks_of(process);
   const Result result =
-      run(plain({memlog_tool(), "map", "-n", "2", std::to_string(process.pid())}));
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
-  EXPECT_NE(result.out.find("\nstacks whose blocks keep heap pages in memory:\n"),
-            std::string::npos)
-      << result.out;
-  EXPECT_NE(result.out.find("    site_"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find(" more stacks: --limit 0 shows them\n"), std::string::npos)
-      << result.out;
+      expect_exit(run(plain({memlog_tool(), "map", "-n", "2", std::to_string(process.pid())})));
+  EXPECT_HAS(result.out, "\nstacks whose blocks keep heap pages in memory:\n");
+  EXPECT_HAS(result.out, "    site_");
+  EXPECT_HAS(result.out, " more stacks: --limit 0 shows them\n");
   // In bytes, as all tests have it, or in KiB.
   Command command = plain({memlog_tool(), "map", std::to_string(process.pid())});
   command.env.erase("MEMLOG_BYTES");
@@ -411,15 +405,12 @@ TEST_F(MapTest, TextNamesStacksAndSaysWhatIsMissing) {
       << kib;
   const auto number = [](std::string text) { return std::stoull((std::erase(text, ','), text)); };
   EXPECT_EQ(number(in_bytes.str(1)), 1024 * number(in_kib.str(1)));
-  EXPECT_NE(result.out.find(" bytes resident, 0 bytes swapped; sizes in bytes\n"),
-            std::string::npos)
-      << result.out;
-  EXPECT_NE(kib.find(" KiB swapped; sizes in KiB\n"), std::string::npos) << kib;
-  EXPECT_TRUE(process.wait().exited(0));
-  const Result gone = run(plain({memlog_tool(), "map", "999999999"}));
-  EXPECT_TRUE(gone.exited(1)) << gone.how();
+  EXPECT_HAS(result.out, " bytes resident, 0 bytes swapped; sizes in bytes\n");
+  EXPECT_HAS(kib, " KiB swapped; sizes in KiB\n");
+  expect_exit(process.wait());
+  const Result gone = expect_exit(run(plain({memlog_tool(), "map", "999999999"})), 1);
   EXPECT_NE(gone.err, "");
-  EXPECT_TRUE(run(plain({memlog_tool(), "map"})).exited(2));
+  expect_exit(run(plain({memlog_tool(), "map"})), 2);
 }
 
 }  // namespace

@@ -14,8 +14,7 @@ class MemoryLimitTest : public HostTest {
     return command;
   }
   std::vector<Memlog> reports(const Command& command, size_t count) {
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     EXPECT_EQ(result.err, "");
     std::vector<Memlog> logs = logs_of(result.pid);
     EXPECT_EQ(logs.size(), count);
@@ -146,11 +145,8 @@ TEST_F(MemoryLimitTest, TablesAreSmallWhateverTheHeap) {
 TEST_F(MemoryLimitTest, AnEventLogHasEveryBlock) {
   Command command = limited({program("sampling"), "10", "10"}, "8M");
   command.env["MTRACE_EVENTS"] = "1";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how();
-  EXPECT_NE(result.err.find("MTRACE_MAX_MEMORY=8M is not for a process with an event log"),
-            std::string::npos)
-      << result.err;
+  const Result result = expect_exit(run(command));
+  EXPECT_HAS(result.err, "MTRACE_MAX_MEMORY=8M is not for a process with an event log");
 }
 
 }  // namespace

@@ -13,11 +13,9 @@ class MergedTest : public HostTest {
   Memlog merged(int keep) {
     Command command = traced({program("merged")});
     command.env["MTRACE_MMAP"] = "1";
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     last_ = logs_of(result.pid).at(static_cast<size_t>(3 - keep));
-    const Result merge = memlog({"merge", "--keep", std::to_string(keep), out()});
-    EXPECT_TRUE(merge.exited(0)) << merge.err;
+    const Result merge = expect_exit(memlog({"merge", "--keep", std::to_string(keep), out()}));
     return logs_of(result.pid).at(0);
   }
   static std::vector<Entry> with(const Memlog& log, const std::string& kind, const char* call) {
@@ -59,12 +57,11 @@ TEST_F(MergedTest, SharesAddUpToThePeak) {
 
 // The same in a sum that nobody merged.
 TEST_F(MergedTest, ASumHasTheSharesOfAllCalls) {
-  const Result result = run(traced({program("merged")}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(traced({program("merged")})));
   std::vector<std::string> arguments = {"export", "--format", "csv", "--no-resolve"};
   for (const Memlog& log : logs_of(result.pid)) arguments.push_back(log.path);
   const std::string table = memlog(arguments).out;
-  EXPECT_NE(table.find(",43960,\"aligned_alloc,calloc\","), std::string::npos) << table;
+  EXPECT_HAS(table, ",43960,\"aligned_alloc,calloc\",");
 }
 
 TEST_F(MergedTest, EachFormOfAMappingKeepsWhatItHolds) {

@@ -84,8 +84,7 @@ TEST_F(MmapTest, ReportsFromTheEventLogAreTheOwn) {
   Command command = mmaps("truth");
   command.env["MTRACE_EVENTS"] = "1";
   command.env["MTRACE_RESOLVER"] = memlog_tool();
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(command));
   const std::vector<Memlog> own = logs_of(result.pid);
   ASSERT_EQ(own.size(), 6u);
   const auto counts = [](const std::vector<Memlog>& logs) {
@@ -103,8 +102,7 @@ TEST_F(MmapTest, ReportsFromTheEventLogAreTheOwn) {
   const std::string events = out() + "/mmaps-" + std::to_string(result.pid) + ".events";
   for (size_t seq = 1; seq <= own.size(); ++seq) {
     const Result told =
-        memlog({"report", "--from", events, "--at", "report:" + std::to_string(seq)});
-    ASSERT_TRUE(told.exited(0)) << told.how() << told.err;
+        expect_exit(memlog({"report", "--from", events, "--at", "report:" + std::to_string(seq)}));
     const Memlog made = read_memlog(out() + '/' + lines_of(told.out).at(0));
     std::filesystem::remove(made.path);
     const std::vector<Memlog> until(own.begin(), own.begin() + static_cast<ptrdiff_t>(seq));
@@ -150,7 +148,7 @@ TEST_F(MmapTest, ProtectionAndFlagsOfTheKilled) {
              "os.kill(os.getpid(), 9)\n"});
   command.env["MTRACE_MMAP"] = "1";
   const Result killed = run(command);
-  EXPECT_NE(killed.how().find("signal 9"), std::string::npos) << killed.how() << killed.err;
+  EXPECT_HAS(killed.how(), "signal 9");
   std::string report;
   for (const auto& item : std::filesystem::directory_iterator(temp() + "/killed")) {
     if (item.path().string().ends_with("-recovered.memlog")) report = item.path();
@@ -161,15 +159,14 @@ TEST_F(MmapTest, ProtectionAndFlagsOfTheKilled) {
     return entry.kind == "mmap" && entry.bytes == 8192 && entry.mapped == "r-- shared,anonymous";
   }));
   const Result shown = memlog({"show", "-n", "0", log.path});
-  EXPECT_NE(shown.out.find("mapped r--, shared,anonymous"), std::string::npos) << shown.out;
+  EXPECT_HAS(shown.out, "mapped r--, shared,anonymous");
 }
 
 // Of each report, the calls that ended mappings account for what the mappings' stacks have freed.
 TEST_F(MmapTest, WhoUnmaps) {
   Command command = mmaps("truth");
   command.env["MTRACE_MMAP"] = "2";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(command));
   const auto told = told_sites(result.out);
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 6u);
@@ -212,8 +209,7 @@ TEST_F(MmapTest, KindOfTheProgramsOwnAndStopping) {
 
 // Without the option there is nothing of it, and nothing else either.
 TEST_F(MmapTest, OffUnlessAskedFor) {
-  const Result result = run(traced({program("mmaps"), "truth"}));
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out;
+  const Result result = expect_exit(run(traced({program("mmaps"), "truth"})));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   EXPECT_FALSE(logs[0].has("kind"));
@@ -299,8 +295,7 @@ TEST_F(MmapTest, BeforeTheLibraryIsRelocated) {
     Command command = mmaps("vfork");
     command.env["LD_PRELOAD"] = library() + ":" + program("plugin_indirect.so");
     command.env["MTRACE_MMAP"] = option;
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
   }
 }
 
@@ -374,7 +369,7 @@ TEST_F(MmapTest, RealPrograms) {
       if (!child) {
         EXPECT_EQ(sum(logs), live(logs.back())) << process;
       }
-      EXPECT_EQ(logs[0].get("lost").find("regions"), std::string::npos) << logs[0].get("lost");
+      EXPECT_LACKS(logs[0].get("lost"), "regions");
     }
     if (name == "python3") {
       // Its allocator maps arenas, which it gives back.
@@ -393,8 +388,7 @@ TEST_F(MmapTest, BadValues) {
   for (const char* value : {"3", "yes", "-1", ""}) {
     Command command = mmaps("vfork");
     command.env["MTRACE_MMAP"] = value;
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how();
+    const Result result = expect_exit(run(command));
     EXPECT_EQ(lines_of(result.err).size(), 1u) << value << ": " << result.err;
     for (const Memlog& log : logs_of(result.pid)) EXPECT_FALSE(log.has("kind"));
   }

@@ -71,8 +71,7 @@ class ModelTest : public HostTest {
     Command command = named({program("model"), seed, threads, operations, phases});
     command.env["MTRACE_ENTRIES"] = "all";
     command.env["MTRACE_EXIT_REPORT"] = "0";
-    const Result result = run(command);
-    ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     const std::vector<Memlog> logs = logs_of(result.pid);
     const std::map<size_t, Model> models = told_models(result.out);
     ASSERT_EQ(logs.size(), models.size());

@@ -39,8 +39,7 @@ TEST_F(MuslTest, Truth) {
     const std::string path = program("musl/truth_c." + variant);
     Command command = traced({path, "signals"});
     command.env["TRUTH_LENIENT"] = "1";
-    const Result result = run(command);
-    ASSERT_TRUE(result.exited(0)) << result.how() << "\n" << result.out << result.err;
+    const Result result = expect_exit(run(command));
     EXPECT_EQ(result.err, "");
     const auto told = told_sites(result.out);
     ASSERT_EQ(told.size(), 4u);
@@ -60,8 +59,7 @@ TEST_F(MuslTest, Truth) {
 }
 
 TEST_F(MuslTest, StacksThroughMusl) {
-  const Result result = run(named({ways_, "all", plugin_}));
-  ASSERT_TRUE(result.exited(5)) << result.how() << result.err;
+  const Result result = expect_exit(run(named({ways_, "all", plugin_})), 5);
   EXPECT_EQ(result.err, "");
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 3u);
@@ -87,8 +85,7 @@ TEST_F(MuslTest, StacksThroughMusl) {
 }
 
 TEST_F(MuslTest, ThreadsAndForkAndApi) {
-  const Result result = run(named({ways_, "all", plugin_}));
-  ASSERT_TRUE(result.exited(5)) << result.how() << result.err;
+  const Result result = expect_exit(run(named({ways_, "all", plugin_})), 5);
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 3u);
   EXPECT_EQ(logs[1].get("label"), "threads");
@@ -111,8 +108,7 @@ TEST_F(MuslTest, ThreadsAndForkAndApi) {
 }
 
 TEST_F(MuslTest, QuickExit) {
-  const Result result = run(named({ways_, "quick"}));
-  ASSERT_TRUE(result.exited(3)) << result.how() << result.err;
+  const Result result = expect_exit(run(named({ways_, "quick"})), 3);
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   EXPECT_EQ(describe(stacks(logs[0])), describe({{"malloc main -", {40, 1}}}));
@@ -124,17 +120,16 @@ TEST_F(MuslTest, BecomesAndStartsProgramsOfGlibc) {
   const Result glibc = run(traced({ways_, "exec", one_block}));
   EXPECT_EQ(glibc.how(), run(plain({one_block})).how()) << glibc.err;
   EXPECT_EQ(logs_of("one_block").size(), 1u);
-  const Result musl = run(traced({program("starts"), "posix_spawn", ways_, "quick"}));
-  EXPECT_TRUE(musl.exited(3)) << musl.how() << musl.err;
+  const Result musl =
+      expect_exit(run(traced({program("starts"), "posix_spawn", ways_, "quick"})), 3);
   EXPECT_EQ(logs_of("ways").size(), 1u);
 }
 
 TEST_F(MuslTest, MemlogRun) {
-  const Result result =
-      run(plain({memlog_tool(), "run", "--output", out(), "--", ways_, "all", plugin_}));
-  EXPECT_TRUE(result.exited(5)) << result.how();
-  EXPECT_NE(result.err.find("%  thread_inner < thread_main\n"), std::string::npos) << result.err;
-  EXPECT_EQ(result.err.find("untraced"), std::string::npos) << result.err;
+  const Result result = expect_exit(
+      run(plain({memlog_tool(), "run", "--output", out(), "--", ways_, "all", plugin_})), 5);
+  EXPECT_HAS(result.err, "%  thread_inner < thread_main\n");
+  EXPECT_LACKS(result.err, "untraced");
 }
 
 // In a root with musl, a program and the library alone.
@@ -149,8 +144,7 @@ TEST_F(MuslTest, RootWithMuslAlone) {
   Command command = plain({"/usr/sbin/chroot", root, "/lib/ld-musl-x86_64.so.1", "--preload",
                            "/libmtrace.so", "/ways", "quick"});
   command.env["MTRACE_OUTPUT"] = "/tmp";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(3)) << result.how() << result.err;
+  const Result result = expect_exit(run(command), 3);
   check_memlogs(root + "/tmp");
   EXPECT_EQ(std::distance(fs::directory_iterator(root + "/tmp"), fs::directory_iterator()), 1);
 }

@@ -52,13 +52,13 @@ TEST_F(NamingTest, OneResolverForATreeOfShortProcesses) {
 }
 
 TEST_F(NamingTest, AProcessWithoutAnAncestorNamesItsOwn) {
-  EXPECT_TRUE(run(counted({"leaf"})).exited(0));
+  expect_exit(run(counted({"leaf"})));
   EXPECT_EQ(named_leaves(), 1u);
   EXPECT_EQ(starts(), 1u);
 }
 
 TEST_F(NamingTest, AnOrphanNamesItsOwn) {
-  EXPECT_TRUE(run(counted({"orphan"})).exited(0));
+  expect_exit(run(counted({"orphan"})));
   wait_until("the orphan's names", [&] { return named_leaves() == 1; });
   EXPECT_EQ(starts(), 2u) << "its parent's, when there was nothing to be named, and its own";
 }
@@ -66,7 +66,7 @@ TEST_F(NamingTest, AnOrphanNamesItsOwn) {
 TEST_F(NamingTest, EachItsOwnIfSoWished) {
   Command command = counted({"exec", "3"});
   command.env["MTRACE_NAME_AFTER_MS"] = "0";
-  EXPECT_TRUE(run(command).exited(0));
+  expect_exit(run(command));
   EXPECT_EQ(named_leaves(), 3u);
   EXPECT_EQ(starts(), 3u);
 }
@@ -76,7 +76,7 @@ TEST_F(NamingTest, UnderOneThatIsNotFollowed) {
   Command command = counted({"leaf"});
   command.argv = {"/bin/sh", "-c", command.argv[0] + " leaf; true"};
   command.env["MTRACE_FOLLOW"] = "short*";
-  EXPECT_TRUE(run(command).exited(0));
+  expect_exit(run(command));
   EXPECT_EQ(named_leaves(), 1u);
   EXPECT_EQ(starts(), 1u);
 }
@@ -85,11 +85,11 @@ TEST_F(NamingTest, UnderOneThatIsNotFollowed) {
 TEST_F(NamingTest, OnlyWhatTheTreeHasLeft) {
   Command command = counted({"leaf"});
   command.env["MTRACE_RESOLVER"] = "none";
-  EXPECT_TRUE(run(command).exited(0));
+  expect_exit(run(command));
   ASSERT_EQ(all_logs().size(), 1u);
   const std::string earlier = all_logs().begin()->second[0].path;
   fs::last_write_time(earlier, fs::file_time_type::clock::now() - std::chrono::hours(1));
-  EXPECT_TRUE(run(counted({"fork", "1"})).exited(0));
+  expect_exit(run(counted({"fork", "1"})));
   EXPECT_EQ(named_leaves(), 1u);
   EXPECT_EQ(read_memlog(earlier).get("resolved"), "no");
 }

@@ -45,10 +45,9 @@ TEST_F(OutputTest, DirectoryAndNames) {
   gethostname(host, sizeof(host));
   EXPECT_TRUE(logs[0].get("host").starts_with(std::string(host) + " boot-id="))
       << logs[0].get("host");
-  EXPECT_NE(logs[0].get("host").find("arch=x86_64"), std::string::npos);
+  EXPECT_HAS(logs[0].get("host"), "arch=x86_64");
   EXPECT_TRUE(logs[0].get("library").starts_with("mtrace ")) << logs[0].get("library");
-  EXPECT_NE(logs[0].get("library").find("allocator=libc.so.6"), std::string::npos)
-      << logs[0].get("library");
+  EXPECT_HAS(logs[0].get("library"), "allocator=libc.so.6");
 }
 
 TEST_F(OutputTest, WorkingDirectoryIsTheDefault) {
@@ -68,8 +67,7 @@ TEST_F(OutputTest, RelativeToTheDirectoryOfTheStart) {
   command.directory = temp() + "/start";
   command.env["MTRACE_OUTPUT"] = "sub";
   command.env["TMPDIR"] = temp();
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(25)) << result.how() << result.err;
+  const Result result = expect_exit(run(command), 25);
   // The first report before chdir("/") and exec; the second program starts in /.
   EXPECT_FALSE(names_in(temp() + "/start/sub").empty());
   Command perl = traced({"/usr/bin/perl", "-e", "chdir '/'; kill 'USR1', $$;"});
@@ -139,8 +137,7 @@ TEST_F(OutputTest, NothingIsReplaced) {
       close(file);
     }
   };
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   const std::string stem = out() + "/signals-" + pid_of(result);
   for (const char* run : {"", ".2", ".3"}) {
     EXPECT_EQ(read_file(stem + run + "-1.memlog"), "precious\n");
@@ -165,8 +162,7 @@ TEST_F(OutputTest, LinksAreNotFollowed) {
       if (symlink(victim.c_str(), path) != 0) _exit(126);
     }
   };
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(read_file(victim), "precious\n");
   fs::remove(out() + "/signals-" + pid_of(result) + "-1.memlog");
   fs::remove(out() + "/.signals-" + pid_of(result) + "-1.tmp");
@@ -181,7 +177,7 @@ TEST_F(OutputTest, GivesWay) {
   command.env["MTRACE_OUTPUT"] = temp() + "/missing/directory/";
   command.env["TMPDIR"] = temp() + "/tmp";
   Result result = run(command);
-  EXPECT_TRUE(result.exited(0));
+  expect_exit(result);
   EXPECT_EQ(result.err, "mtrace: cannot write reports to " + temp() +
                             "/missing/directory: no such directory; using " + temp() + "/tmp\n");
   EXPECT_EQ(names_in(temp() + "/tmp").size(), 2u);
@@ -189,7 +185,7 @@ TEST_F(OutputTest, GivesWay) {
 
   command.env["TMPDIR"] = temp() + "/missing/too";
   result = run(command);
-  EXPECT_TRUE(result.exited(0));
+  expect_exit(result);
   for (const char* seq : {"1", "2"}) {
     const std::string path = "/tmp/signals-" + pid_of(result) + "-" + seq + ".memlog";
     EXPECT_TRUE(fs::exists(path)) << path;
@@ -210,8 +206,7 @@ TEST_F(OutputTest, HostileNames) {
   const std::string name = "evil\n# end\n\t\\name #2 (x)\xff";
   const std::string path = temp() + "/" + name;
   fs::copy_file(program("errors"), path);
-  const Result result = run(traced({path, "a b", "", "new\nline", "#"}));
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(traced({path, "a b", "", "new\nline", "#"})));
   const auto logs = all_logs();
   ASSERT_EQ(logs.size(), 1u);
   const Memlog& log = logs.begin()->second[0];
@@ -231,8 +226,7 @@ TEST_F(OutputTest, HostileNames) {
 TEST_F(OutputTest, BareEnvironment) {
   Command command = query();
   command.env = {{"LD_PRELOAD", library()}, {"MTRACE_OUTPUT", out()}, {"MTRACE_RESOLVER", "none"}};
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(logs_of(result.pid).size(), 2u);
 }
 
@@ -243,8 +237,7 @@ TEST_F(OutputTest, ClosedStandardDescriptors) {
     close(1);
     close(2);
   };
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(logs_of(result.pid).size(), 2u);
 }
 

@@ -28,18 +28,16 @@ class OwnCodeTest : public HostTest, public testing::WithParamInterface<const ch
   std::string built(const std::string& name = "three_leaks") {
     const std::string path = temp() + '/' + name;
     const Result result =
-        run(plain({"/usr/bin/g++", "-g", GetParam(), "-std=c++20", "-fno-builtin", "-D_GNU_SOURCE",
-                   "-I" + source_dir() + "/include",
-                   source_dir() + "/tests/programs/" + name + ".cc", "-o", path}));
-    EXPECT_TRUE(result.exited(0)) << result.err;
+        expect_exit(run(plain({"/usr/bin/g++", "-g", GetParam(), "-std=c++20", "-fno-builtin",
+                               "-D_GNU_SOURCE", "-I" + source_dir() + "/include",
+                               source_dir() + "/tests/programs/" + name + ".cc", "-o", path})));
     return path;
   }
   // Its reports, in order.
   std::vector<std::string> reports(const std::string& depth = "10") {
     Command command = traced({built(), "16", "50"});
     command.env["MTRACE_DEPTH"] = depth;
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.err;
+    const Result result = expect_exit(run(command));
     std::vector<std::string> files;
     for (int seq = 1; seq <= 17; ++seq) {
       files.push_back(report_path("three_leaks", result.pid, seq));
@@ -88,8 +86,7 @@ void expect_leaks_first(const std::vector<std::string>& lines, const std::string
 void expect_in_pprof(const std::string& profile, Command pprof, const std::string& home) {
   pprof.argv = {"/usr/bin/go", "tool", "pprof", "-top", "-nodecount=4", profile};
   pprof.env["HOME"] = home;  // for its cache
-  const Result listed = run(pprof);
-  ASSERT_TRUE(listed.exited(0)) << listed.err;
+  const Result listed = expect_exit(run(pprof));
   std::vector<std::string> functions;
   for (const std::string& line : lines_of(listed.out)) {
     // flat, its share, the sum of shares, cumulative, its share, function
@@ -180,8 +177,8 @@ TEST_P(OwnCodeTest, EachViewBeginsWithTheLeaks) {
   ASSERT_GE(boxes.size(), 8u);
   std::vector<Box> leaves;
   for (size_t i = 0; i < boxes.size(); ++i) {
-    EXPECT_EQ(boxes[i].name.find("operator new"), std::string::npos) << boxes[i].name;
-    EXPECT_EQ(boxes[i].name.find("malloc"), std::string::npos) << boxes[i].name;
+    EXPECT_LACKS(boxes[i].name, "operator new");
+    EXPECT_LACKS(boxes[i].name, "malloc");
     if (i + 1 == boxes.size() || boxes[i + 1].depth <= boxes[i].depth) leaves.push_back(boxes[i]);
   }
   std::stable_sort(leaves.begin(), leaves.end(),
@@ -199,9 +196,8 @@ TEST_P(OwnCodeTest, EachViewBeginsWithTheLeaks) {
   const std::string page = temp() + "/page.html";
   view({"export", "-f", "html", "-o", page}, files);
   ASSERT_TRUE(std::filesystem::exists("/usr/bin/chromium")) << "make deps-test installs it";
-  const Result shot = run(plain({"/usr/bin/chromium", "--headless", "--no-sandbox", "--disable-gpu",
-                                 "--dump-dom", "file://" + page}));
-  ASSERT_TRUE(shot.exited(0)) << shot.err;
+  const Result shot = expect_exit(run(plain({"/usr/bin/chromium", "--headless", "--no-sandbox",
+                                             "--disable-gpu", "--dump-dom", "file://" + page})));
   const std::regex cell("class=\"stack\"[^>]*>([^<]*)<");
   std::vector<std::string> rows;
   for (std::sregex_iterator at(shot.out.begin(), shot.out.end(), cell), end; at != end; ++at) {
@@ -238,15 +234,14 @@ TEST_P(OwnCodeTest, StacksCutBeforeOwnCodeSaySo) {
   }
   if (!expected) return;
   const std::string picture = view({"export", "-f", "flamegraph"}, {files[8]});
-  EXPECT_NE(picture.find("<title>(cut at 3 frames, before own code)"), std::string::npos);
-  EXPECT_EQ(picture.find("<title>operator new"), std::string::npos);
+  EXPECT_HAS(picture, "<title>(cut at 3 frames, before own code)");
+  EXPECT_LACKS(picture, "<title>operator new");
 }
 
 TEST_P(OwnCodeTest, BlocksByTheirTypes) {
   Command command = traced({built("block_types")});
   command.env["MTRACE_DEPTH"] = "64";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.err;
+  const Result result = expect_exit(run(command));
   const std::string text = view({"show", "-n", "0", "--no-header", "--group-by", "type"},
                                 {report_path("block_types", result.pid, 1)});
   std::multiset<std::string> shown;
@@ -283,8 +278,7 @@ TEST_P(OwnCodeTest, LiveViewsBeginWithTheLeaks) {
              "stty rows 24 cols 80; exec " + memlog_tool() + " top --count 1 --delay 50ms " + pid,
              "/dev/null"});
   on_terminal.env["TERM"] = "xterm";
-  const Result screen = run(on_terminal);
-  ASSERT_TRUE(screen.exited(0)) << screen.err;
+  const Result screen = expect_exit(run(on_terminal));
   const std::string shown =
       std::regex_replace(screen.out, std::regex("\x1b\\[[0-9;?]*[A-Za-z]|\r"), "");
   const size_t titles = shown.find("function (stacks)");
@@ -306,8 +300,7 @@ TEST_P(OwnCodeTest, LiveViewsBeginWithTheLeaks) {
   ASSERT_TRUE(watch.read_line());
   ASSERT_TRUE(by_stack.read_line());
   process.write(std::string(kRequests, '\n'));
-  const Result expired = watch.wait();
-  ASSERT_TRUE(expired.exited(0)) << expired.err;
+  const Result expired = expect_exit(watch.wait());
   // While it watches: a line that names own code. At the end: a paragraph, the largest leak first.
   const size_t end = expired.out.find("\n\nstopped at");
   ASSERT_NE(end, std::string::npos) << expired.out;
@@ -322,7 +315,7 @@ TEST_P(OwnCodeTest, LiveViewsBeginWithTheLeaks) {
   expect_short(expired.out);
   const Result stacks = by_stack.wait();
   EXPECT_EQ(leaked_in(expired.out), leaked_in(stacks.out)) << expired.out << stacks.out;
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 INSTANTIATE_TEST_SUITE_P(Builds, OwnCodeTest, testing::Values("-O0", "-O2"));

@@ -15,8 +15,7 @@ TEST_P(PagesTest, CallsAreOnBoundaries) {
   command.env["QEMU_PAGESIZE"] = std::to_string(GetParam());
   command.env["QEMU_STRACE"] = "1";
   command.env["MTRACE_LEDGER"] = temp();
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   static const std::regex kCall(
       R"((msync|mincore|madvise|munmap|mremap|mmap)\((NULL|0x[0-9a-f]+|[0-9]+),([^\n)]*))");
   std::map<std::string, int> calls;

@@ -14,7 +14,7 @@ class PeakTest : public HostTest {
  protected:
   Result peaks(const std::string& mode) const {
     Result result = run(traced({program("peaks"), mode}));
-    EXPECT_TRUE(result.exited(0)) << result.how() << "\n" << result.err;
+    expect_exit(result);
     return result;
   }
   // The program's own buffers and what libc keeps for threads.
@@ -45,8 +45,7 @@ TEST_F(PeakTest, SharesAddUpWheneverItMoves) {
     SCOPED_TRACE(listed);
     Command command = traced({program("peaks"), "course"});
     command.env["MTRACE_ENTRIES"] = listed;
-    const Result result = run(command);
-    ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     int64_t before = 0;
     int moved = 0;
     const std::vector<Memlog> logs = logs_of(result.pid);
@@ -67,8 +66,7 @@ TEST_F(PeakTest, SharesAddUpWheneverItMoves) {
     std::vector<std::string> words = {memlog_tool(), "show", "--peak", "--sum"};
     for (const Memlog& log : logs) words.push_back(log.path);
     const Result shown = run(plain(words));
-    EXPECT_NE(shown.out.find("at the peak 10000000 bytes (99"), std::string::npos)
-        << shown.out << shown.err;
+    EXPECT_HAS(shown.out, "at the peak 10000000 bytes (99");
   }
 }
 
@@ -93,8 +91,7 @@ class ReportAtTest : public HostTest, public ::testing::WithParamInterface<const
   std::vector<Memlog> reports(const std::string& moment, const std::string& trigger) const {
     Command command = traced({program("grows"), "64", GetParam()});
     command.env["MTRACE_REPORT_AT"] = moment;
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     EXPECT_EQ(result.err, "");
     std::vector<Memlog> logs = logs_of(result.pid);
     if (logs.empty()) throw std::runtime_error("no report");
@@ -146,9 +143,7 @@ TEST_F(PeakTest, MomentsOfReportsAreChecked) {
     Command command = traced({program("grows"), "1"});
     command.env["MTRACE_REPORT_AT"] = wrong;
     const Result result = run(command);
-    EXPECT_NE(result.err.find("MTRACE_REPORT_AT=" + std::string(wrong) + " is not none, peak, "),
-              std::string::npos)
-        << result.err;
+    EXPECT_HAS(result.err, "MTRACE_REPORT_AT=" + std::string(wrong) + " is not none, peak, ");
     EXPECT_EQ(logs_of(result.pid).size(), 1u) << wrong;
   }
 }

@@ -36,8 +36,7 @@ class PeakToolsTest : public HostTest {
     tool.insert(tool.end(), argv.begin(), argv.end());
     Command theirs = plain(tool);
     for (Command* command : {&ours, &theirs}) command->env["PERL_HASH_SEED"] = "0";
-    const Result result = run(ours);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(ours));
     *other = run(theirs);
     EXPECT_TRUE(other->exited(0)) << other->how() << other->err;
     const std::vector<Memlog> logs = logs_of(result.pid);

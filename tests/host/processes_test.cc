@@ -56,8 +56,7 @@ TEST_F(ProcessesTest, Storm) {
              process_state(process.pid()) == 'Z';
     });
   }
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(process.wait());
   EXPECT_EQ(result.out, "ready\ngood " + std::to_string(4 * kRounds) + "\nwait -1 errno 10\n");
   EXPECT_EQ(result.err, "");
   std::vector<Memlog> others;
@@ -81,8 +80,7 @@ TEST_P(ExecTest, LeavesNoChildToTheNextProgram) {
   Command command = named({program("families"), "exec", GetParam()});
   command.env["MTRACE_RESOLVER"] = temp() + "/hangs";
   command.env["MTRACE_EXIT_WAIT"] = "0";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(result.out, "after: wait -1 errno 10 children 0 SIGCHLD 0\n");
   const auto logs = all_logs();
   EXPECT_EQ(logs.size(), 2u) << "one process, two programs";
@@ -94,8 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, ExecTest,
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_F(ProcessesTest, ExecWaitsForNames) {
-  const Result result = run(named({program("families"), "exec", "execv"}));
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(named({program("families"), "exec", "execv"})));
   EXPECT_EQ(result.out, "after: wait -1 errno 10 children 0 SIGCHLD 0\n");
   for (const auto& [name, logs] : all_logs()) {
     for (const Memlog& log : logs) EXPECT_NE(log.get("resolved"), "no") << log.path;
@@ -104,8 +101,7 @@ TEST_F(ProcessesTest, ExecWaitsForNames) {
 
 // And when it fails, the program goes on, and its reports get names.
 TEST_F(ProcessesTest, ExecThatFails) {
-  const Result result = run(named({program("families"), "exec", "missing"}));
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(named({program("families"), "exec", "missing"})));
   EXPECT_EQ(result.out, "errno 2 children 0\n");
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 3u);
@@ -118,8 +114,7 @@ TEST_F(ProcessesTest, ToolThatHangsEndsWithTheProgram) {
   Command command = named({program("exits"), "return"});
   command.env["MTRACE_RESOLVER"] = temp() + "/hangs";
   command.env["MTRACE_EXIT_WAIT"] = "1";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(11)) << result.how();
+  const Result result = expect_exit(run(command), 11);
   ASSERT_EQ(logs_of(result.pid).size(), 1u);
   EXPECT_EQ(logs_of(result.pid)[0].get("resolved"), "no");
 }
@@ -138,9 +133,8 @@ TEST_F(ProcessesTest, ToolThatIsLateIsAskedToEnd) {
   command.env["MTRACE_EXIT_WAIT"] = "1";
   Process process(command);
   wait_until("the tool", [&] { return fs::exists(told) && !read_file(told).empty(); });
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
-  EXPECT_NE(read_file(told).find("asked\n"), std::string::npos) << read_file(told);
+  const Result result = expect_exit(process.wait());
+  EXPECT_HAS(read_file(told), "asked\n");
 }
 
 // Nobody would wait for the tool, or end it.
@@ -151,8 +145,7 @@ TEST_F(ProcessesTest, NoToolForAReportAfterTheLast) {
   Command command = named({program("late_report"), std::to_string(SIGUSR1)});
   command.env["MTRACE_RESOLVER"] = temp() + "/tells";
   command.env["MTRACE_EXIT_WAIT"] = "60";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 2u);
   EXPECT_EQ(logs[0].get("trigger"), "exit");
@@ -162,8 +155,7 @@ TEST_F(ProcessesTest, NoToolForAReportAfterTheLast) {
 }
 
 TEST_F(ProcessesTest, ChildOutlivesItsParent) {
-  const Result result = run(traced({program("families"), "outlive"}));
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(traced({program("families"), "outlive"})));
   ASSERT_TRUE(result.out.starts_with("child ")) << result.out;
   const pid_t child = std::stoi(result.out.substr(6));
   wait_for_report("families", child, 2);
@@ -184,8 +176,7 @@ TEST_F(ProcessesTest, FirstOfANamespace) {
     process.write("x");
     EXPECT_EQ(process.read_line(), "wait -1 errno 10 children 0");
   }
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(process.wait());
   EXPECT_TRUE(result.out.ends_with("own child 1 status 5 children 1\n")) << result.out;
   EXPECT_EQ(result.err, "");
   EXPECT_EQ(logs_of(1).size(), 4u);
@@ -206,11 +197,10 @@ class PlacesTest : public ProcessesTest {
     Command command = traced({program("sandboxes"), "plain"});
     command.env["MTRACE_OUTPUT"] = temp() + "/place";
     command.env["TMPDIR"] = temp() + "/other";
-    const Result result = run(
+    const Result result = expect_exit(run(
         unshared({"--mount"},
                  mount + "; cd " + temp() + "/place; \"$@\"; echo left $(ls -A . | grep -v filler)",
-                 command));
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+                 command)));
     EXPECT_EQ(result.out, "fine\nleft\n");
     EXPECT_EQ(result.err, why.empty() ? ""
                                       : "mtrace: cannot write reports to " + temp() +
@@ -250,13 +240,12 @@ TEST_F(PlacesTest, Nowhere) {
   command.env["LD_PRELOAD"] = moved(command.env["LD_PRELOAD"]);
   command.env["MTRACE_OUTPUT"] = temp() + "/place";
   command.env["TMPDIR"] = temp() + "/place";
-  const Result result = run(unshared(
+  const Result result = expect_exit(run(unshared(
       {"--mount"},
       "mount --bind '" + build_dir() + "' /mnt; mount -t tmpfs -o size=64k none " + temp() +
           "/place; head -c 65536 /dev/zero > " + temp() + "/place/filler; mount --bind " + temp() +
           "/place /tmp; \"$@\"; echo left $(ls -A /tmp)",
-      command));
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+      command)));
   EXPECT_EQ(result.out, "fine\nleft filler\n");
   // The place lies below /tmp, over which it is mounted.
   EXPECT_EQ(result.err, "mtrace: cannot write reports to " + temp() +
@@ -270,8 +259,7 @@ TEST_F(PlacesTest, AnotherRoot) {
     const std::string root = temp() + (has_place ? "/with" : "/without");
     fs::create_directories(has_place ? root + out() : root);
     Command command = named({program("sandboxes"), "chroot", root});
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     EXPECT_EQ(result.out, "fine\n");
     EXPECT_EQ(result.err, "");
     EXPECT_EQ(logs_of(result.pid).size(), 1u);

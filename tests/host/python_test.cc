@@ -134,8 +134,7 @@ class PythonTest : public HostTest {
 // Generators, coroutines, decorators, callbacks of C code, threads, code made by exec, finalizers:
 // every stack is the interpreter's own, from the innermost function to the outermost.
 TEST_F(PythonTest, EveryStackIsTheInterpretersOwn) {
-  const Result result = run(truth({"20000"}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(truth({"20000"})));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   Amounts expected = told(result.out);
@@ -153,7 +152,7 @@ TEST_F(PythonTest, EveryStackIsTheInterpretersOwn) {
   expected.erase(deep);
   EXPECT_GT(expected.size(), 900u);
   expect_equal(expected, reported(logs[0], false));
-  EXPECT_EQ(logs[0].get("lost").find("python="), std::string::npos);
+  EXPECT_LACKS(logs[0].get("lost"), "python=");
 }
 
 // gdb has its own way to them, which begins at the C frames.
@@ -176,8 +175,7 @@ class DebuggedPythonTest : public PythonTest {
     Command command = plain({"/usr/bin/gdb", "-nx", "-batch", "-iex", "set auto-load safe-path /",
                              "-x", temp() + "/script", "--args"});
     command.argv.insert(command.argv.end(), truth.argv.begin(), truth.argv.end());
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     return result.out;
   }
   // Its stacks begin with told(), and have plain names in place of qualified ones.
@@ -239,8 +237,7 @@ TEST_F(PythonTest, DepthCountsFunctions) {
   for (const std::string depth : {"1", "3", "10", "17"}) {
     Command command = truth({"1000"});
     command.env["MTRACE_DEPTH"] = depth;
-    const Result result = run(command);
-    ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     const std::vector<Memlog> logs = logs_of(result.pid);
     ASSERT_EQ(logs.size(), 1u);
     size_t most = 0;
@@ -262,13 +259,12 @@ TEST_F(PythonTest, DepthCountsFunctions) {
 TEST_F(PythonTest, OffOnRequest) {
   Command command = truth({"100"});
   command.env["MTRACE_PYTHON"] = "0";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   const PythonFunctions functions(logs[0]);
   for (const Entry& entry : logs[0].entries) EXPECT_TRUE(functions.of(entry).empty());
-  EXPECT_NE(logs[0].get("library").find("MTRACE_PYTHON=0"), std::string::npos);
+  EXPECT_HAS(logs[0].get("library"), "MTRACE_PYTHON=0");
 }
 
 // Code objects are made, run and freed all the time, at ever the same addresses, while other
@@ -309,7 +305,7 @@ sys.stdin.read()
   }
   process.read_until("end");
   process.close_input();
-  ASSERT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
   unsigned functions_seen = 0;
   for (const Memlog& log : logs_of(process.pid())) {
     const PythonFunctions functions(log);
@@ -339,8 +335,7 @@ TEST_F(PythonTest, SignalsAndTheEndOfTheInterpreter) {
   command.env["MTRACE_RESOLVER"] = "none";
   command.env["MTRACE_DEPTH"] = "60";
   command.env["MTRACE_MMAP"] = "1";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   const PythonFunctions functions(logs[0]);
@@ -374,15 +369,12 @@ TEST_F(PythonTest, AttachedAgrees) {
   const std::string pid = std::to_string(process.pid());
   Command attach = tool({"attach", "--depth", "128", pid});
   attach.env["MTRACE_ENTRIES"] = "net";
-  const Result attached = run(attach);
-  ASSERT_TRUE(attached.exited(0)) << attached.how() << attached.err;
+  const Result attached = expect_exit(run(attach));
   process.write("go\n");
   process.read_until("live");
-  const Result asked = memlog({"report", pid});
-  EXPECT_TRUE(asked.exited(0)) << asked.how() << asked.err;
+  const Result asked = expect_exit(memlog({"report", pid}));
   process.write("go\n");
-  const Result result = process.wait();
-  ASSERT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(process.wait());
   const std::vector<Memlog> logs = logs_of(process.pid());
   ASSERT_GE(logs.size(), 1u);
   Amounts expected = told(result.out);
@@ -396,12 +388,10 @@ TEST_F(PythonTest, EventLogNamesFunctions) {
   Command command = truth({"2000"});
   command.env["MTRACE_EVENTS"] = "1";
   command.env["MTRACE_RESOLVER"] = memlog_tool();
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   const std::string log =
       out() + "/" + interpreter_name() + "-" + std::to_string(result.pid) + ".events";
-  const Result replayed = memlog({"report", "--from", log, "--at", "report:1"});
-  ASSERT_TRUE(replayed.exited(0)) << replayed.how() << replayed.err;
+  const Result replayed = expect_exit(memlog({"report", "--from", log, "--at", "report:1"}));
   const std::string made = replayed.out.substr(0, replayed.out.find('\n'));
   Amounts expected = told(result.out);
   std::erase_if(expected, [](const auto& one) { return one.first.size() > 900; });
@@ -409,7 +399,7 @@ TEST_F(PythonTest, EventLogNamesFunctions) {
   expect_equal(expected, reported(read_memlog(out() + '/' + made), false));
   fs::remove(out() + '/' + made);
   const Result events = memlog({"events", "--include", "after_a_loop", log});
-  EXPECT_NE(events.out.find("after_a_loop < "), std::string::npos) << events.out << events.err;
+  EXPECT_HAS(events.out, "after_a_loop < ");
 }
 
 // The interpreter, and a source file of its name, which is another module.
@@ -451,8 +441,7 @@ os.kill(os.getpid(), 9)
   }
   Command replay = plain({memlog_tool(), "report", "--from", log});
   replay.directory = place;
-  const Result replayed = run(replay);
-  ASSERT_TRUE(replayed.exited(0)) << replayed.how() << replayed.err;
+  const Result replayed = expect_exit(run(replay));
   size_t reports = 0;
   for (const auto& item : fs::directory_iterator(place)) {
     if (item.path().extension() != ".memlog") continue;
@@ -472,14 +461,10 @@ names = [os.path.realpath("/proc/self/exe"), "", "?", "a\n+5\tstack=1 (x+0x1)", 
 for i, name in enumerate(names):
   exec(compile(f"def f{i}():\n  kept.append(bytearray({100000 + i} - 1))\nf{i}()", name, "exec"))
 )TEXT";
-  const Result result = run(python({"-c", kScript}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
-  const Result shown = memlog({"show", "-n", "0", "--by", "allocs", "--frames", "all",
-                               report_path(interpreter_name(), result.pid, 1)});
-  EXPECT_TRUE(shown.exited(0)) << shown.err;
-  EXPECT_NE(shown.out.find("f0  " + fs::canonical(interpreter()).filename().string() + ":2"),
-            std::string::npos)
-      << shown.out;
+  const Result result = expect_exit(run(python({"-c", kScript})));
+  const Result shown = expect_exit(memlog({"show", "-n", "0", "--by", "allocs", "--frames", "all",
+                                           report_path(interpreter_name(), result.pid, 1)}));
+  EXPECT_HAS(shown.out, "f0  " + fs::canonical(interpreter()).filename().string() + ":2");
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   expect_twins(logs[0]);
@@ -502,18 +487,16 @@ class MadeUpPythonTest : public PythonTest {
   void SetUp() override {
     PythonTest::SetUp();
     path_ = temp() + "/made_up";
-    const Result built =
+    const Result built = expect_exit(
         run(plain({"/usr/bin/gcc", "-O1", "-fno-builtin", "-D_GNU_SOURCE", "-pthread", "-rdynamic",
-                   "-o", path_, source_dir() + "/tests/programs/foreign/python.c"}));
-    ASSERT_TRUE(built.exited(0)) << built.err;
+                   "-o", path_, source_dir() + "/tests/programs/foreign/python.c"})));
   }
   Memlog run_mode(const std::string& mode, const std::string& option = "1") {
     Command command = traced({path_, mode});
     command.env["MTRACE_PYTHON"] = option;
     command.env["MTRACE_DEPTH"] = "40";
     command.env["MTRACE_RESOLVER"] = "none";
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     const std::vector<Memlog> logs = logs_of(result.pid);
     EXPECT_EQ(logs.size(), 1u);
     return logs.empty() ? Memlog() : logs.back();
@@ -596,12 +579,10 @@ TEST_F(MadeUpPythonTest, StatusNamesTheGap) {
   Process process(traced({path_, "misfit", "wait"}));
   process.read_until("waiting");
   const Result status = memlog({"status", std::to_string(process.pid())});
-  EXPECT_NE(status.out.find(
-                note("not covered", "3.13.5 with offsets that are not those of this version")),
-            std::string::npos)
-      << status.out << status.err;
+  EXPECT_HAS(status.out,
+             note("not covered", "3.13.5 with offsets that are not those of this version"));
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // So do memlog top and, when the process was killed, memlog recover.
@@ -614,15 +595,14 @@ TEST_F(MadeUpPythonTest, LedgerNamesTheGap) {
   process.read_until("waiting");
   const std::string pid = std::to_string(process.pid());
   const Result top = memlog({"top", "--once", pid});
-  EXPECT_NE(top.out.find('\n' + line + '\n'), std::string::npos) << top.out << top.err;
+  EXPECT_HAS(top.out, '\n' + line + '\n');
   const Result json = memlog({"top", "--once", "--json", pid});
-  EXPECT_NE(json.out.find("\"not_covered\": \"" + line + '"'), std::string::npos) << json.out;
+  EXPECT_HAS(json.out, "\"not_covered\": \"" + line + '"');
   ::kill(process.pid(), SIGKILL);
   process.wait();
   const Result recovered =
       memlog({"recover", "--remove", "-o", "-", fmt::format("{}/made_up-{}.ledger", out(), pid)});
-  EXPECT_NE(recovered.out.find("\n# note: " + line + '\n'), std::string::npos)
-      << recovered.out << recovered.err;
+  EXPECT_HAS(recovered.out, "\n# note: " + line + '\n');
 }
 
 // Versions whose structures have not been tried say so.
@@ -636,11 +616,9 @@ void* volatile kept;
 __attribute__((noinline)) void _PyEval_EvalFrameDefault(void) { kept = malloc(77); kept = 0; }
 int main(void) { _PyEval_EvalFrameDefault(); return 0; }
 )TEXT");
-  ASSERT_TRUE(
-      run(plain({"/usr/bin/gcc", "-O1", "-rdynamic", "-o", temp() + "/other", temp() + "/other.c"}))
-          .exited(0));
-  const Result result = run(traced({temp() + "/other"}));
-  ASSERT_TRUE(result.exited(0)) << result.how();
+  expect_exit(run(
+      plain({"/usr/bin/gcc", "-O1", "-rdynamic", "-o", temp() + "/other", temp() + "/other.c"})));
+  const Result result = expect_exit(run(traced({temp() + "/other"})));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   EXPECT_EQ(logs[0].get("note"), "not covered: Python frames of " + temp() +

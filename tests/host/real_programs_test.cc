@@ -106,7 +106,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 TEST_F(RealProgramTest, Python) {
   const Both both = run_both({"/usr/bin/python3", "-c", kPython}, "",
                              {{"PYTHONHASHSEED", "0"}, {"PYTHONDONTWRITEBYTECODE", "1"}});
-  EXPECT_TRUE(both.with.exited(0)) << both.with.how() << both.with.err;
+  expect_exit(both.with);
   EXPECT_EQ(lines_of(both.with.out).size(), 7u);
   const std::vector<Memlog> logs = logs_of(both.with.pid);
   EXPECT_EQ(logs.size(), 4u);
@@ -133,7 +133,7 @@ exit 9;
 
 TEST_F(RealProgramTest, Perl) {
   const Both both = run_both({"/usr/bin/perl", "-e", kPerl});
-  EXPECT_TRUE(both.with.exited(9)) << both.with.how() << both.with.err;
+  expect_exit(both.with, 9);
   EXPECT_EQ(logs_of(both.with.pid).size(), 3u);
 }
 
@@ -181,7 +181,7 @@ TEST_F(RealProgramTest, Git) {
        {"GIT_COMMITTER_NAME", "C"},
        {"GIT_COMMITTER_EMAIL", "c@example.org"},
        {"GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z"}});
-  EXPECT_TRUE(both.with.exited(128)) << both.with.how() << both.with.err;
+  expect_exit(both.with, 128);
   EXPECT_GT(programs()["git"], 15);
 }
 
@@ -229,8 +229,8 @@ TEST_F(RealProgramTest, Gcc) {
   const Both both =
       run_both({"/usr/bin/g++", "-O1", "-Wall", "-Wextra", "-std=c++20", "-c", "x.cc"}, "", {}, {},
                {{"x.cc", kSource}});
-  EXPECT_TRUE(both.with.exited(0)) << both.with.how();
-  EXPECT_NE(both.with.err.find("unused parameter"), std::string::npos);
+  expect_exit(both.with);
+  EXPECT_HAS(both.with.err, "unused parameter");
   EXPECT_EQ(read_file(both.with_directory + "/x.o"), read_file(both.without_directory + "/x.o"));
   const auto names = programs();
   EXPECT_TRUE(names.contains("cc1plus"));
@@ -242,8 +242,8 @@ TEST_F(RealProgramTest, Clang) {
   const Both both =
       run_both({"/usr/bin/clang++", "-O1", "-Wall", "-Wextra", "-std=c++20", "-c", "x.cc"}, "", {},
                {}, {{"x.cc", kSource}});
-  EXPECT_TRUE(both.with.exited(0)) << both.with.how();
-  EXPECT_NE(both.with.err.find("unused parameter"), std::string::npos);
+  expect_exit(both.with);
+  EXPECT_HAS(both.with.err, "unused parameter");
   EXPECT_EQ(read_file(both.with_directory + "/x.o"), read_file(both.without_directory + "/x.o"));
   EXPECT_GE(all_logs().size(), 1u);
 }
@@ -269,7 +269,7 @@ worker.on('exit', code => { console.error('worker', code); process.exitCode = 6;
 
 TEST_F(RealProgramTest, Node) {
   const Both both = run_both({"/usr/bin/node", "-e", kNode}, "", {}, {{"MTRACE_SIGNAL", "USR2"}});
-  EXPECT_TRUE(both.with.exited(6)) << both.with.how() << both.with.err;
+  expect_exit(both.with, 6);
   EXPECT_EQ(lines_of(both.with.out).size(), 5u) << both.with.out;
   EXPECT_GE(logs_of(both.with.pid).size(), 2u);
 }
@@ -297,9 +297,9 @@ TEST_F(RealProgramTest, Gdb) {
     *text = std::regex_replace(*text, std::regex("process [0-9]+"), "process N");
   }
   expect_same(both);
-  EXPECT_TRUE(both.with.exited(0)) << both.with.how() << both.with.err;
-  EXPECT_NE(both.with.out.find("site_strdup"), std::string::npos) << both.with.out << both.with.err;
-  EXPECT_NE(both.with.out.find("site 4 site_malloc 0 0"), std::string::npos) << both.with.out;
+  expect_exit(both.with);
+  EXPECT_HAS(both.with.out, "site_strdup");
+  EXPECT_HAS(both.with.out, "site 4 site_malloc 0 0");
   const auto names = programs();
   EXPECT_TRUE(names.contains("gdb"));
   EXPECT_TRUE(names.contains("truth_c.gcc.O0.nopie.fp"));

@@ -32,8 +32,7 @@ class ReplayTest : public HostTest {
   OwnRun own(const std::string& kind, const std::string& arenas = "") {
     Command command = plain({program("replay_heap"), kind});
     if (!arenas.empty()) command.env["MALLOC_ARENA_MAX"] = arenas;
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how();
+    const Result result = expect_exit(run(command));
     const auto number = [&](const std::string& key) {
       const size_t at = result.out.find(key + ' ');
       return at == std::string::npos ? -1 : std::atoll(result.out.c_str() + at + key.size());
@@ -49,15 +48,13 @@ class ReplayTest : public HostTest {
     Command command = named({program("replay_heap"), kind});
     command.env["MTRACE_EVENTS"] = "1";
     command.env["MTRACE_EXIT_WAIT"] = "600";
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     return fmt::format("{}/replay_heap-{}.events", out(), result.pid);
   }
   json replayed(const std::string& log, const std::vector<std::string>& options) {
     std::vector<std::string> words = {"replay", "--json", log};
     words.insert(words.end(), options.begin(), options.end());
-    const Result result = memlog(words);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(memlog(words));
     EXPECT_EQ(result.err, "");
     return json::parse(result.out);
   }
@@ -144,15 +141,11 @@ TEST_F(ReplayTest, NamesWhatIsWrong) {
     return fmt::format("{}: {}", result.how(), result.err);
   };
   const std::string unknown = outcome({"-a", "bestmalloc", log});
-  EXPECT_NE(unknown.find("memlog: replay: --allocator bestmalloc: not an allocator"),
-            std::string::npos)
-      << unknown;
+  EXPECT_HAS(unknown, "memlog: replay: --allocator bestmalloc: not an allocator");
   const std::string missing = outcome({"-a", "/no/such/libbest.so", log});
-  EXPECT_NE(missing.find("memlog: /no/such/libbest.so: /no/such/libbest.so cannot be loaded\n"),
-            std::string::npos)
-      << missing;
-  EXPECT_NE(outcome({"-"}).find("give a file, not -"), std::string::npos);
-  EXPECT_NE(outcome({"-a", "MALLOC_ARENA_MAX=1", log}).find("not an allocator"), std::string::npos);
+  EXPECT_HAS(missing, "memlog: /no/such/libbest.so: /no/such/libbest.so cannot be loaded\n");
+  EXPECT_HAS(outcome({"-"}), "give a file, not -");
+  EXPECT_HAS(outcome({"-a", "MALLOC_ARENA_MAX=1", log}), "not an allocator");
 }
 
 }  // namespace

@@ -21,9 +21,8 @@ TEST_F(ReportCommandTest, PrintsThePathOfTheNamedReport) {
   Process process(named({program("idle"), "read"}));
   process.read_until("ready");
   for (int seq = 1; seq <= 3; ++seq) {
-    const Result result = memlog(
-        {"report", "--label", "round " + std::to_string(seq), std::to_string(process.pid())});
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(memlog(
+        {"report", "--label", "round " + std::to_string(seq), std::to_string(process.pid())}));
     ASSERT_EQ(lines_of(result.out).size(), 1u) << result.out << result.err;
     // Absolute, or relative to where memlog runs.
     EXPECT_EQ(std::filesystem::weakly_canonical(std::filesystem::path(temp()) /
@@ -34,7 +33,7 @@ TEST_F(ReportCommandTest, PrintsThePathOfTheNamedReport) {
     EXPECT_EQ(log.get("label"), "round " + std::to_string(seq));
   }
   process.write("x");
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // A program that is not preloaded would die of the signal: it is not sent.
@@ -56,11 +55,10 @@ TEST_F(ReportCommandTest, ProgramThatTookTheSignal) {
                           "my $x = <STDIN>; print qq(end\\n)"}));
   process.read_until("ready");
   const Result report =
-      memlog({"report", "--label", "asked without", std::to_string(process.pid())});
-  EXPECT_TRUE(report.exited(0)) << report.how() << report.err;
+      expect_exit(memlog({"report", "--label", "asked without", std::to_string(process.pid())}));
   EXPECT_EQ(read_memlog(report_path("perl", process.pid(), 1)).get("label"), "asked without");
   const Result status = memlog({"status", std::to_string(process.pid())});
-  EXPECT_NE((status.out + status.err).find("perl"), std::string::npos);
+  EXPECT_HAS((status.out + status.err), "perl");
   process.write("x\n");
   const Result result = process.wait();
   EXPECT_EQ(result.out, "ready\nend\n") << "its handler did not run";
@@ -71,11 +69,10 @@ TEST_F(ReportCommandTest, StatusOfATracedProcess) {
   process.read_until("ready");
   process.send(SIGUSR1);
   wait_for_report("idle", process.pid(), 1);
-  const Result status = memlog({"status", std::to_string(process.pid())});
-  EXPECT_TRUE(status.exited(0)) << status.how() << status.err;
+  const Result status = expect_exit(memlog({"status", std::to_string(process.pid())}));
   for (const std::string& word :
        {std::to_string(process.pid()), std::string("idle"), std::string("USR1"), out()}) {
-    EXPECT_NE(status.out.find(word), std::string::npos) << word << " in:\n" << status.out;
+    EXPECT_HAS(status.out, word) << word << " in:\n";
   }
   process.write("x");
   process.wait();

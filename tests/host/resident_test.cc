@@ -48,8 +48,7 @@ class ResidentTest : public HostTest {
 
 TEST_F(ResidentTest, NamesEachKind) {
   const std::string file = temp() + "/file";
-  const Result result = run(traced({program("resident"), file}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(traced({program("resident"), file})));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   EXPECT_EQ(named(logs[0]),
@@ -60,13 +59,12 @@ TEST_F(ResidentTest, NamesEachKind) {
 TEST_F(ResidentTest, NamesWhatSbrkGave) {
   Command command = traced({program("resident"), "sbrk"});
   command.env["MTRACE_MMAP"] = "1";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   EXPECT_EQ(named(logs[0]), (std::map<std::string, int>{{"taken by sbrk", 20}}));
   const std::string region = "region: resident=20971520 size=20971520 taken by sbrk";
-  EXPECT_NE(read_file(logs[0].path).find(region), std::string::npos) << region;
+  EXPECT_HAS(read_file(logs[0].path), region) << region;
 }
 
 // With malloc's growth in between. What was given back is not among it.
@@ -74,8 +72,7 @@ TEST_F(ResidentTest, NamesWhatManyCallsOfSbrkGave) {
   for (const uint64_t times : {300, 1500}) {
     Command command = traced({program("resident"), "sbrk", std::to_string(times)});
     command.env["MTRACE_MMAP"] = "1";
-    const Result result = run(command);
-    ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     const std::vector<Memlog> logs = logs_of(result.pid);
     ASSERT_EQ(logs.size(), 1u);
     uint64_t taken = 0;
@@ -98,8 +95,7 @@ TEST_F(ResidentTest, NamesWhatManyCallsOfSbrkGave) {
 TEST_F(ResidentTest, StacksOfThreads) {
   Command command = traced({program("thread_stacks")});
   command.env["MTRACE_MMAP"] = "1";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(command));
   unsigned long stacks = 0;
   unsigned long lent = 0;
   ASSERT_EQ(sscanf(result.out.c_str(), "stacks %lu lent %lu", &stacks, &lent), 2) << result.out;
@@ -118,14 +114,14 @@ TEST_F(ResidentTest, StacksOfThreads) {
 // What is named stands in the summary of a run and in every view, once, instead of a guess.
 TEST_F(ResidentTest, SummaryNamesIt) {
   const std::string note = "note: resident, not malloc's: ";
-  const Result ran = run(plain({memlog_tool(), "run", "--no-compress", "--output=" + out() + "/",
-                                "--", program("resident"), temp() + "/file"}));
-  ASSERT_TRUE(ran.exited(0)) << ran.how() << ran.err;
-  EXPECT_NE(ran.err.find(note), std::string::npos) << ran.err;
-  EXPECT_EQ(ran.err.find("The rest may be"), std::string::npos) << ran.err;
+  const Result ran =
+      expect_exit(run(plain({memlog_tool(), "run", "--no-compress", "--output=" + out() + "/", "--",
+                             program("resident"), temp() + "/file"})));
+  EXPECT_HAS(ran.err, note);
+  EXPECT_LACKS(ran.err, "The rest may be");
   const std::string unnamed = "; the stacks that mapped it: MTRACE_MMAP=1 memlog run " +
                               program("resident") + ' ' + temp() + "/file\n";
-  EXPECT_NE(ran.err.find(unnamed), std::string::npos) << ran.err;
+  EXPECT_HAS(ran.err, unnamed);
   const auto logs = all_logs();
   ASSERT_EQ(logs.size(), 1u);
   const std::string path = logs.begin()->second.at(0).path;
@@ -135,10 +131,10 @@ TEST_F(ResidentTest, SummaryNamesIt) {
     argv.insert(argv.end(), options.begin(), options.end());
     argv.push_back(path);
     const std::string text = run(plain(argv)).out;
-    EXPECT_NE(text.find(note), std::string::npos) << text;
+    EXPECT_HAS(text, note);
     EXPECT_EQ(text.find(note), text.rfind(note)) << text;
-    EXPECT_NE(text.find(unnamed), std::string::npos) << text;
-    EXPECT_EQ(text.find("The rest may be"), std::string::npos) << text;
+    EXPECT_HAS(text, unnamed);
+    EXPECT_LACKS(text, "The rest may be");
   }
 }
 
@@ -148,8 +144,7 @@ TEST_F(ResidentTest, HeapsOfThreads) {
   Command command = plain({memlog_tool(), "run", "--no-compress", "--output=" + out() + "/", "--",
                            program("decodes"), "100"});
   command.env["MTRACE_DEPTH"] = "10";  // whole, each block of the tree has a stack of its own
-  const Result ran = run(command);
-  ASSERT_TRUE(ran.exited(0)) << ran.how() << ran.err;
+  const Result ran = expect_exit(run(command));
   const auto logs = all_logs();
   ASSERT_EQ(logs.size(), 1u);
   const Memlog& log = logs.begin()->second.at(0);
@@ -180,14 +175,13 @@ TEST_F(ResidentTest, HeapsOfThreads) {
     ASSERT_NE(at, std::string::npos) << text;
     EXPECT_EQ(at, text.rfind(note)) << text;
     const std::string line = text.substr(at, text.find('\n', at) - at);
-    EXPECT_NE(line.find("; malloc_trim(3) frees at most "), std::string::npos) << line;
-    EXPECT_NE(line.find(", fewer arenas (MALLOC_ARENA_MAX, now 2 of threads) "), std::string::npos)
-        << line;
-    EXPECT_NE(line.find("; blocks of decode keep "), std::string::npos) << line;
+    EXPECT_HAS(line, "; malloc_trim(3) frees at most ");
+    EXPECT_HAS(line, ", fewer arenas (MALLOC_ARENA_MAX, now 2 of threads) ");
+    EXPECT_HAS(line, "; blocks of decode keep ");
     EXPECT_TRUE(line.ends_with("; more, while it runs: memlog map PID")) << line;
-    EXPECT_EQ(text.find("The rest may be"), std::string::npos) << text;
-    EXPECT_EQ(text.find("mapped without a name"), std::string::npos) << text;
-    EXPECT_EQ(text.find(".ledger "), std::string::npos) << text;
+    EXPECT_LACKS(text, "The rest may be");
+    EXPECT_LACKS(text, "mapped without a name");
+    EXPECT_LACKS(text, ".ledger ");
   }
 }
 
@@ -202,7 +196,7 @@ TEST_F(ResidentTest, HeapsOfRunningProcess) {
   const Result top = run(plain({memlog_tool(), "top", "--once", "--limit", "1", pid}));
   const Result report = run(plain({memlog_tool(), "report", pid}));
   ASSERT_TRUE(top.exited(0) && report.exited(0)) << top.err << report.err;
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
   uint64_t free[2] = {};
   uint64_t held[2] = {};
   const std::string texts[] = {top.out, report.err};
@@ -228,8 +222,7 @@ TEST_F(ResidentTest, EmptyHeapsOfThreads) {
   Command command = traced({program("decodes"), "0"});
   command.env["MTRACE_DEPTH"] = "10";
   command.env["MTRACE_LEDGER"] = out() + "/";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   for (const auto& [name, size] : named(logs[0])) EXPECT_EQ(name, "mtrace's tables");
@@ -243,8 +236,7 @@ TEST_F(ResidentTest, NoHeapsOfSamples) {
   Command command = traced({program("decodes"), "100"});
   command.env["MTRACE_DEPTH"] = "10";
   command.env["MTRACE_SAMPLE"] = "64K";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   EXPECT_TRUE(numbers_of(logs[0]).empty());

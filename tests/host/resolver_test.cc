@@ -20,8 +20,7 @@ class ResolverTest : public HostTest {
   std::vector<Memlog> run_named(const std::string& name, const std::string& preload_more = "") {
     Command command = named({program(name), "signals"});
     if (!preload_more.empty()) command.env["LD_PRELOAD"] += ":" + preload_more;
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const Result result = expect_exit(run(command));
     EXPECT_EQ(result.err, "");
     told_ = told_sites(result.out);
     return logs_of(result.pid);
@@ -47,8 +46,7 @@ class ResolverTest : public HostTest {
           const std::string base = name.substr(0, name.find('.'));
           EXPECT_EQ(frame.function.substr(0, frame.function.find_first_of("(.[ ")), base)
               << log.path << ":" << entry.line;
-          EXPECT_NE(frame.source.find(source + ":"), std::string::npos)
-              << log.path << ":" << entry.line << ": " << frame.source;
+          EXPECT_HAS(frame.source, source + ":") << log.path << entry.line;
           ++seen;
         }
       }
@@ -101,8 +99,8 @@ TEST_F(ResolverTest, BuildIdDirectory) {
   std::vector<Memlog> logs = run_named("stripped/truth_cxx");
   ASSERT_EQ(logs.size(), 4u);
   EXPECT_EQ(named_site_sums(logs), Sites()) << "nothing to read names from";
-  const Result result = resolve({"--symbols", program("stripped/symbols"), logs[0].path});
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result =
+      expect_exit(resolve({"--symbols", program("stripped/symbols"), logs[0].path}));
   logs[0] = read_memlog(logs[0].path);
   expect_names({logs[0]}, program("stripped/truth_cxx"), program("truth_cxx.gcc.O2.pie.nofp"),
                "truth_cxx.cc");
@@ -114,7 +112,7 @@ TEST_F(ResolverTest, ResolveKeepsEverythingElse) {
   const Result result = run(traced({program("truth_cxx.gcc.O2.pie.nofp"), "signals"}));
   const std::vector<Memlog> raw = logs_of(result.pid);
   ASSERT_EQ(raw.size(), 4u);
-  EXPECT_TRUE(resolve({raw[0].path}).exited(0));
+  expect_exit(resolve({raw[0].path}));
   const Memlog resolved = read_memlog(raw[0].path);
   const std::string text = read_file(raw[0].path);
   EXPECT_NE(resolved.get("resolved"), "no");
@@ -134,12 +132,11 @@ TEST_F(ResolverTest, ResolveKeepsEverythingElse) {
     }
     EXPECT_EQ(places[0], places[1]);
   }
-  EXPECT_TRUE(resolve({raw[0].path}).exited(0));
+  expect_exit(resolve({raw[0].path}));
   EXPECT_EQ(read_file(raw[0].path), text);
   // To another file, or to standard output: the input stays.
   const std::string before = read_file(raw[1].path);
-  const Result printed = resolve({"-o", "-", raw[1].path});
-  EXPECT_TRUE(printed.exited(0)) << printed.err;
+  const Result printed = expect_exit(resolve({"-o", "-", raw[1].path}));
   EXPECT_EQ(read_file(raw[1].path), before);
   const Memlog from_output = parse_memlog(printed.out, raw[1].path);
   EXPECT_NE(from_output.get("resolved"), "no");
@@ -156,8 +153,7 @@ TEST_P(ResolverGuestTest, DoesNotShow) {
     process.write("x");
     EXPECT_EQ(process.read_line(), "wait -1 errno 10 children 0");
   }
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(process.wait());
   const std::vector<std::string> lines = lines_of(result.out);
   ASSERT_GE(lines.size(), 2u);
   EXPECT_EQ(lines[lines.size() - 2], "wait -1 errno 10 children 0");
@@ -170,8 +166,7 @@ INSTANTIATE_TEST_SUITE_P(Hosts, ResolverGuestTest, ::testing::Values("children",
 
 // The end of the program waits for names, so that they are there when it is gone.
 TEST_F(ResolverTest, ExitWaits) {
-  const Result result = run(named({program("exits"), "return"}));
-  EXPECT_TRUE(result.exited(11));
+  const Result result = expect_exit(run(named({program("exits"), "return"})), 11);
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   EXPECT_NE(logs[0].get("resolved"), "no");
@@ -223,7 +218,7 @@ TEST_F(ResolverTest, ChangedModuleIsNotMisnamed) {
   fs::copy_file(program("truth_c.clang.O0.pie.fp"), path, fs::copy_options::overwrite_existing);
   const std::vector<Memlog> raw = logs_of(result.pid);
   ASSERT_EQ(raw.size(), 5u);
-  EXPECT_TRUE(resolve({raw[0].path}).exited(0));
+  expect_exit(resolve({raw[0].path}));
   const Memlog log = read_memlog(raw[0].path);
   int frames = 0;
   for (const Entry& entry : log.entries) {
@@ -243,8 +238,7 @@ TEST_F(ResolverTest, ToolIsNotTraced) {
   const Result result = run(traced({program("exits"), "return"}));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
-  const Result shown = run(traced({memlog_tool(), "show", logs[0].path}));
-  EXPECT_TRUE(shown.exited(0)) << shown.err;
+  const Result shown = expect_exit(run(traced({memlog_tool(), "show", logs[0].path})));
   EXPECT_NE(shown.out, "");
   EXPECT_EQ(all_logs().size(), 1u);
 }
@@ -254,8 +248,8 @@ TEST_F(ResolverTest, ToolIsNotTraced) {
 TEST_F(ResolverTest, WaitsForEveryChild) {
   for (const char* how : {"waitpid", "wait3", "wait4", "waitid", "look"}) {
     SCOPED_TRACE(how);
-    const Result result = run(named({program("all_children"), how, std::to_string(SIGUSR1)}));
-    EXPECT_TRUE(result.exited(0)) << result.how();
+    const Result result =
+        expect_exit(run(named({program("all_children"), how, std::to_string(SIGUSR1)})));
     EXPECT_EQ(result.out, "own 7\nnone\n-1 99\n");
     const std::vector<Memlog> logs = logs_of(result.pid);
     ASSERT_EQ(logs.size(), 2u);
@@ -268,8 +262,7 @@ TEST_F(ResolverTest, NamespaceOfItsChildrenIsItsOwn) {
   const Result bare = run(plain({program("namespaces")}));
   if (bare.exited(77)) GTEST_SKIP() << "this user may make no pid namespace";
   EXPECT_EQ(bare.out, "two children\n");
-  const Result result = run(named({program("namespaces")}));
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(named({program("namespaces")})));
   EXPECT_EQ(result.out, bare.out);
   EXPECT_EQ(logs_of(result.pid).size(), 2u);
 }
@@ -279,8 +272,7 @@ TEST_F(ResolverTest, NamespaceOfItsChildrenIsItsOwn) {
 TEST_F(ResolverTest, ClosedIsClosed) {
   Command command = traced({program("closes"), "200"});
   command.env["MTRACE_RESOLVER"] = "/bin/true";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(5)) << result.how();
+  const Result result = expect_exit(run(command), 5);
   // A socket has a low descriptor for a moment, before it gets a high one. One that the child of a
   // report copies in just this moment is held until that child runs on. A tool that keeps what it
   // was given holds one or more in each of the 200 reports.

@@ -40,8 +40,7 @@ class SamplingTest : public HostTest {
     std::vector<std::string> argv = {program("sampling"), std::to_string(kStacks),
                                      std::to_string(kBlocks)};
     if (!size.empty()) argv.push_back(size);
-    const Result result = run(sampled(argv, mean));
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(sampled(argv, mean)));
     EXPECT_EQ(result.err, "");
     std::vector<Memlog> logs = logs_of(result.pid);
     EXPECT_EQ(logs.size(), 3u);
@@ -198,13 +197,12 @@ TEST_F(SamplingTest, LeavesOutWhatItDoesNotSee) {
     for (const char* key : {"calls", "failed-allocations", "unknown-frees"}) {
       EXPECT_FALSE(log.has(key)) << key;
     }
-    EXPECT_NE(log.get("library").find("MTRACE_SAMPLE=8M"), std::string::npos);
+    EXPECT_HAS(log.get("library"), "MTRACE_SAMPLE=8M");
   }
 }
 
 TEST_F(SamplingTest, WithoutItNothingIsSaidOfErrors) {
-  const Result result = run(traced({program("sampling"), "10", "10"}));
-  ASSERT_TRUE(result.exited(0));
+  const Result result = expect_exit(run(traced({program("sampling"), "10", "10"})));
   for (const Memlog& log : logs_of(result.pid)) {
     EXPECT_FALSE(log.has("sampled"));
     EXPECT_EQ(report_errors(log).change, -1);
@@ -224,8 +222,7 @@ TEST_P(EveryByteTest, IsTheTruth) {
     Command command = sampled({path, "signals"}, "1");
     if (std::string(GetParam()).starts_with("libjemalloc")) command.env["TRUTH_LENIENT"] = "1";
     if (*GetParam() != '\0') command.env["LD_PRELOAD"] += std::string(":") + GetParam();
-    const Result result = run(command);
-    ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const Result result = expect_exit(run(command));
     const auto told = told_sites(result.out);
     const std::vector<Memlog> logs = logs_of(result.pid);
     ASSERT_EQ(logs.size(), told.size() + 1);
@@ -257,15 +254,13 @@ TEST_F(SamplingTest, ThreadsAndForks) {
   for (std::vector<std::string> argv : kPrograms) {
     SCOPED_TRACE(argv[0]);
     argv[0] = program(argv[0]);
-    const Result result = run(sampled(argv, "2K"));
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const Result result = expect_exit(run(sampled(argv, "2K")));
   }
 }
 
 // Whatever a child does first, it is a process of its own by then.
 TEST_F(SamplingTest, ResizeIsTheFirstOfAChild) {
-  const Result result = run(sampled({program("fork_resize")}, "1"));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(sampled({program("fork_resize")}, "1")));
   const std::vector<Memlog> logs = logs_of(std::stoi(result.out.substr(result.out.find(' '))));
   ASSERT_EQ(logs.size(), 2u);
   EXPECT_GE(logs[0].amount("inherited").bytes, 1 << 20);
@@ -283,14 +278,12 @@ TEST_F(SamplingTest, EachRunDrawsAnew) {
 TEST_F(SamplingTest, FillsEveryBlock) {
   Command command = sampled({program("fills"), "165"}, "1G");
   command.env["MTRACE_FILL"] = "0xa5";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(command));
 }
 
 TEST_F(SamplingTest, BadValues) {
   for (const char* value : {"", "x", "-1", "1.5K", "K", "2G", "512KB", "9999999999999999999999"}) {
-    const Result result = run(sampled({"/bin/true"}, value));
-    EXPECT_TRUE(result.exited(0));
+    const Result result = expect_exit(run(sampled({"/bin/true"}, value)));
     EXPECT_EQ(result.err, "mtrace: MTRACE_SAMPLE=" + std::string(value) +
                               " is not a number of bytes from 0 to 1073741824, with or without K, "
                               "M or G; using 0\n");

@@ -17,8 +17,7 @@ using Sites = std::map<std::string, Amount>;
 class SandboxTest : public HostTest {
  protected:
   Result survive(Command command) {
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const Result result = expect_exit(run(command));
     EXPECT_TRUE(result.out.ends_with("fine\n")) << result.out;
     EXPECT_EQ(result.err, "");
     return result;
@@ -54,8 +53,7 @@ TEST_F(SandboxTest, LittleIsLeft) {
 // make is left out.
 TEST_F(SandboxTest, NothingIsLeft) {
   for (int i = 0; i < 10; ++i) {
-    const Result result = run(traced({program("sandboxes"), "nothing"}));
-    EXPECT_TRUE(result.exited(0)) << result.how();
+    const Result result = expect_exit(run(traced({program("sandboxes"), "nothing"})));
     EXPECT_EQ(result.out, "fine\n");
   }
 }
@@ -151,8 +149,7 @@ TEST_F(LimitTest, AddressSpace) {
 // A file may not grow beyond so much. The program gets no SIGXFSZ, and no report is cut.
 TEST_F(LimitTest, FileSize) {
   for (const rlim_t bytes : {0, 1, 100, 4096, 65536}) {
-    const Result result = expect_same(set_limit<RLIMIT_FSIZE>, bytes);
-    EXPECT_TRUE(result.exited(0)) << result.how();
+    const Result result = expect_exit(expect_same(set_limit<RLIMIT_FSIZE>, bytes));
     EXPECT_EQ(result.out, "fine\n");
   }
   check_memlogs(out());
@@ -190,9 +187,9 @@ TEST_F(LimitTest, NoDescriptors) {
   Process process(command);
   process.read_until("none");
   const Result status = memlog({"status", std::to_string(process.pid())});
-  EXPECT_NE(status.out.find("Too many open files"), std::string::npos) << status.out << status.err;
+  EXPECT_HAS(status.out, "Too many open files");
   process.write("x");
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
   EXPECT_TRUE(all_logs().empty());
 }
 
@@ -211,9 +208,8 @@ TEST_F(LimitTest, AddressSpaceAndEvents) {
       const Result result = survive(command);
       given[events] = std::stol(result.out);
       if (events) {
-        const Result log =
-            memlog({"events", out() + "/sandboxes-" + std::to_string(result.pid) + ".events"});
-        EXPECT_TRUE(log.exited(0)) << log.err;
+        const Result log = expect_exit(
+            memlog({"events", out() + "/sandboxes-" + std::to_string(result.pid) + ".events"}));
         EXPECT_TRUE(log.out.ends_with("end exit\n")) << log.out;
       }
     }

@@ -54,10 +54,8 @@ TEST_P(SanitizerTest, SaysWhyThereIsNoReport) {
   process.send(SIGUSR1);
   const Result status = run(plain({memlog_tool(), "report", std::to_string(process.pid())}));
   EXPECT_FALSE(status.exited(0));
-  EXPECT_NE(status.err.find(std::string("is not traced: is built with ") + GetParam().name +
-                            ": what it allocates is not covered"),
-            std::string::npos)
-      << status.err;
+  EXPECT_HAS(status.err, std::string("is not traced: is built with ") + GetParam().name +
+                             ": what it allocates is not covered");
   EXPECT_EQ(process.wait().out, "ready\nfine\n");
 }
 
@@ -66,10 +64,8 @@ TEST_P(SanitizerTest, IsNotAttachedTo) {
   process.read_until("ready");
   const Result attach = run(plain({memlog_tool(), "attach", std::to_string(process.pid())}));
   EXPECT_FALSE(attach.exited(0)) << attach.out;
-  EXPECT_NE(attach.err.find(std::string("is built with ") + GetParam().name +
-                            ": what it allocates is not covered"),
-            std::string::npos)
-      << attach.err;
+  EXPECT_HAS(attach.err, std::string("is built with ") + GetParam().name +
+                             ": what it allocates is not covered");
   EXPECT_EQ(process.wait().out, "ready\nfine\n");
 }
 
@@ -82,12 +78,10 @@ INSTANTIATE_TEST_SUITE_P(Builds, SanitizerTest, ::testing::ValuesIn(kBuilds), []
 // memlog run and memlog check.
 TEST_F(HostTest, SanitizedProgramIsRunAndNotJudged) {
   const std::string path = program("sanitized.clang.address");
-  const Result ran = run(plain({memlog_tool(), "run", "--output", out(), "--", path}));
-  EXPECT_TRUE(ran.exited(0)) << ran.how() << ran.err;
+  const Result ran = expect_exit(run(plain({memlog_tool(), "run", "--output", out(), "--", path})));
   EXPECT_EQ(ran.out, "fine\n");
-  EXPECT_NE(ran.err.find("is built with AddressSanitizer"), std::string::npos) << ran.err;
-  const Result judged = run(plain({memlog_tool(), "check", "--", path}));
-  EXPECT_TRUE(judged.exited(2)) << judged.how() << judged.out;
+  EXPECT_HAS(ran.err, "is built with AddressSanitizer");
+  const Result judged = expect_exit(run(plain({memlog_tool(), "check", "--", path})), 2);
 }
 
 }  // namespace

@@ -44,8 +44,7 @@ TEST_F(SecurityTest, NamesOfFunctionsAndLibraries) {
   fs::create_directories(directory);
   const std::string path = directory + "/p\n\t(\033[31m#2.so";
   ASSERT_NO_FATAL_FAILURE(make_plugin(path, evil));
-  const Result result = run(named({program("shortage"), path}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(named({program("shortage"), path})));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 4u);
   bool seen = false;
@@ -82,8 +81,7 @@ TEST_F(SecurityTest, ToolIsNotLookedForByPath) {
   command.env["LD_PRELOAD"] = temp() + "/lib/libmtrace.so";
   command.env["PATH"] = temp() + ":" + command.env["PATH"];
   command.directory = temp();
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(11)) << result.how();
+  const Result result = expect_exit(run(command), 11);
   EXPECT_FALSE(fs::exists(mark_));
 }
 
@@ -97,13 +95,12 @@ TEST_F(SecurityTest, AnotherRoot) {
   // A program that runs without libraries, so that nothing but its identity keeps it from running.
   write_file(temp() + "/mark.c", "#include <fcntl.h>\nint main(void) { return open(\"" + mark_ +
                                      "\", O_CREAT | O_WRONLY, 0600) < 0; }\n");
-  ASSERT_TRUE(
-      run(plain({"/usr/bin/gcc", "-static", "-o", root + memlog_tool(), temp() + "/mark.c"}))
-          .exited(0));
+  expect_exit(
+      run(plain({"/usr/bin/gcc", "-static", "-o", root + memlog_tool(), temp() + "/mark.c"})));
   const Result result = run(named({program("sandboxes"), "chroot", root}));
   if (result.out.find("wrong: chroot") != std::string::npos)
     GTEST_SKIP() << "chroot is not allowed";
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out;
+  expect_exit(result);
   EXPECT_FALSE(fs::exists(root + mark_));
   const auto inside = read_directory(root + out());
   ASSERT_EQ(inside.size(), 1u);

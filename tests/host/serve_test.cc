@@ -90,8 +90,7 @@ class ServeTest : public HostTest {
     Command command =
         plain({memlog_tool(), "run", "--events", "-o", out(), "--", program("event_schedule")});
     command.env["MTRACE_MMAP"] = "1";
-    const Result result = run(command);
-    ASSERT_TRUE(result.exited(0)) << result.err;
+    const Result result = expect_exit(run(command));
   }
   void serve(const Process& process) { serve({std::to_string(process.pid())}); }
   // Leaves the server running while another is started.
@@ -114,16 +113,14 @@ class ServeTest : public HostTest {
   }
   json tool_json(std::vector<std::string> words) const {
     words.insert(words.begin(), memlog_tool());
-    const Result result = run(plain(words));
-    EXPECT_TRUE(result.exited(0)) << result.err;
+    const Result result = expect_exit(run(plain(words)));
     return json::parse(result.out);
   }
   int port() const { return port_; }
   const std::string& told() const { return told_; }
   std::string unzipped(const std::string& data) const {
     write_file(temp() + "/data.gz", data);
-    const Result result = run(plain({"/bin/gzip", "-dc", temp() + "/data.gz"}));
-    EXPECT_TRUE(result.exited(0)) << result.err;
+    const Result result = expect_exit(run(plain({"/bin/gzip", "-dc", temp() + "/data.gz"})));
     return result.out;
   }
   static std::string api(const Process& process, const std::string& rest = "") {
@@ -172,7 +169,7 @@ TEST_F(ServeTest, MetricsAreThoseOfTop) {
   EXPECT_EQ(sample(get("/metrics").body, "mtrace_function_live_bytes{pid=\"" + pid +
                                              "\",name=\"live_target\",function=\"site_kept\"}"),
             "2200");
-  EXPECT_TRUE(end().exited(0));
+  expect_exit(end());
 }
 
 // No function of its own: all is "other", and the sum stays.
@@ -183,15 +180,14 @@ TEST_F(ServeTest, FunctionsInMetricsAreBounded) {
   const std::string labels = "{pid=\"" + std::to_string(process->pid()) + "\",name=\"live_target\"";
   EXPECT_EQ(sample(text, "mtrace_function_live_bytes" + labels + ",function=\"other\"}"),
             sample(text, "mtrace_live_bytes" + labels + "}"));
-  EXPECT_EQ(text.find("site_kept"), std::string::npos);
+  EXPECT_LACKS(text, "site_kept");
 }
 
 // Each path of the description answers, and each key of its answer is described.
 TEST_F(ServeTest, OpenApiDescribesTheAnswers) {
   const auto process = target();
   const std::string pid = std::to_string(process->pid());
-  const Result report = memlog({"report", pid});
-  ASSERT_TRUE(report.exited(0)) << report.err;
+  const Result report = expect_exit(memlog({"report", pid}));
   run_schedule();
   serve({"--allow-actions", pid, out()});
   const json description = get_json("/api/openapi.json");
@@ -230,7 +226,7 @@ TEST_F(ServeTest, OpenApiDescribesTheAnswers) {
 TEST_F(ServeTest, ViewsAreThoseOfTheCommands) {
   const auto process = target();
   const std::string pid = std::to_string(process->pid());
-  ASSERT_TRUE(memlog({"report", pid}).exited(0));
+  expect_exit(memlog({"report", pid}));
   serve({pid, out()});
   const std::string report = report_path("live_target", process->pid(), 1);
   EXPECT_EQ(get_json("/api/reports/1/stacks?by=bytes"),
@@ -294,9 +290,9 @@ TEST_F(ServeTest, EventsOfALogWithFilters) {
     return get_json("/api/reports/" + path, status)["error"].get<std::string>();
   };
   EXPECT_EQ(error("1/events?log=other.events", 404), "no such log: .../logs lists them");
-  EXPECT_NE(error("1/events?size=many", 400).find("--size"), std::string::npos);
-  EXPECT_NE(error("1/events?last=0", 400).find("from 1 to 100000"), std::string::npos);
-  EXPECT_NE(error("1/events?sysroot=/", 400).find("no parameter sysroot"), std::string::npos);
+  EXPECT_HAS(error("1/events?size=many", 400), "--size");
+  EXPECT_HAS(error("1/events?last=0", 400), "from 1 to 100000");
+  EXPECT_HAS(error("1/events?sysroot=/", 400), "no parameter sysroot");
   EXPECT_EQ(error("2/events", 404), "no event log: memlog run --events writes one");
   std::filesystem::copy_file(out() + "/" + log, out() + "/copy.events");
   EXPECT_EQ(error("1/events", 400), "log: there are several; .../logs lists them");
@@ -344,16 +340,15 @@ TEST_F(ServeTest, MistakesAreExplained) {
     return get_json(path, status)["error"].get<std::string>();
   };
   EXPECT_EQ(error("/nothing", 404), "no such path: /api/openapi.json lists them");
-  EXPECT_NE(error(api(*process, "/stacks?include=("), 400).find("("), std::string::npos);
-  EXPECT_NE(error(api(*process, "/stacks?by=colour"), 400).find("colour"), std::string::npos);
-  EXPECT_NE(error(api(*process, "/stacks?suppressions=/etc/passwd"), 400).find("no parameter"),
-            std::string::npos);
-  EXPECT_NE(error(api(*process, "/stacks?include=a%0ab"), 400).find("control"), std::string::npos);
-  EXPECT_NE(error("/debug/pprof/heap?seconds=61", 400).find("1 to 60"), std::string::npos);
-  EXPECT_NE(error("/api/reports/2/leaks", 404).find("/api/reports"), std::string::npos);
-  EXPECT_NE(error("/api/processes/x", 404).find("pid"), std::string::npos);
-  EXPECT_NE(error(api(*process, "/export/elf"), 404).find("elf"), std::string::npos);
-  EXPECT_NE(error("/api/diff?a=reports/1", 400).find("b: give"), std::string::npos);
+  EXPECT_HAS(error(api(*process, "/stacks?include=("), 400), "(");
+  EXPECT_HAS(error(api(*process, "/stacks?by=colour"), 400), "colour");
+  EXPECT_HAS(error(api(*process, "/stacks?suppressions=/etc/passwd"), 400), "no parameter");
+  EXPECT_HAS(error(api(*process, "/stacks?include=a%0ab"), 400), "control");
+  EXPECT_HAS(error("/debug/pprof/heap?seconds=61", 400), "1 to 60");
+  EXPECT_HAS(error("/api/reports/2/leaks", 404), "/api/reports");
+  EXPECT_HAS(error("/api/processes/x", 404), "pid");
+  EXPECT_HAS(error(api(*process, "/export/elf"), 404), "elf");
+  EXPECT_HAS(error("/api/diff?a=reports/1", 400), "b: give");
 }
 
 TEST_F(ServeTest, StatusesTellWhatIsThere) {
@@ -366,10 +361,10 @@ TEST_F(ServeTest, StatusesTellWhatIsThere) {
     return get_json("/api/reports/" + path, status)["error"].get<std::string>();
   };
   for (const char* view : {"/stacks", "/tree", "/leaks", "/export/pprof"}) {
-    EXPECT_NE(error(std::string("1") + view, 500).find("Input/output error"), std::string::npos);
-    EXPECT_NE(error(std::string("2") + view, 500).find("damaged.memlog:1:"), std::string::npos);
-    EXPECT_NE(error(std::string("3") + view, 404).find("none"), std::string::npos);
-    EXPECT_NE(error(std::string("4") + view, 404).find("gone.memlog"), std::string::npos);
+    EXPECT_HAS(error(std::string("1") + view, 500), "Input/output error");
+    EXPECT_HAS(error(std::string("2") + view, 500), "damaged.memlog:1:");
+    EXPECT_HAS(error(std::string("3") + view, 404), "none");
+    EXPECT_HAS(error(std::string("4") + view, 404), "gone.memlog");
   }
 }
 
@@ -389,7 +384,7 @@ TEST_F(ServeTest, MetricsWaitForNoOtherRequest) {
   scraping.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   const HttpAnswer metrics = parse_answer(scraping.read_all());
   EXPECT_EQ(metrics.status, 200);
-  EXPECT_NE(metrics.body.find("function=\"site_kept\"} 1500\n"), std::string::npos) << metrics.body;
+  EXPECT_HAS(metrics.body, "function=\"site_kept\"} 1500\n");
   end.close();
   EXPECT_EQ(parse_answer(waiting.read_all()).status, 500);
 }
@@ -404,19 +399,18 @@ TEST_F(ServeTest, PprofProfiles) {
   const HttpAnswer heap = get("/debug/pprof/heap?pid=" + pid);
   ASSERT_EQ(heap.status, 200) << heap.body;
   const std::string profile = unzipped(heap.body);
-  EXPECT_NE(profile.find("site_kept"), std::string::npos);
-  EXPECT_NE(profile.find("inuse_space"), std::string::npos);
+  EXPECT_HAS(profile, "site_kept");
+  EXPECT_HAS(profile, "inuse_space");
   const auto go = [&](const std::string& path, const std::string& shown) {
     Command command = plain({"/usr/bin/go", "tool", "pprof", "-top", "-unit=B", "-symbolize=none",
                              "http://127.0.0.1:" + std::to_string(port()) + path});
     command.env["PPROF_TMPDIR"] = temp();
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.err;
-    EXPECT_NE(result.out.find("Type: " + shown), std::string::npos) << result.out;
+    const Result result = expect_exit(run(command));
+    EXPECT_HAS(result.out, "Type: " + shown);
     return result.out;
   };
-  EXPECT_NE(go("/debug/pprof/heap?pid=" + pid, "inuse_space").find("1500B"), std::string::npos);
-  EXPECT_NE(go("/debug/pprof/allocs?pid=" + pid, "alloc_space").find("1500B"), std::string::npos);
+  EXPECT_HAS(go("/debug/pprof/heap?pid=" + pid, "inuse_space"), "1500B");
+  EXPECT_HAS(go("/debug/pprof/allocs?pid=" + pid, "alloc_space"), "1500B");
 }
 
 // What changed in a second, and nothing from before. The process allocates once the first state has
@@ -428,8 +422,8 @@ TEST_F(ServeTest, PprofOfAnInterval) {
   const HttpAnswer answer = get("/debug/pprof/allocs?seconds=1");
   ASSERT_EQ(answer.status, 200) << answer.body;
   const std::string profile = unzipped(answer.body);
-  EXPECT_NE(profile.find("site_passing"), std::string::npos) << "it allocates all the time";
-  EXPECT_EQ(profile.find("site_kept"), std::string::npos) << "this was before";
+  EXPECT_HAS(profile, "site_passing") << "it allocates all the time";
+  EXPECT_LACKS(profile, "site_kept") << "this was before";
 }
 
 TEST_F(ServeTest, EventsFollowTheProcess) {
@@ -451,12 +445,12 @@ TEST_F(ServeTest, EventsFollowTheProcess) {
   }
   process->close_input();
   process->wait();
-  EXPECT_NE(connection.read_until("event: gone").find("event: gone"), std::string::npos);
+  EXPECT_HAS(connection.read_until("event: gone"), "event: gone");
 }
 
 TEST_F(ServeTest, TagsAndCompression) {
   const auto process = target();
-  ASSERT_TRUE(memlog({"report", std::to_string(process->pid())}).exited(0));
+  expect_exit(memlog({"report", std::to_string(process->pid())}));
   serve({out()});
   const HttpAnswer first = get("/api/reports/1/stacks");
   const std::string tag = first.headers.at("etag");
@@ -487,8 +481,7 @@ TEST_F(ServeTest, HostAndOriginAreChecked) {
             200);
   const HttpAnswer page = get("/");
   EXPECT_EQ(page.status, 200);
-  EXPECT_NE(page.headers.at("content-security-policy").find("script-src 'self'"),
-            std::string::npos);
+  EXPECT_HAS(page.headers.at("content-security-policy"), "script-src 'self'");
   EXPECT_EQ(page.headers.at("x-content-type-options"), "nosniff");
   const HttpAnswer drawn = get(api(*process, "/export/html"));
   EXPECT_EQ(drawn.headers.at("content-security-policy").find("sandbox "), 0u);
@@ -570,9 +563,9 @@ TEST_F(ServeTest, TokenIsAskedFor) {
   const std::string token = "0123456789abcdef0123";
   write_file(temp() + "/token", token + "\n");
   chmod((temp() + "/token").c_str(), 0644);
-  const Result open = run(plain({memlog_tool(), "serve", "--token-file", temp() + "/token", pid}));
-  EXPECT_TRUE(open.exited(1));
-  EXPECT_NE(open.err.find("chmod 600"), std::string::npos) << open.err;
+  const Result open =
+      expect_exit(run(plain({memlog_tool(), "serve", "--token-file", temp() + "/token", pid})), 1);
+  EXPECT_HAS(open.err, "chmod 600");
   chmod((temp() + "/token").c_str(), 0600);
   serve({"--token-file", temp() + "/token", pid});
   EXPECT_EQ(get("/").status, 200) << "the page holds no data";
@@ -584,18 +577,16 @@ TEST_F(ServeTest, TokenIsAskedFor) {
   EXPECT_EQ(get("/api/session").status, 401);
   const HttpAnswer session = get("/api/session", {{"Authorization", "Bearer " + token}});
   const std::string cookie = session.headers.at("set-cookie");
-  EXPECT_NE(cookie.find("HttpOnly; SameSite=Strict"), std::string::npos);
-  EXPECT_EQ(cookie.find(token), std::string::npos);
+  EXPECT_HAS(cookie, "HttpOnly; SameSite=Strict");
+  EXPECT_LACKS(cookie, token);
   EXPECT_EQ(get("/metrics", {{"Cookie", cookie.substr(0, cookie.find(';'))}}).status, 200);
   EXPECT_EQ(get("/metrics", {{"Cookie", "memlog_session="}}).status, 401);
 }
 
 TEST_F(ServeTest, OtherAddressesNeedAToken) {
   for (const char* address : {"0.0.0.0:0", "[::]:0", "10.1.2.3:0"}) {
-    const Result result = run(plain({memlog_tool(), "serve", "--listen", address}));
-    EXPECT_TRUE(result.exited(2)) << result.how();
-    EXPECT_NE(result.err.find("--token-file or --client-ca is required"), std::string::npos)
-        << result.err;
+    const Result result = expect_exit(run(plain({memlog_tool(), "serve", "--listen", address})), 2);
+    EXPECT_HAS(result.err, "--token-file or --client-ca is required");
   }
 }
 
@@ -605,16 +596,16 @@ class TlsTest : public ServeTest {
   std::string file(const std::string& name) const { return temp() + "/" + name; }
   // NAME.pem and NAME.key, signed by itself.
   void make_certificate(const std::string& name) const {
-    const Result result = run(plain(
+    const Result result = expect_exit(run(plain(
         {"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
          "-nodes", "-days", "2", "-subj", "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1",
-         "-keyout", file(name + ".key"), "-out", file(name + ".pem")}));
-    ASSERT_TRUE(result.exited(0)) << result.err;
+         "-keyout", file(name + ".key"), "-out", file(name + ".pem")})));
     chmod(file(name + ".key").c_str(), 0600);
   }
   // What a client says of /metrics: its status, or why there was none.
   std::string fetch(const std::string& certificate, const std::string& setting = "") const {
-    const Result result = run(plain({"/usr/bin/python3", "-c", R"(
+    const Result result =
+        expect_exit(run(plain({"/usr/bin/python3", "-c", R"(
 import http.client, ssl, sys
 context = ssl.create_default_context(cafile=sys.argv[2])
 if sys.argv[3]: context.load_cert_chain(sys.argv[3] + '.pem', sys.argv[3] + '.key')
@@ -628,9 +619,8 @@ try:
 except (OSError, http.client.HTTPException) as error:
     print('none:', type(error).__name__)
 )",
-                                     std::to_string(port()), file("server.pem"),
-                                     certificate.empty() ? "" : file(certificate), setting}));
-    EXPECT_TRUE(result.exited(0)) << result.err;
+                               std::to_string(port()), file("server.pem"),
+                               certificate.empty() ? "" : file(certificate), setting})));
     return lines_of(result.out).at(0);
   }
 };
@@ -652,14 +642,14 @@ TEST_F(TlsTest, EncryptsAndAsksForCertificates) {
                 .find("none: "),
             0u);
   EXPECT_EQ(get("/metrics").status, 0) << "not encrypted";
-  EXPECT_TRUE(end().exited(0));
+  expect_exit(end());
   std::vector<std::string> asking = tls;
   asking.insert(asking.begin(), {"--client-ca", file("scraper.pem")});
   serve(asking);
   EXPECT_EQ(fetch("scraper"), "200 True");
   EXPECT_EQ(fetch("").find("none: "), 0u);
   EXPECT_EQ(fetch("stranger").find("none: "), 0u);
-  EXPECT_TRUE(end().exited(0));
+  expect_exit(end());
 }
 
 TEST_F(TlsTest, FilesThatAreNoGoodAreNamed) {
@@ -672,7 +662,7 @@ TEST_F(TlsTest, FilesThatAreNoGoodAreNamed) {
   };
   const auto expect = [&](const std::vector<std::string>& words, int status,
                           const std::string& text) {
-    EXPECT_NE(error(words, status).find(text), std::string::npos) << text << error(words, status);
+    EXPECT_HAS(error(words, status), text) << text;
   };
   const std::string certificate = file("server.pem");
   expect({"--tls-cert", certificate}, 2, "--tls-cert needs --tls-key");
@@ -694,10 +684,10 @@ TEST_F(ServeTest, UnixSocket) {
   struct stat info = {};
   ASSERT_EQ(stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
-  EXPECT_NE(test::get(path, "/metrics").find("mtrace_live_bytes"), std::string::npos);
-  const Result second = run(plain({memlog_tool(), "serve", "--listen", "unix:" + path}));
-  EXPECT_TRUE(second.exited(1)) << second.how();
-  EXPECT_NE(second.err.find("Address already in use"), std::string::npos) << second.err;
+  EXPECT_HAS(test::get(path, "/metrics"), "mtrace_live_bytes");
+  const Result second =
+      expect_exit(run(plain({memlog_tool(), "serve", "--listen", "unix:" + path})), 1);
+  EXPECT_HAS(second.err, "Address already in use");
   end();
   EXPECT_FALSE(std::filesystem::exists(path));
 }
@@ -723,7 +713,7 @@ TEST_F(ServeTest, SlowAndLargeRequests) {
   EXPECT_EQ(get("/metrics").status, 200);
   // The server ends the slow ones by itself.
   for (const auto& one : slow) EXPECT_NE(parse_answer(one->read_all()).status, 200);
-  EXPECT_TRUE(end().exited(0));
+  expect_exit(end());
 }
 
 TEST_F(ServeTest, TooManyConnections) {
@@ -848,8 +838,7 @@ TEST_F(ServeTest, PageInABrowser) {
   browser.read_until("marked");
   keep(*process, 700);
   browser.write("go\n");
-  const Result result = browser.wait();
-  ASSERT_TRUE(result.exited(0)) << result.err;
+  const Result result = expect_exit(browser.wait());
   const json facts = json::parse(lines_of(result.out).back());
   const json& watch = facts["watch"];
   // live, growth, peak, resident, blocks: 4096 are those of the output stream.
@@ -929,12 +918,11 @@ TEST_F(ServeTest, ResourcesOfTheProgramsOwn) {
              "http://127.0.0.1:" + std::to_string(port()) + "/#" + std::to_string(process.pid())});
   browser.env["NODE_PATH"] = modules;
   const Result shown = run(browser);
-  EXPECT_NE(shown.out.find(", @cuda 5,000 in 1, @fd 8 in 8, @gl-Buffers 1 in 1, @gl-Textures 3 in "
-                           "3, at "),
-            std::string::npos)
-      << shown.out << shown.err;
+  EXPECT_HAS(shown.out,
+             ", @cuda 5,000 in 1, @fd 8 in 8, @gl-Buffers 1 in 1, @gl-Textures 3 in "
+             "3, at ");
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // Chromium shows served reports, and writes one more; see serve_reports.cjs.
@@ -945,7 +933,7 @@ TEST_F(ServeTest, ReportsInABrowser) {
   const std::string pid = std::to_string(process->pid());
   for (int bytes = 1000; bytes < 9000; bytes += 1000) {
     keep(*process, bytes);
-    ASSERT_TRUE(memlog({"report", pid}).exited(0));
+    expect_exit(memlog({"report", pid}));
   }
   std::filesystem::create_directory(temp() + "/first");
   std::filesystem::copy_file(report_path("live_target", process->pid(), 1),
@@ -961,8 +949,7 @@ TEST_F(ServeTest, ReportsInABrowser) {
     const Keeping keeping(*process, 64);
     browser.read_until("watched");
   }
-  const Result result = browser.wait();
-  ASSERT_TRUE(result.exited(0)) << result.err;
+  const Result result = expect_exit(browser.wait());
   const json facts = json::parse(lines_of(result.out).back());
   EXPECT_EQ(facts["paths"], json({"1: " + out(), "2: " + temp() + "/first"}));
   // Not the first report, which has all of the start.
@@ -974,20 +961,16 @@ TEST_F(ServeTest, ReportsInABrowser) {
   EXPECT_EQ(facts["points"], 7) << "states, as a line";
   EXPECT_EQ(facts["frames"], "main");
   EXPECT_EQ(facts["none"], "No stack grows.");
-  EXPECT_NE(facts["link"].get<std::string>().find("#reports/1/leaks?include=nothing"),
-            std::string::npos);
+  EXPECT_HAS(facts["link"].get<std::string>(), "#reports/1/leaks?include=nothing");
   // A, B, the change and blocks of site_kept: 1500 and 1000 bytes in the first report.
   EXPECT_EQ(facts["compared"], json({"2500", "37500", "35000", "7"}));
   EXPECT_EQ(facts["stacks"], json({"37500", "10"}));
   EXPECT_EQ(facts["sum"], json({"37500", "10", "10"}));
-  EXPECT_NE(facts["done"].get<std::string>().find("live_target-" + pid + "-9.memlog"),
-            std::string::npos)
-      << facts["done"];
+  EXPECT_HAS(facts["done"].get<std::string>(), "live_target-" + pid + "-9.memlog") << facts["done"];
   EXPECT_EQ(facts["bad"], "give the pid of a process");
   const std::string expired = facts["expired"];
-  EXPECT_NE(expired.find("new blocks that expired and are not freed\n"), std::string::npos)
-      << expired;
-  EXPECT_NE(expired.find("  site_kept  live_target.c:"), std::string::npos) << expired;
+  EXPECT_HAS(expired, "new blocks that expired and are not freed\n");
+  EXPECT_HAS(expired, "  site_kept  live_target.c:");
   EXPECT_EQ(facts["problems"], json::array());
   ASSERT_GE(facts["leaks"].size(), 12u) << facts["leaks"];
   EXPECT_EQ(facts["leaks"][2], "first");
@@ -1006,8 +989,7 @@ TEST_F(ServeTest, PrometheusScrapes) {
   EXPECT_EQ(text.headers.at("content-type"), "text/plain; version=0.0.4; charset=utf-8");
   write_file(temp() + "/metrics", text.body);
   const Result lint =
-      run(plain({"/bin/sh", "-c", "promtool check metrics <" + temp() + "/metrics"}));
-  EXPECT_TRUE(lint.exited(0)) << lint.out << lint.err;
+      expect_exit(run(plain({"/bin/sh", "-c", "promtool check metrics <" + temp() + "/metrics"})));
   EXPECT_EQ(lint.out + lint.err, "");
   write_file(temp() + "/rules.yml", R"(
 groups:
@@ -1037,7 +1019,7 @@ scrape_configs:
   const std::string query =
       "/api/v1/query?query=mtrace_function_live_bytes%7Bfunction%3D%22site_kept%22%7D";
   wait_until("a sample", [&] { return ask(query).find("\"1500\"") != std::string::npos; });
-  EXPECT_EQ(ask("/api/v1/alerts").find("firing"), std::string::npos);
+  EXPECT_LACKS(ask("/api/v1/alerts"), "firing");
   keep(*process, 2000000);
   wait_until("the alert", [&] {
     return ask("/api/v1/alerts").find("\"state\":\"firing\"") != std::string::npos;

@@ -49,8 +49,7 @@ TEST_P(RedisTest, UnderLoad) {
                         "-d", "200", "-t", "set,get,incr,lpush,lpop,sadd,hset,zadd"}));
     server.send(SIGUSR1);  // under load
     wait_for_report("redis-server", server.pid(), 2 + 2 * round);
-    const Result result = load.wait();
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(load.wait());
     server.send(SIGUSR1);
     wait_for_report("redis-server", server.pid(), 3 + 2 * round);
   }
@@ -65,21 +64,19 @@ TEST_P(RedisTest, UnderLoad) {
   EXPECT_EQ(client({"eval", "local t = {} for i = 1, 1000 do t[i] = i * i end return #t", "0"}),
             "1000\n");
   // A child that writes the data to a file, by fork.
-  EXPECT_NE(client({"bgsave"}).find("started"), std::string::npos);
+  EXPECT_HAS(client({"bgsave"}), "started");
   wait_until("the end of bgsave", [&] {
     return client({"info", "persistence"}).find("rdb_bgsave_in_progress:0") != std::string::npos;
   });
-  EXPECT_NE(client({"info", "persistence"}).find("rdb_last_bgsave_status:ok"), std::string::npos);
+  EXPECT_HAS(client({"info", "persistence"}), "rdb_last_bgsave_status:ok");
   EXPECT_EQ(client({"flushall"}), "OK\n");
   server.send(SIGUSR1);
   wait_for_report("redis-server", server.pid(), 6);
   client({"shutdown", "nosave"});
-  const Result result = server.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(server.wait());
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 7u);
-  EXPECT_NE(logs[0].get("library").find("allocator=libjemalloc.so.2"), std::string::npos)
-      << logs[0].get("library");
+  EXPECT_HAS(logs[0].get("library"), "allocator=libjemalloc.so.2");
   // The load leaves data behind, and flushall gives it back.
   EXPECT_GT(logs[1].amount("delta").blocks + logs[2].amount("delta").blocks, 1000);
   EXPECT_LT(logs[5].amount("delta").blocks, -1000);
@@ -145,8 +142,7 @@ TEST_F(NginxTest, Foreground) {
   Process server(nginx());
   wait_for_server(temp() + "/nginx");
   exercise(server.pid());
-  const Result result = server.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(server.wait());
   EXPECT_EQ(result.out + result.err, "");
   check_processes(server.pid());
   EXPECT_EQ(all_logs().size(), 3u);
@@ -156,8 +152,7 @@ TEST_F(NginxTest, Daemon) {
   // Orphans come to this process, so that the end of the daemon is seen.
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   configure(true);
-  const Result start = run(nginx());
-  EXPECT_TRUE(start.exited(0)) << start.how() << start.err;
+  const Result start = expect_exit(run(nginx()));
   wait_for_server(temp() + "/nginx");
   const pid_t master = std::stoi(read_file(temp() + "/nginx.pid"));
   exercise(master);
@@ -197,8 +192,7 @@ process.stdin.on('data', () => {}).on('end', () => server.close(() => process.ex
     server.send(SIGUSR2);
     wait_for_report("node", server.pid(), seq);
   }
-  const Result result = server.wait();
-  EXPECT_TRUE(result.exited(5)) << result.how() << result.err;
+  const Result result = expect_exit(server.wait(), 5);
   EXPECT_EQ(result.err, "");
   EXPECT_EQ(logs_of(result.pid).size(), 4u);
 }

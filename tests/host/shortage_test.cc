@@ -49,8 +49,7 @@ class ShortageTest : public HostTest {
 };
 
 TEST_F(ShortageTest, EnoughOfEverything) {
-  const Result result = run(work());
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(work()));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 4u);
   EXPECT_EQ(sites(logs), told(result));
@@ -63,8 +62,7 @@ TEST_F(ShortageTest, StacksAreLimited) {
   for (const int most : {1, 100, 700}) {
     Command command = work();
     command.env["MTRACE_MAX_STACKS"] = std::to_string(most);
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const Result result = expect_exit(run(command));
     const std::vector<Memlog> logs = logs_of(result.pid);
     ASSERT_EQ(logs.size(), 4u);
     for (size_t i = 0; i < 4; ++i) {
@@ -79,8 +77,7 @@ TEST_F(ShortageTest, StacksAreLimited) {
 // The program takes all that it can get: a report may fail, none is wrong, and the last one has it
 // all.
 TEST_F(ShortageTest, NoMemoryLeft) {
-  const Result result = run(traced(argv(true)));
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(traced(argv(true))));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_GE(logs.size(), 4u);
   EXPECT_GT(logs.back().number("failed-allocations"), 0);
@@ -101,7 +98,7 @@ class FaultTest : public ShortageTest {
     command.output_file = temp() + "/output";
     command.env["TMPDIR"] = out();  // the next place after one that fails is the same
     const Injected run = run_with_fault(command, fault);
-    EXPECT_TRUE(run.result.exited(0)) << run.result.how() << run.result.out;
+    expect_exit(run.result);
     EXPECT_TRUE(run.result.out.ends_with("fine\n")) << run.result.out;
     faults_ += run.faults;
     const auto all = all_logs();

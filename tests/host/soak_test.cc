@@ -40,15 +40,14 @@ class SoakTest : public HostTest {
       if (name.starts_with("MTRACE_") || name == "LD_PRELOAD") settings += " " + name + "=" + value;
     }
     SCOPED_TRACE(settings);
-    const Result result = run(command);
-    ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const Result result = expect_exit(run(command));
     EXPECT_EQ(result.err, "");
     for (const std::string& line : lines_of(result.out)) compare(line);
     for (const auto& [name, logs] : all_logs()) {
       reports_ += static_cast<long>(logs.size());
       operations_ += logs.back().amount("allocated").blocks;
       const std::string lost = logs.back().get("lost");
-      EXPECT_NE(lost.find(" stacks=0 blocks=0 "), std::string::npos) << lost;
+      EXPECT_HAS(lost, " stacks=0 blocks=0 ");
     }
     ++runs_;
     check_memlogs(out());

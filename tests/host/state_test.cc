@@ -12,8 +12,7 @@ class StateTest : public HostTest {
   std::map<std::string, long> depths(const std::string& depth) {
     Command command = traced({program("state")});
     command.env["MTRACE_DEPTH"] = depth;
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const Result result = expect_exit(run(command));
     EXPECT_TRUE(result.out.ends_with("fine\n")) << result.out;
     EXPECT_EQ(result.err, "");
     std::map<std::string, long> bytes;
@@ -28,8 +27,7 @@ class StateTest : public HostTest {
 // errno, the modes of the floating-point units, vector registers, registers that functions
 // preserve, the 128 bytes below the stack pointer: the program itself looks.
 TEST_F(StateTest, IsThePrograms) {
-  const Result without = run(plain({program("state")}));
-  EXPECT_TRUE(without.exited(0)) << without.how() << without.out;
+  const Result without = expect_exit(run(plain({program("state")})));
   depths("256");
 }
 
@@ -49,7 +47,7 @@ TEST_F(StateTest, LittleStackIsUsed) {
 // Where libc, or another allocator, stands a stack pointer that is no multiple of 16, so does the
 // program under the library. (jemalloc's own functions do not.)
 TEST_F(StateTest, CallersWithAMisalignedStack) {
-  ASSERT_TRUE(run(plain({program("misaligned")})).exited(0));
+  expect_exit(run(plain({program("misaligned")})));
   for (const char* allocator : {"", ":libtcmalloc_minimal.so.4", ":libjemalloc.so.2"}) {
     for (const char* option : {"MTRACE_DEPTH=128", "MTRACE_SAMPLE=200", "MTRACE_FILL=7"}) {
       Command command = traced({program("misaligned")});

@@ -20,8 +20,7 @@ class StormTest : public HostTest {
     Command command = traced({program("storm"), std::to_string(reports), program("plugin_first.so"),
                               std::to_string(seed)});
     for (const auto& [name, value] : env) command.env[name] = value;
-    const Result result = run(command);
-    ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const Result result = expect_exit(run(command));
     EXPECT_EQ(result.err, "");
     const std::vector<Memlog> logs = logs_of(result.pid);
     Sites found = site_sums(logs, program("storm"), program("storm"));
@@ -30,7 +29,7 @@ class StormTest : public HostTest {
     EXPECT_EQ(found, told_sites(result.out).at(1)) << describe(found);
     for (const Memlog& log : logs) {
       const std::string lost = log.get("lost");
-      EXPECT_NE(lost.find(" stacks=0 blocks=0 inflight=0"), std::string::npos) << lost;
+      EXPECT_HAS(lost, " stacks=0 blocks=0 inflight=0");
     }
     reports_ += static_cast<long>(logs.size());
     for (const std::string& line : lines_of(result.out)) {

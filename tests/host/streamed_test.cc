@@ -87,15 +87,13 @@ class StreamedTest : public HostTest {
     for (const Step& step : steps) {
       command.input += std::to_string(step.events) + ' ' + std::to_string(step.depth) + '\n';
     }
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(run(command));
     return logs_in(temp() + "/local").at(0);
   }
   // Its events without times, thread ids and what memlog looks at from time to time. Of addresses
   // the order in which they came. A block's stack is its id and its functions.
   std::vector<std::string> events_of(const std::string& path) const {
-    const Result result = memlog({"events", "--no-resolve", path});
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    const Result result = expect_exit(memlog({"events", "--no-resolve", path}));
     EXPECT_EQ(result.err, "");
     std::map<std::string, size_t> addresses;
     std::vector<std::string> events;
@@ -162,8 +160,7 @@ TEST_F(StreamedTest, LogsAreTheLocalOnesOverReceiversThatAreKilled) {
     receive();
     if (step.depth != 9) wait_until("more arrives", [&] { return size() > before; });
   }
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(process.wait());
   EXPECT_EQ(logs_in(store()), (std::vector<std::string>{log}));
   EXPECT_TRUE(logs_in(out()).empty());
   expect_equal(events_of(log), events_of(local_log(steps)));
@@ -241,8 +238,7 @@ TEST_F(StreamedTest, NothingIsThereTwiceWhenAnAnswerIsLost) {
                program("event_steps")}));
   ASSERT_TRUE(process.read_line().has_value());
   do_steps(process, steps);
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(process.wait());
   receiver.end();
   EXPECT_EQ(receiver.lost_answers(), 2);
   write_file(temp() + "/sent.events", receiver.log());
@@ -278,8 +274,7 @@ TEST_F(StreamedTest, WhatFindsNoRoomIsCounted) {
   do_steps(process, after);
   process.close_input();
   wait_for_end(pid);
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
+  const Result result = expect_exit(process.wait(), 1);
 
   std::vector<Step> all = before;
   all.insert(all.end(), after.begin(), after.end());
@@ -323,10 +318,9 @@ TEST_F(StreamedTest, WhatTheLogInAFileLacksIsTold) {
   do_steps(process, {{1'000'000, 3}});
   ASSERT_EQ(::kill(found[0], SIGCONT), 0);
   process.close_input();
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
-  EXPECT_NE(result.err.find(".events lacks "), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find(" events that found no room"), std::string::npos) << result.err;
+  const Result result = expect_exit(process.wait(), 1);
+  EXPECT_HAS(result.err, ".events lacks ");
+  EXPECT_HAS(result.err, " events that found no room");
 }
 
 TEST_F(StreamedTest, WhatDoesNotArriveIsTold) {
@@ -342,8 +336,8 @@ TEST_F(StreamedTest, WhatDoesNotArriveIsTold) {
     do_steps(process, {{1000, 2}});
     const Result result = process.wait();
     EXPECT_TRUE(result.exited(keeps_status ? 0 : 1)) << result.how() << result.err;
-    EXPECT_NE(result.err.find(".events lacks its last "), std::string::npos) << result.err;
-    EXPECT_NE(result.err.find("cannot connect"), std::string::npos) << result.err;
+    EXPECT_HAS(result.err, ".events lacks its last ");
+    EXPECT_HAS(result.err, "cannot connect");
     receive();
   }
 }
@@ -366,23 +360,19 @@ TEST_F(StreamedTest, AKilledSenderEndsTheLogAndNotTheProgram) {
   do_steps(process, {{100'000, 3}});
   process.close_input();
   wait_for_end(pid);
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
-  EXPECT_NE(result.err.find("may lack its end: what sends it was killed"), std::string::npos)
-      << result.err;
+  const Result result = expect_exit(process.wait(), 1);
+  EXPECT_HAS(result.err, "may lack its end: what sends it was killed");
 }
 
 // A child's log names its parent's, which lies beside it at the receiver.
 TEST_F(StreamedTest, ChildrenBeginWithWhatTheyInherited) {
   receive();
-  const Result result = run(streaming({program("event_forks"), "2", "quiet"}));
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(streaming({program("event_forks"), "2", "quiet"})));
   const std::vector<std::string> logs = logs_in(store());
   EXPECT_EQ(logs.size(), 5u);
   size_t children = 0;
   for (const std::string& log : logs) {
-    const Result events = memlog({"events", "--no-resolve", log});
-    EXPECT_TRUE(events.exited(0)) << events.how();
+    const Result events = expect_exit(memlog({"events", "--no-resolve", log}));
     EXPECT_EQ(events.err, "");
     children += events.out.find(" inherited ") != std::string::npos ? 1 : 0;
   }
@@ -391,11 +381,10 @@ TEST_F(StreamedTest, ChildrenBeginWithWhatTheyInherited) {
 
 TEST_F(StreamedTest, OnlyWhoHasTheTokenSendsOnlyToTheRightServer) {
   const auto file = [&](const std::string& name) { return temp() + "/" + name; };
-  const Result made = run(plain({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                                 "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
-                                 "/CN=server", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
-                                 file("server.key"), "-out", file("server.pem")}));
-  ASSERT_TRUE(made.exited(0)) << made.err;
+  const Result made = expect_exit(run(plain(
+      {"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+       "-nodes", "-days", "2", "-subj", "/CN=server", "-addext", "subjectAltName=IP:127.0.0.1",
+       "-keyout", file("server.key"), "-out", file("server.pem")})));
   fs::permissions(file("server.key"), fs::perms::owner_read | fs::perms::owner_write);
   for (const std::string name : {"token", "wrong"}) {
     write_file(file(name), name + "0123456789abcdef\n");
@@ -409,17 +398,16 @@ TEST_F(StreamedTest, OnlyWhoHasTheTokenSendsOnlyToTheRightServer) {
     return run(logging(options));
   };
   const auto refused = [&](const std::vector<std::string>& options, const std::string& why) {
-    const Result result = result_with(options);
-    EXPECT_TRUE(result.exited(1)) << result.how();
-    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+    const Result result = expect_exit(result_with(options), 1);
+    EXPECT_HAS(result.err, why);
     EXPECT_EQ(result.out, "");
   };
   refused({"--token-file", file("token")}, "its certificate is not trusted");
   refused({"--ca-file", file("server.pem")}, "needs the token");
   refused({"--ca-file", file("server.pem"), "--token-file", file("wrong")}, "needs the token");
   EXPECT_FALSE(fs::exists(store()) && !logs_in(store()).empty());
-  const Result sent = result_with({"--ca-file", "../server.pem", "--token-file", "../token"});
-  EXPECT_TRUE(sent.exited(0)) << sent.err;
+  const Result sent =
+      expect_exit(result_with({"--ca-file", "../server.pem", "--token-file", "../token"}));
   EXPECT_EQ(sent.out, "ran\n");
   EXPECT_EQ(logs_in(store()).size(), 1u);
 }
@@ -474,7 +462,7 @@ TEST_F(StreamedTest, MistakesAreNamed) {
     options.insert(options.end(), {"/bin/echo", "ran"});
     const Result result = memlog(options);
     EXPECT_TRUE(result.exited(status)) << result.how();
-    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+    EXPECT_HAS(result.err, why);
     EXPECT_EQ(result.out, "");
   };
   wrong({"--to", "collector"}, 2, "--to needs --events");
@@ -486,7 +474,7 @@ TEST_F(StreamedTest, MistakesAreNamed) {
   const std::string told = server.read_line().value_or("");
   wrong({"--events", "--to", told.substr(told.rfind(' ') + 1)}, 1, "start it with --receive DIR");
   server.send(SIGTERM);
-  EXPECT_TRUE(server.wait().exited(0));
+  expect_exit(server.wait());
 }
 
 }  // namespace

@@ -80,9 +80,8 @@ TEST_F(SuitesTest, StressNg) {
     const Result without = run(plain(argv));
     const Result with = run(traced(argv));
     EXPECT_EQ(with.how(), without.how()) << with.out << with.err;
-    EXPECT_TRUE(without.exited(0)) << without.how() << without.err;
-    EXPECT_NE((with.out + with.err).find("successful run completed"), std::string::npos)
-        << with.out << with.err;
+    expect_exit(without);
+    EXPECT_HAS((with.out + with.err), "successful run completed") << with.out << with.err;
     if (all()) {
       printf("suite stress-ng %s: %s operations, %ld memlogs\n", words[0].c_str(), words[3].c_str(),
              static_cast<long>(std::distance(fs::directory_iterator(out()), {})));

@@ -54,15 +54,14 @@ TEST_F(SuppliedTest, ASignalToTheThreadThatSupplies) {
   }
   finish(host);
   const std::string text = read_file(report_path("supplied_pages", host.pid(), 1));
-  EXPECT_NE(text.find(" um\n"), std::string::npos) << text;
+  EXPECT_HAS(text, " um\n");
 }
 
 TEST_F(SuppliedTest, ReportsOfABorrowedThread) {
   Process host(command());
   SKIP_WITHOUT_USERFAULTFD(host);
   for (int i = 0; i < 10; ++i) {
-    const Result result = memlog({"report", std::to_string(host.pid())});
-    EXPECT_TRUE(result.exited(0)) << result.err;
+    const Result result = expect_exit(memlog({"report", std::to_string(host.pid())}));
     touch(host);
   }
   finish(host);
@@ -75,7 +74,7 @@ TEST_F(SuppliedTest, WhatMemlogReadsOfOthers) {
   SKIP_WITHOUT_USERFAULTFD(host);
   touch(host);
   const std::string pid = std::to_string(host.pid());
-  EXPECT_TRUE(memlog({"map", pid}).exited(0));
+  expect_exit(memlog({"map", pid}));
   touch(host);
   // 4,096 pages of each of three mappings, of which 3,495 + 2 are there.
   const json found = json::parse(memlog({"unreachable", "--json", pid}).out);
@@ -94,11 +93,11 @@ TEST_F(SuppliedTest, AttachAndDetach) {
   SKIP_WITHOUT_USERFAULTFD(host);
   const std::string pid = std::to_string(host.pid());
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(memlog({"attach", pid}).exited(0));
+    expect_exit(memlog({"attach", pid}));
     touch(host);
-    EXPECT_TRUE(memlog({"report", pid}).exited(0));
+    expect_exit(memlog({"report", pid}));
     touch(host);
-    EXPECT_TRUE(memlog({"detach", pid}).exited(0));
+    expect_exit(memlog({"detach", pid}));
     touch(host);
   }
   finish(host);

@@ -34,30 +34,22 @@ class SuppressionsTest : public HostTest {
 };
 
 TEST_F(SuppressionsTest, AreThoseOfLeakSanitizer) {
-  EXPECT_NE(memlog("run").err.find("): definitely lost at exit 1008 bytes in 1 block ("),
-            std::string::npos);
+  EXPECT_HAS(memlog("run").err, "): definitely lost at exit 1008 bytes in 1 block (");
   const std::string file = write_patterns("# known\nleak:^lose_plainly$\n");
   for (const bool by_option : {true, false}) {
     const std::vector<std::string> more =
         by_option ? std::vector<std::string>{"--suppressions", file} : std::vector<std::string>{};
     const std::string variable = by_option ? "" : "exitcode=7:suppressions='" + file + "'";
-    const Result run_it = memlog("run", more, variable);
-    EXPECT_TRUE(run_it.exited(0)) << run_it.how() << run_it.err;
-    EXPECT_NE(run_it.err.find("): nothing definitely lost at exit ("), std::string::npos)
-        << run_it.err;
+    const Result run_it = expect_exit(memlog("run", more, variable));
+    EXPECT_HAS(run_it.err, "): nothing definitely lost at exit (");
     // The block that only the suppressed one points to is not told either.
-    EXPECT_NE(run_it.err.find("suppressed: 1512 bytes in 2 stacks\n"), std::string::npos)
-        << run_it.err;
-    const Result check = memlog("check", more, variable);
-    EXPECT_TRUE(check.exited(0)) << check.how() << check.out << check.err;
+    EXPECT_HAS(run_it.err, "suppressed: 1512 bytes in 2 stacks\n");
+    const Result check = expect_exit(memlog("check", more, variable));
   }
-  const Result check = memlog("check");
-  EXPECT_TRUE(check.exited(1)) << check.how() << check.out << check.err;
-  const Result bad = memlog("run", {"--suppressions", write_patterns("leak:\n")});
-  EXPECT_TRUE(bad.exited(2)) << bad.how() << bad.err;
-  const Result missing = memlog("run", {}, "suppressions=/no/such.txt");
-  EXPECT_TRUE(missing.exited(2)) << missing.how() << missing.err;
-  EXPECT_NE(missing.err.find("LSAN_OPTIONS: suppressions"), std::string::npos) << missing.err;
+  const Result check = expect_exit(memlog("check"), 1);
+  const Result bad = expect_exit(memlog("run", {"--suppressions", write_patterns("leak:\n")}), 2);
+  const Result missing = expect_exit(memlog("run", {}, "suppressions=/no/such.txt"), 2);
+  EXPECT_HAS(missing.err, "LSAN_OPTIONS: suppressions");
 }
 
 TEST_F(SuppressionsTest, ARunningProcessCanBeSuppressedToo) {
@@ -81,7 +73,7 @@ TEST_F(SuppressionsTest, ARunningProcessCanBeSuppressedToo) {
   EXPECT_EQ(some["indirectly_lost_bytes"], all["indirectly_lost_bytes"].get<int>() - 5 * 88);
   EXPECT_EQ(some["reachable_bytes"], all["reachable_bytes"]);
   EXPECT_FALSE(all.contains("suppressed_bytes"));
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 TEST_F(SuppressionsTest, LooksAgainAfterExitHandlers) {
@@ -92,18 +84,14 @@ TEST_F(SuppressionsTest, LooksAgainAfterExitHandlers) {
   for (const char* end : {"return", "exit", "thread"}) {
     const Result result = exit_roots(end);
     EXPECT_TRUE(result.exited(4)) << end << result.how() << result.err;
-    EXPECT_NE(result.err.find("): definitely lost at exit 3003 bytes in 3 blocks ("),
-              std::string::npos)
-        << end << result.err;
+    EXPECT_HAS(result.err, "): definitely lost at exit 3003 bytes in 3 blocks (") << end;
     // The handlers drop five blocks of 2,000 bytes.
-    EXPECT_NE(result.err.find("): definitely lost after exit handlers 13003 bytes in 8 blocks ("),
-              std::string::npos)
-        << end << result.err;
+    EXPECT_HAS(result.err, "): definitely lost after exit handlers 13003 bytes in 8 blocks (")
+        << end;
   }
   const Result now = exit_roots("now");
-  EXPECT_EQ(now.err.find("after exit handlers"), std::string::npos) << now.err;
-  const Result alone = run(plain({memlog_tool(), "run", "--after-exit", "true"}));
-  EXPECT_TRUE(alone.exited(2)) << alone.how() << alone.err;
+  EXPECT_LACKS(now.err, "after exit handlers");
+  const Result alone = expect_exit(run(plain({memlog_tool(), "run", "--after-exit", "true"})), 2);
 }
 
 }  // namespace

@@ -34,8 +34,7 @@ class ToggleTest : public HostTest {
 };
 
 TEST_F(ToggleTest, StopsAndGoesOn) {
-  const Result result = run(toggles("phases"));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(toggles("phases")));
   EXPECT_EQ(result.err, "");
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u) << "a toggle writes no report";
@@ -47,8 +46,7 @@ TEST_F(ToggleTest, StopsAndGoesOn) {
 TEST_F(ToggleTest, StartedStopped) {
   Command command = toggles("phases");
   command.env["MTRACE_START"] = "0";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(command));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
   // The first toggle starts it, the second stops it.
@@ -58,8 +56,7 @@ TEST_F(ToggleTest, StartedStopped) {
 }
 
 TEST_F(ToggleTest, ChildOfAFork) {
-  const Result result = run(toggles("fork"));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(toggles("fork")));
   const pid_t child = std::stoi(result.out.substr(6));
   const std::vector<Memlog> parent = logs_of(result.pid);
   ASSERT_EQ(parent.size(), 1u);
@@ -75,8 +72,7 @@ TEST_F(ToggleTest, ProgramAfterExec) {
   for (const char* start : {"1", "0"}) {
     Command command = toggles("exec");
     command.env["MTRACE_START"] = start;
-    const Result result = run(command);
-    ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+    const Result result = expect_exit(run(command));
     const std::vector<Memlog> logs = logs_of(result.pid);
     ASSERT_EQ(logs.size(), 1u);
     const Sites seen = {{"site_before", {1001, 1}}, {"site_seen", {3000, 1}}};
@@ -88,8 +84,7 @@ TEST_F(ToggleTest, ProgramAfterExec) {
 TEST_F(ToggleTest, WhileThreadsAllocate) {
   Command command = toggles("threads");
   command.env["MTRACE_ENTRIES"] = "active";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(run(command));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 6u);
   EXPECT_EQ(sites(logs), (Sites{{"site_seen", {3000, 1}}}));
@@ -111,8 +106,7 @@ TEST_F(ToggleTest, WhileThreadsAllocate) {
 TEST_F(ToggleTest, StartedByTheProgram) {
   Command command = traced({program("toggles"), "calls"});
   command.env["MTRACE_START"] = "0";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(result.out, "start 0\nstart 1\nlive 3000\nstop 1\nlive 3000\n");
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
@@ -122,8 +116,7 @@ TEST_F(ToggleTest, StartedByTheProgram) {
 }
 
 TEST_F(ToggleTest, ProgramSeesTheDefaultAction) {
-  const Result result = run(signals("query"));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(signals("query")));
   EXPECT_EQ(result.out,
             "action default flags 0 mask 0\n"
             "action default flags 0 mask 0\n");
@@ -161,16 +154,14 @@ TEST_F(ToggleTest, ProgramsHandlerWins) {
 TEST_F(ToggleTest, InheritedIgnoringWins) {
   Command command = signals("query");
   command.before_exec = [] { signal(SIGUSR2, SIG_IGN); };
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   EXPECT_TRUE(result.out.starts_with("action ignore ")) << result.out;
   EXPECT_FALSE(logs_of(result.pid).at(0).has("recording"));
 }
 
 // Sent three times while the default is ours, and once to the program's own handler.
 TEST_F(ToggleTest, ResetToTheDefaultLeavesOurs) {
-  const Result result = run(signals("reset"));
-  ASSERT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(signals("reset")));
   EXPECT_EQ(result.out, "ran 1\n");
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 1u);
@@ -178,16 +169,14 @@ TEST_F(ToggleTest, ResetToTheDefaultLeavesOurs) {
 }
 
 TEST_F(ToggleTest, SmallAlternateStack) {
-  const Result result = run(signals("altstack"));
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(signals("altstack")));
   EXPECT_EQ(result.out, "survived\n");
 }
 
 TEST_F(ToggleTest, ReportsWinWhereBothAreOneSignal) {
   Command command = traced({program("signals"), "query", std::to_string(SIGUSR1)});
   command.env["MTRACE_TOGGLE_SIGNAL"] = "USR1";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 2u);
   EXPECT_EQ(logs[0].get("trigger"), "signal");
@@ -199,8 +188,7 @@ TEST_F(ToggleTest, OneSignalForBothIsNamed) {
   const std::string number = std::to_string(SIGRTMIN + 2);
   command.env["MTRACE_SIGNAL"] = "RTMIN+2";
   command.env["MTRACE_TOGGLE_SIGNAL"] = number;
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(result.err, "mtrace: MTRACE_TOGGLE_SIGNAL=" + number +
                             " is the signal that writes reports; using none\n");
   // None for both is no conflict.
@@ -212,16 +200,14 @@ TEST_F(ToggleTest, OneSignalForBothIsNamed) {
 TEST_F(ToggleTest, NoSignalForReports) {
   Command command = signals("query");
   command.env["MTRACE_SIGNAL"] = "none";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(logs_of(result.pid).at(0).get("recording"), "stopped");
 }
 
 TEST_F(ToggleTest, ProgramsNotFollowedSwallowIt) {
   Command command = signals("query");
   command.env["MTRACE_FOLLOW"] = "another";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(result.out,
             "action default flags 0 mask 0\n"
             "action default flags 0 mask 0\n");
@@ -266,7 +252,7 @@ TEST_F(ToggleTest, BadValues) {
     EXPECT_TRUE(result.err.ends_with("; using " + used + "\n")) << result.err;
     const std::vector<Memlog> logs = logs_of(result.pid);
     ASSERT_EQ(logs.size(), 1u);
-    EXPECT_EQ(logs[0].get("library").find(name), std::string::npos);
+    EXPECT_LACKS(logs[0].get("library"), name);
     EXPECT_TRUE(result.out.starts_with("start 1\n")) << result.out;
   }
 }

@@ -45,8 +45,7 @@ TEST_P(IdleTest, ReportsAtOnce) {
   process.send(SIGUSR1);
   wait_for_report("idle", process.pid(), 2);
   process.write("x");
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(process.wait());
   EXPECT_EQ(result.err, "");
   const std::string last = lines_of(result.out).back();
   if (idle.interrupted == 0) {
@@ -79,8 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, IdleTest,
 
 // In a program of one thread, kill(getpid(), ...) returns after the report.
 TEST_F(TriggerTest, KillReturnsAfterTheReport) {
-  const Result result = run(signals("conduct", SIGUSR1));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(signals("conduct", SIGUSR1)));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 4u);
   EXPECT_EQ(site_sums({logs[0]}, program("signals"), program("signals")),
@@ -99,8 +97,7 @@ TEST_F(TriggerTest, ErrnoDescriptorsAndMaskStay) {
 }
 
 TEST_F(TriggerTest, ProgramSeesTheDefaultAction) {
-  const Result result = run(signals("query", SIGUSR1));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(signals("query", SIGUSR1)));
   EXPECT_EQ(result.out,
             "action default flags 0 mask 0\n"
             "action default flags 0 mask 0\n");
@@ -133,16 +130,14 @@ TEST_F(TriggerTest, IgnoringItWins) {
 TEST_F(TriggerTest, InheritedIgnoringWins) {
   Command command = signals("query", SIGUSR1);
   command.before_exec = [] { signal(SIGUSR1, SIG_IGN); };
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(command));
   EXPECT_TRUE(result.out.starts_with("action ignore ")) << result.out;
   EXPECT_EQ(logs_of(result.pid).size(), 1u);
 }
 
 // Three reports and the one at exit; with the program's own handler there is none.
 TEST_F(TriggerTest, ResetToTheDefaultIsNotFatal) {
-  const Result result = run(signals("reset", SIGUSR1));
-  ASSERT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(signals("reset", SIGUSR1)));
   EXPECT_EQ(result.out, "ran 1\n");
   EXPECT_EQ(logs_of(result.pid).size(), 4u);
 }
@@ -152,16 +147,14 @@ TEST_F(TriggerTest, BlockedSignalWaits) {
   EXPECT_EQ(process.read_line(), "pending 1");
   EXPECT_FALSE(std::filesystem::exists(report_path("signals", process.pid(), 1)));
   process.write("\n");
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(process.wait());
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 2u);
   EXPECT_EQ(logs[0].get("trigger"), "signal");
 }
 
 TEST_F(TriggerTest, SmallAlternateStack) {
-  const Result result = run(signals("altstack", SIGUSR1));
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(run(signals("altstack", SIGUSR1)));
   EXPECT_EQ(result.out, "survived\n");
   EXPECT_EQ(logs_of(result.pid).size(), 2u);
 }
@@ -212,11 +205,11 @@ TEST_F(TriggerTest, BadOptionsAreNamedOnceAndTheDefaultHolds) {
     const Result result = run(command);
     EXPECT_TRUE(result.exited(0)) << name << "=" << value << ": " << result.how();
     EXPECT_EQ(lines_of(result.err).size(), 1u) << name << "=" << value << ": " << result.err;
-    EXPECT_NE(result.err.find(name), std::string::npos) << result.err;
-    EXPECT_NE(result.err.find(value), std::string::npos) << result.err;
+    EXPECT_HAS(result.err, name);
+    EXPECT_HAS(result.err, value);
     const std::vector<Memlog> logs = logs_of(result.pid);
     ASSERT_EQ(logs.size(), 2u) << name << "=" << value;
-    EXPECT_NE(logs[0].get("library").find("MTRACE_DEPTH=256"), std::string::npos) << value;
+    EXPECT_HAS(logs[0].get("library"), "MTRACE_DEPTH=256") << value;
   }
 }
 
@@ -227,15 +220,13 @@ TEST_F(TriggerTest, GoodOptionsAreSilent) {
   command.env["MTRACE_SIGNAL"] = "SIGUSR1";
   command.env["MTRACE_EXIT_WAIT"] = "0";
   command.env["MTRACE_COMMAND"] = "0";
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0));
+  const Result result = expect_exit(run(command));
   EXPECT_EQ(result.err, "");
   for (const Memlog& log : logs_of(result.pid)) EXPECT_FALSE(log.has("command"));
 }
 
 TEST_F(TriggerTest, Api) {
-  const Result result = run(traced({program("api"), std::string(1000, 'L')}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(traced({program("api"), std::string(1000, 'L')})));
   EXPECT_EQ(result.out, "report 1\nlabel 2\nnull label 3\nhostile label 4\nlong label 5\n");
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 6u);
@@ -254,8 +245,7 @@ TEST_F(TriggerTest, Api) {
 }
 
 TEST_F(TriggerTest, ApiWithoutTheLibrary) {
-  const Result result = run(plain({program("api")}));
-  EXPECT_TRUE(result.exited(0));
+  const Result result = expect_exit(run(plain({program("api")})));
   EXPECT_EQ(result.out, "report 0\nlabel 0\nnull label 0\nhostile label 0\n");
 }
 
@@ -266,8 +256,7 @@ TEST_F(TriggerTest, ManySignals) {
   for (int i = 0; i < 200; ++i) process.send(SIGUSR1);
   wait_for_report("idle", process.pid(), 1);
   process.write("x");
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result = expect_exit(process.wait());
   const std::vector<Memlog> logs = logs_of(result.pid);
   EXPECT_GE(logs.size(), 2u);
   EXPECT_LE(logs.size(), 201u);
@@ -284,9 +273,8 @@ TEST_F(TriggerTest, BeforeTheConstructor) {
   wait_for_report("idle", process.pid(), 1);
   EXPECT_EQ(read_memlog(report_path("idle", process.pid(), 1)).get("trigger"), "signal");
   process.write("x");
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how();
-  EXPECT_NE(result.out.find("interrupted 0\n"), std::string::npos) << result.out;
+  const Result result = expect_exit(process.wait());
+  EXPECT_HAS(result.out, "interrupted 0\n");
 }
 
 }  // namespace

@@ -17,8 +17,7 @@ class TruthTest : public HostTest {
                     const std::map<std::string, std::string>& env = {}) {
     Command command = traced({path, "signals"});
     for (const auto& [name, value] : env) command.env[name] = value;
-    const Result result = run(command);
-    ASSERT_TRUE(result.exited(0)) << result.how() << "\n" << result.out << result.err;
+    const Result result = expect_exit(run(command));
     EXPECT_EQ(result.err, "");
     const auto told = told_sites(result.out);
     ASSERT_EQ(told.size(), static_cast<size_t>(phases));
@@ -117,9 +116,8 @@ TEST_F(TruthTest, WithoutWhatOlderLibcsLack) {
 // sum of all reports is what is left, whatever moment each was taken at.
 TEST_F(TruthTest, ChurnUnderReports) {
   const std::string path = program("churn");
-  const Result result = run(traced({path, "60000"}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
-  EXPECT_NE(result.out.find("reports 40 failed 0\n"), std::string::npos) << result.out;
+  const Result result = expect_exit(run(traced({path, "60000"})));
+  EXPECT_HAS(result.out, "reports 40 failed 0\n");
   const std::vector<Memlog> logs = logs_of(result.pid);
   EXPECT_GE(logs.size(), 41u);
   const auto told = told_sites(result.out).at(1);
@@ -162,13 +160,12 @@ TEST_F(TruthTest, DepthOne) {
   const std::string path = program("truth_c.gcc.O2.pie.nofp");
   Command command = traced({path, "signals"});
   command.env["MTRACE_DEPTH"] = "1";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 5u);
   for (const Memlog& log : logs) {
     for (const Entry& entry : log.entries) EXPECT_EQ(entry.frames.size(), 1u) << entry.line;
-    EXPECT_NE(log.get("library").find("MTRACE_DEPTH=1"), std::string::npos) << log.get("library");
+    EXPECT_HAS(log.get("library"), "MTRACE_DEPTH=1");
   }
   auto told = told_sites(result.out).at(1);
   auto found = site_sums({logs[0]}, path, path);
@@ -180,8 +177,7 @@ TEST_F(TruthTest, DepthOne) {
 
 // As many frames as backtrace() finds, to the outermost; of more than 256, the innermost 256.
 TEST_F(TruthTest, StacksAreWhole) {
-  const Result result = run(traced({program("deep_stacks")}));
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(traced({program("deep_stacks")})));
   std::vector<int64_t> told;
   for (const std::string& line : lines_of(result.out)) {
     told.push_back(static_cast<int64_t>(std::stoul(line.substr(line.find(' ')))));
@@ -223,14 +219,12 @@ TEST_F(TruthTest, StacksAreWholeInWhatMemlogWrites) {
   Command logged = traced({program("deep_stacks")});
   logged.env["MTRACE_EVENTS"] = "1";
   logged.env["MTRACE_RESOLVER"] = memlog_tool();
-  const Result result = run(logged);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(logged));
   const std::string report = report_path("deep_stacks", result.pid, 1);
   const auto expected = stacks(report);
   EXPECT_EQ(expected.size(), 9u);
   const std::string log = out() + "/deep_stacks-" + std::to_string(result.pid) + ".events";
-  const Result made = memlog({"report", "--from", log});
-  ASSERT_TRUE(made.exited(0)) << made.err;
+  const Result made = expect_exit(memlog({"report", "--from", log}));
   const std::string from_log = out() + '/' + lines_of(made.out).at(0);
   EXPECT_TRUE(stacks(from_log) == expected);
   EXPECT_TRUE(has_tails(from_log));
@@ -241,7 +235,7 @@ TEST_F(TruthTest, StacksAreWholeInWhatMemlogWrites) {
   const pid_t pid = run(killed).pid;
   const std::string ledger = temp() + "/deep_stacks-" + std::to_string(pid) + ".ledger";
   const std::string recovered = temp() + "/recovered.memlog";
-  EXPECT_TRUE(memlog({"recover", "-o", recovered, ledger}).exited(0));
+  expect_exit(memlog({"recover", "-o", recovered, ledger}));
   EXPECT_TRUE(stacks(recovered) == expected);
   EXPECT_TRUE(has_tails(recovered));
 }
@@ -249,8 +243,7 @@ TEST_F(TruthTest, StacksAreWholeInWhatMemlogWrites) {
 // What a phase leaves behind is its report, whatever the phase did meanwhile.
 TEST_F(TruthTest, PhaseThatLeavesNothing) {
   const std::string path = program("truth_c.gcc.O0.pie.fp");
-  const Result result = run(traced({path, "signals"}));
-  ASSERT_TRUE(result.exited(0));
+  const Result result = expect_exit(run(traced({path, "signals"})));
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_EQ(logs.size(), 5u);
   for (const Entry& entry : logs[2].entries) {

@@ -35,8 +35,7 @@ class UnknownTest : public HostTest {
 using Sites = std::map<std::string, Amount>;
 
 TEST_F(UnknownTest, NamesTheSites) {
-  const Result result = run_with("");
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run_with(""));
   const Memlog log = only_log(result);
   EXPECT_EQ(sites_of(log, "unknown-free"),
             (Sites{{"site_frees_unknown", {0, 3}}, {"site_resizes_unknown", {0, 1}}}));
@@ -69,11 +68,9 @@ TEST_F(UnknownTest, AttachedNamesTheSites) {
   attach.env["MTRACE_UNKNOWN"] = "stacks";
   attach.env["MTRACE_RESOLVER"] = memlog_tool();
   attach.env["MTRACE_EXIT_WAIT"] = "600";
-  const Result attached = run(attach);
-  ASSERT_TRUE(attached.exited(0)) << attached.how() << attached.err;
+  const Result attached = expect_exit(run(attach));
   process.write("go\n");
-  const Result result = process.wait();
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(process.wait());
   const Memlog log = only_log(result);
   EXPECT_EQ(sites_of(log, "unknown-free"),
             (Sites{{"site_frees_unknown", {0, 6}}, {"site_resizes_unknown", {0, 1}}}));
@@ -86,8 +83,7 @@ TEST_F(UnknownTest, OnlyOnRequest) {
     Command command = named({program("strange_frees")});
     if (*sample != '0') command.env["MTRACE_UNKNOWN"] = "stacks";
     command.env["MTRACE_SAMPLE"] = sample;
-    const Result result = run(command);
-    ASSERT_TRUE(result.exited(0)) << result.how();
+    const Result result = expect_exit(run(command));
     EXPECT_FALSE(only_log(result).has("kind")) << sample;
   }
 }
@@ -96,8 +92,7 @@ TEST_F(UnknownTest, OnlyOnRequest) {
 TEST_F(UnknownTest, TotalsStayExact) {
   Command command = traced({program("truth_threads"), "signals"});
   command.env["MTRACE_UNKNOWN"] = "stacks";
-  const Result result = run(command);
-  ASSERT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(run(command));
   for (const Memlog& log : logs_of(result.pid)) {
     EXPECT_EQ(log.number("unknown-frees"), 0);
     EXPECT_EQ(sites_of(log, "unknown-free"), (Sites{}));

@@ -36,8 +36,7 @@ class UnreachableCoreTest : public HostTest {
     if (expected != nullptr) learn(lines, pid, *expected);
     std::ofstream("/proc/" + pid + "/coredump_filter") << filter;
     const std::string core = temp() + "/core";
-    const Result made = run(plain({"/usr/bin/gcore", "-o", core, pid}));
-    EXPECT_TRUE(made.exited(0)) << made.how() << made.out << made.err;
+    const Result made = expect_exit(run(plain({"/usr/bin/gcore", "-o", core, pid})));
     process.send(SIGKILL);
     process.wait();
     return core + "." + pid;
@@ -78,9 +77,9 @@ class UnreachableCoreTest : public HostTest {
     EXPECT_FALSE(found.contains("unknown_blocks")) << found;
   }
   void expect_refused(const Result& result, const std::string& why) {
-    EXPECT_TRUE(result.exited(1)) << result.how();
+    expect_exit(result, 1);
     EXPECT_EQ(result.out, "");
-    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+    EXPECT_HAS(result.err, why);
   }
 };
 
@@ -88,13 +87,12 @@ class UnreachableCoreTest : public HostTest {
 TEST_F(UnreachableCoreTest, TellsWhatTheRunningProcessTells) {
   Expected expected;
   const std::string core = make_core("0x33", &expected);
-  const Result result = look(core, {"--json", "--reachable", "--limit", "0"});
-  EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
+  const Result result = expect_exit(look(core, {"--json", "--reachable", "--limit", "0"}), 1);
   const json found = json::parse(result.out);
   expect_same(found, expected);
   EXPECT_EQ(found["core"], core);
-  EXPECT_NE(result.out.find("make_lost_cycle"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("g_list (held_blocks)"), std::string::npos) << result.out;
+  EXPECT_HAS(result.out, "make_lost_cycle");
+  EXPECT_HAS(result.out, "g_list (held_blocks)");
   // A ledger elsewhere.
   const std::string moved = temp() + "/moved";
   std::filesystem::rename(ledger(), moved);
@@ -123,9 +121,8 @@ TEST_F(UnreachableCoreTest, DoubtsWhatAMissingFileMayHold) {
   EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
   EXPECT_EQ(found["possibly_lost_bytes"], 4000) << found;
   EXPECT_EQ(found["missing_bytes"], 4096) << found;
-  const Result text = look(core);
-  EXPECT_TRUE(text.exited(0)) << text.how() << text.err;
-  EXPECT_NE(text.out.find("the core file lacks 4,096 bytes"), std::string::npos) << text.out;
+  const Result text = expect_exit(look(core));
+  EXPECT_HAS(text.out, "the core file lacks 4,096 bytes");
 }
 
 // The kernel writes the core file, and says of what it leaves out that it was there.
@@ -164,8 +161,8 @@ TEST_F(UnreachableCoreTest, SaysWhatIsMissing) {
   expect_refused(look(cut), "cut off: ");
   expect_refused(look(make_core("0x30")), "lacks ");
   expect_refused(look(make_core("0x33", nullptr, false)), "its process had no ledger; start it");
-  EXPECT_TRUE(look(core, {"--pause", "1s"}).exited(2));
-  EXPECT_TRUE(look(core, {"one", "two"}).exited(2));
+  expect_exit(look(core, {"--pause", "1s"}), 2);
+  expect_exit(look(core, {"one", "two"}), 2);
 }
 
 }  // namespace

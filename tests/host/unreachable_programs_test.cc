@@ -34,8 +34,8 @@ class UnreachableProgramsTest : public HostTest {
     std::vector<double> stops;  // ms
     for (size_t round = 0; round < rounds() && !HasFailure(); ++round) {
       loading.wait_for(1);
-      const Result result = memlog({"unreachable", "--json", "--pause", "0", std::to_string(pid)});
-      EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+      const Result result =
+          expect_exit(memlog({"unreachable", "--json", "--pause", "0", std::to_string(pid)}));
       if (HasFailure()) break;
       const json answer = json::parse(result.out);
       EXPECT_GT(answer["reachable_blocks"], 100);
@@ -60,7 +60,7 @@ TEST_F(UnreachableProgramsTest, Redis) {
   int number = 0;
   exercise("redis-server", server.pid(), [&] { load_redis(temp(), number++); });
   redis(temp(), {"shutdown", "nosave"});
-  EXPECT_TRUE(server.wait().exited(0));
+  expect_exit(server.wait());
 }
 
 TEST_F(UnreachableProgramsTest, Python) {
@@ -72,8 +72,7 @@ TEST_F(UnreachableProgramsTest, Python) {
   ASSERT_NE(first.find("/answer "), std::string::npos) << first;
   const std::string body = first.substr(first.rfind("/answer "));
   exercise("python3", server.pid(), [&] { EXPECT_TRUE(get(socket, "/answer").ends_with(body)); });
-  const Result result = server.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+  const Result result = expect_exit(server.wait());
 }
 
 }  // namespace

@@ -65,8 +65,7 @@ TEST_F(UnreachableTest, TellsEveryKindApart) {
   const auto sums = told(one.said);
   ASSERT_EQ(sums.size(), 4u);
   for (int round = 0; round < 3; ++round) {
-    const Result result = look(process.pid(), {"--reachable", "--limit", "0"});
-    EXPECT_TRUE(result.exited(1)) << result.how() << result.err;
+    const Result result = expect_exit(look(process.pid(), {"--reachable", "--limit", "0"}), 1);
     const json found = answer(result);
     EXPECT_EQ(found["definitely_lost_bytes"], sums.at("definite").first) << result.out;
     EXPECT_EQ(found["definitely_lost_blocks"], sums.at("definite").second);
@@ -91,12 +90,12 @@ TEST_F(UnreachableTest, TellsEveryKindApart) {
         EXPECT_EQ(function[std::string(sum) + unit], found[std::string(sum) + unit]) << sum << unit;
       }
     }
-    EXPECT_NE(result.out.find("g_list (held_blocks)"), std::string::npos) << result.out;
+    EXPECT_HAS(result.out, "g_list (held_blocks)");
   }
   // The copies are gone, also for the kernel.
   const std::string own = "/proc/" + std::to_string(process.pid());
   EXPECT_EQ(read_file(own + "/task/" + std::to_string(process.pid()) + "/children"), "");
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // Of an arena that the kernel has made one mapping with other memory, nothing is a root: not what
@@ -107,7 +106,7 @@ TEST_F(UnreachableTest, ArenaJoinedWithOtherMemoryHoldsNothing) {
   EXPECT_EQ(found["definitely_lost_blocks"].get<int>() + found["indirectly_lost_blocks"].get<int>(),
             4 * 64)
       << found;
-  EXPECT_TRUE(one.process->wait().exited(0));
+  expect_exit(one.process->wait());
 }
 
 // What memcheck says of the same program at its exit, by "definitely", "indirectly", ...
@@ -159,7 +158,7 @@ TEST_F(UnreachableTest, AgreesWithMemcheckOnRandomGraphs) {
     }
     same("possibly_lost", "possibly");
     same("reachable", "reachable:");
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
   }
 }
 
@@ -170,12 +169,9 @@ TEST_F(UnreachableTest, SearchesWhatCannotBeCopiedWhileItIsStopped) {
   Process& process = *one.process;
   const auto sums = told(one.said);
   ASSERT_EQ(sums.size(), 4u);
-  const Result refused = look(process.pid());
-  EXPECT_TRUE(refused.exited(1)) << refused.how();
+  const Result refused = expect_exit(look(process.pid()), 1);
   EXPECT_EQ(refused.out, "");
-  EXPECT_NE(refused.err.find("cannot be copied (fork): Cannot allocate memory; --stop-limit 1s"),
-            std::string::npos)
-      << refused.err;
+  EXPECT_HAS(refused.err, "cannot be copied (fork): Cannot allocate memory; --stop-limit 1s");
   const json found = answer(look(process.pid(), {"--stop-limit", "1h"}));
   EXPECT_EQ(found["definitely_lost_bytes"], sums.at("definite").first) << found;
   EXPECT_EQ(found["indirectly_lost_bytes"], sums.at("indirect").first) << found;
@@ -184,10 +180,9 @@ TEST_F(UnreachableTest, SearchesWhatCannotBeCopiedWhileItIsStopped) {
   // Too short a time, on all but a very quick machine: the process goes on in any case.
   const Result cut = look(process.pid(), {"--stop-limit", "1ms"});
   if (cut.exited(1) && cut.out.empty()) {
-    EXPECT_NE(cut.err.find("was stopped for 1 ms and is not searched yet"), std::string::npos)
-        << cut.err;
+    EXPECT_HAS(cut.err, "was stopped for 1 ms and is not searched yet");
   }
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // The library remembers walks with the words of stacks that they rest on. No block is held by them.
@@ -200,7 +195,7 @@ TEST_F(UnreachableTest, WhatTheLibraryRemembersHoldsNothing) {
   EXPECT_EQ(found["indirectly_lost_blocks"], 18) << found;
   EXPECT_EQ(found["indirectly_lost_bytes"], 9 * 16 + 9 * 10005) << found;
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // What held_types.cc declares, followed to each block. What a union, void* or a base class leads to
@@ -245,18 +240,16 @@ TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {
     return "held_types.cc:" + std::to_string(found - source.begin() + 1);
   };
   const std::string stripped = temp() + "/held_types";
-  ASSERT_TRUE(
-      run(plain({"/usr/bin/strip", "-g", "-o", stripped, program("held_types")})).exited(0));
+  expect_exit(run(plain({"/usr/bin/strip", "-g", "-o", stripped, program("held_types")})));
   // Nothing but what runs; its symbols and debugging information are elsewhere.
   const std::string bare = temp() + "/bare";
   const std::string symbols = temp() + "/debug";
-  ASSERT_TRUE(run(plain({"/usr/bin/strip", "-o", bare, program("held_types")})).exited(0));
+  expect_exit(run(plain({"/usr/bin/strip", "-o", bare, program("held_types")})));
   const std::string id = shell("readelf -n {} | sed -n 's/.*Build ID: //p'", bare).substr(0, 40);
   const std::string place = symbols + "/.build-id/" + id.substr(0, 2);
   std::filesystem::create_directories(place);
-  ASSERT_TRUE(run(plain({"/usr/bin/objcopy", "--only-keep-debug", program("held_types"),
-                         place + '/' + id.substr(2) + ".debug"}))
-                  .exited(0));
+  expect_exit(run(plain({"/usr/bin/objcopy", "--only-keep-debug", program("held_types"),
+                         place + '/' + id.substr(2) + ".debug"})));
   for (const std::string& file : {program("held_types"), stripped, bare}) {
     const bool whole = file != stripped;
     const Ready one = ready({file});
@@ -275,14 +268,14 @@ TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {
       const std::string type =
           path["blocks"].empty() ? "" : path["blocks"].back().value("type", "");
       const std::string variable = known.variable.substr(0, known.variable.find_first_of("; "));
-      EXPECT_NE(path["root"].get<std::string>().find(variable), std::string::npos) << path;
+      EXPECT_HAS(path["root"].get<std::string>(), variable);
       EXPECT_EQ(path.value("root_source", ""), whole ? place_of(known.variable) : "") << path;
       EXPECT_EQ(path.value("root_type", ""), whole ? known.types[0] : "") << path;
       EXPECT_EQ(type, whole ? known.types[1] : "") << path;
       EXPECT_EQ(path.value("type", ""), whole ? known.types[2] : "") << path;
     }
     process.close_input();
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
   }
 }
 
@@ -322,36 +315,29 @@ TEST_F(UnreachableTest, TellsOfOneBlock) {
     return run(plain({memlog_tool(), "unreachable", "--block", address, pid}));
   };
   const std::string words = text(hex(held[1])).out;
-  EXPECT_NE(words.find(hex(held[1]) + ", a block of 208 bytes, allocated "), std::string::npos)
-      << words;
-  EXPECT_NE(words.find("    make  one_block.c:"), std::string::npos) << words;
-  EXPECT_NE(words.find("    held by g_root"), std::string::npos) << words;
-  const Result nowhere = text(hex(held[0] + 104));
-  EXPECT_TRUE(nowhere.exited(1));
-  EXPECT_NE(nowhere.err.find(" lies in no live block of " + pid), std::string::npos) << nowhere.err;
-  EXPECT_TRUE(text("here").exited(2));
+  EXPECT_HAS(words, hex(held[1]) + ", a block of 208 bytes, allocated ");
+  EXPECT_HAS(words, "    make  one_block.c:");
+  EXPECT_HAS(words, "    held by g_root");
+  const Result nowhere = expect_exit(text(hex(held[0] + 104)), 1);
+  EXPECT_HAS(nowhere.err, " lies in no live block of " + pid);
+  expect_exit(text("here"), 2);
   one.process->close_input();
-  EXPECT_TRUE(one.process->wait().exited(0));
+  expect_exit(one.process->wait());
 }
 
 TEST_F(UnreachableTest, TextNamesTheStacks) {
   const Ready one = ready({program("held_blocks")});
   Process& process = *one.process;
-  const Result result =
-      run(plain({memlog_tool(), "unreachable", "--limit", "1", std::to_string(process.pid())}));
-  EXPECT_TRUE(result.exited(1)) << result.how();
+  const Result result = expect_exit(
+      run(plain({memlog_tool(), "unreachable", "--limit", "1", std::to_string(process.pid())})), 1);
   EXPECT_EQ(result.err, "");
-  EXPECT_NE(result.out.find("definitely lost: 104 bytes in 1 block, and 440 bytes in 5 blocks "
-                            "indirectly, oldest "),
-            std::string::npos)
-      << result.out;
-  EXPECT_NE(result.out.find("make_lost_list"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("possibly lost  responsible function\n"), std::string::npos)
-      << result.out;
-  EXPECT_NE(result.out.find("3 more stacks: --limit 0 shows them"),
-            std::string::npos)
-      << result.out;
-  EXPECT_TRUE(process.wait().exited(0));
+  EXPECT_HAS(result.out,
+             "definitely lost: 104 bytes in 1 block, and 440 bytes in 5 blocks "
+             "indirectly, oldest ");
+  EXPECT_HAS(result.out, "make_lost_list");
+  EXPECT_HAS(result.out, "possibly lost  responsible function\n");
+  EXPECT_HAS(result.out, "3 more stacks: --limit 0 shows them");
+  expect_exit(process.wait());
 }
 
 // The program is not to notice: it has no child to wait for, and its own it finds.
@@ -364,8 +350,7 @@ TEST_F(UnreachableTest, TheCopiesAreNoChildrenOfTheProgram) {
     const Result result = look(process.pid());
     EXPECT_EQ(answer(result)["definitely_lost_blocks"], 0) << result.out;
   }
-  const Result result = process.wait();
-  EXPECT_TRUE(result.exited(0)) << result.how() << result.out << result.err;
+  const Result result = expect_exit(process.wait());
 }
 
 // Blocks from before are not known: what they hold is held.
@@ -376,7 +361,7 @@ TEST_F(UnreachableTest, AttachesToWhatIsNotTraced) {
   EXPECT_EQ(found["unknown_blocks"], "memlog attached to it later");
   EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
   process.write("q");
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 // Its ledger begins at the fork, so it does not know the block of the parent's that holds another.
@@ -392,7 +377,7 @@ TEST_F(UnreachableTest, WhatAChildKeepsInItsParentsBlocksIsReachable) {
   EXPECT_GE(found["reachable_bytes"], 1000);
   EXPECT_EQ(found["unknown_blocks"], "it has blocks of the process that forked it");
   process.close_input();
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 TEST_F(UnreachableTest, WhatIsHeldByBlocksFromBeforeTheRecordingIsReachable) {
@@ -408,7 +393,7 @@ TEST_F(UnreachableTest, WhatIsHeldByBlocksFromBeforeTheRecordingIsReachable) {
     EXPECT_EQ(found.value("unknown_blocks", ""),
               *start == '0' ? "recording was off for a time" : "");
     process.close_input();
-    EXPECT_TRUE(process.wait().exited(0));
+    expect_exit(process.wait());
   }
 }
 
@@ -419,7 +404,7 @@ TEST_F(UnreachableTest, MemoryHoldsBlocksWhateverItsAccessBecame) {
     EXPECT_EQ(found["definitely_lost_blocks"], 0) << page << found;
     EXPECT_FALSE(found.contains("unknown_blocks")) << page << found;
     one.process->close_input();
-    EXPECT_TRUE(one.process->wait().exited(0));
+    expect_exit(one.process->wait());
   }
 }
 
@@ -440,29 +425,27 @@ TEST_F(UnreachableTest, NothingIsLostForWantOfALedger) {
   const std::string note = "note: a part of the ledger could not be read";
   for (const char* const one : {"heap", "map"}) {
     const Result shown = run(plain({memlog_tool(), one, std::to_string(process.pid())}));
-    EXPECT_NE(shown.out.find(note), std::string::npos) << shown.out << shown.err;
+    EXPECT_HAS(shown.out, note);
   }
   Process expire(plain({memlog_tool(), "expire", std::to_string(process.pid())}));
   ASSERT_TRUE(expire.read_line());
   process.send(SIGKILL);
   process.wait();
   const Result expired = expire.wait();
-  EXPECT_NE(expired.out.find(note), std::string::npos) << expired.out << expired.err;
-  const Result pack = run(plain({memlog_tool(), "pack", "-o", temp() + "/packed", out()}));
-  EXPECT_TRUE(pack.exited(2)) << pack.how();
-  EXPECT_NE(pack.err.find("a part of it is missing; packed as it is"), std::string::npos)
-      << pack.err;
+  EXPECT_HAS(expired.out, note);
+  const Result pack =
+      expect_exit(run(plain({memlog_tool(), "pack", "-o", temp() + "/packed", out()})), 2);
+  EXPECT_HAS(pack.err, "a part of it is missing; packed as it is");
   std::filesystem::remove(fmt::format("{}/held_list-{}.ledger", out(), process.pid()));
 }
 
 TEST_F(UnreachableTest, SaysWhatIsMissing) {
   Process process(traced({program("attached"), "sites"}));
   process.read_until("ready");
-  const Result result = look(process.pid());
-  EXPECT_TRUE(result.exited(1)) << result.how();
-  EXPECT_NE(result.err.find("ledger"), std::string::npos) << result.err;
+  const Result result = expect_exit(look(process.pid()), 1);
+  EXPECT_HAS(result.err, "ledger");
   process.write("q");
-  EXPECT_TRUE(process.wait().exited(0));
+  expect_exit(process.wait());
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ class WaitTest : public HostTest {
     return command;
   }
   static void expect_as_alone(const Result& result) {
-    EXPECT_TRUE(result.exited(0)) << result.how() << result.err;
+    expect_exit(result);
     EXPECT_EQ(result.out, "ready\ndone\n");
     EXPECT_EQ(result.err, "");
   }
@@ -95,8 +95,7 @@ TEST_F(WaitTest, Attached) {
     if (events) attach.argv.insert(attach.argv.end() - 1, "--events");
     attach.env["MTRACE_RESOLVER"] = events ? memlog_tool() : hangs();
     attach.env["MTRACE_EXIT_WAIT"] = "0";
-    const Result attached = run(attach);
-    ASSERT_TRUE(attached.exited(0)) << attached.how() << attached.err;
+    const Result attached = expect_exit(run(attach));
     process.send(SIGUSR1);
     if (!events) wait_for_report("every_child", process.pid(), 1);
     process.write("\n");

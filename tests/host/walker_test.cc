@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "../walkcheck/walkcheck.h"
+#include "expect.h"
 #include "process.h"
 
 namespace mtrace::test {
@@ -221,8 +222,7 @@ TEST_P(WalkerAgainstLibunwind, EqualFrameByFrame) {
                  {"WALKCHECK_PYTHON", work.python != 0 ? "1" : "0"},
                  {"LC_ALL", "C"}};
   command.directory = directory.path();
-  const Result result = run(command);
-  EXPECT_TRUE(result.exited(0)) << result.how() << "\n" << result.err;
+  const Result result = expect_exit(run(command));
 
   EXPECT_GE(shared.stacks, work.at_least) << describe(shared);
   EXPECT_GE(shared.python, work.python) << describe(shared);

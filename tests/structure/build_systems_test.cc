@@ -6,6 +6,7 @@
 #include <regex>
 #include <string>
 
+#include "expect.h"
 #include "install_fixture.h"
 #include "process.h"
 
@@ -76,7 +77,7 @@ TEST_F(BuildSystemsTest, DocumentShowsTheExample) {
     const std::string text = read_file(source_dir() + "/doc/examples/project/" + file);
     EXPECT_GE(lines_of(shown).size(), 4u);
     for (const std::string& line : lines_of(shown)) {
-      EXPECT_NE(text.find(line + '\n'), std::string::npos) << line;
+      EXPECT_HAS(text, line + '\n') << line;
     }
   }
 }
@@ -151,8 +152,7 @@ mtrace_add_test(NAME fails COMMAND later)
                "mtrace_add_test(" + std::string(wrong) + ")\n");
     const Result refused = shell("cd \"$TMP/project\"; cmake build");
     EXPECT_FALSE(refused.exited(0)) << wrong << refused.out;
-    EXPECT_NE(refused.err.find(std::string("mtrace_add_test: ") + why), std::string::npos)
-        << refused.err;
+    EXPECT_HAS(refused.err, std::string("mtrace_add_test: ") + why);
   }
 }
 
@@ -180,10 +180,10 @@ find_package(mtrace REQUIRED)
   const Result result =
       shell("cd \"$TMP/project\"; cmake -S . -B build -DCMAKE_PREFIX_PATH=\"$ROOT/opt/m\"");
   for (const std::string& good : {it, "0..." + it, std::string("0...99"), it + "...99"}) {
-    EXPECT_NE(result.out.find("-- " + good + "=1\n"), std::string::npos) << good << result.out;
+    EXPECT_HAS(result.out, "-- " + good + "=1\n") << good;
   }
   for (const std::string& bad : {it + ".1", "0...<" + it}) {
-    EXPECT_NE(result.out.find("-- " + bad + "=0\n"), std::string::npos) << bad << result.out;
+    EXPECT_HAS(result.out, "-- " + bad + "=0\n") << bad;
   }
   EXPECT_TRUE(has(result.out, "-- [0-9]+=1\n")) << result.out;
   EXPECT_TRUE(has(result.out, "-- [0-9]+=0\n")) << result.out;

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "expect.h"
 #include "process.h"
 
 namespace mtrace::test {
@@ -76,7 +77,7 @@ class CompletionTest : public ::testing::Test {
   }
   std::set<std::string> offered(const std::vector<std::string>& argv) {
     Result result = run_in(home_, argv);
-    EXPECT_TRUE(result.exited(0)) << result.how();
+    expect_exit(result);
     EXPECT_EQ(result.err, "");
     return words_of(result.out);
   }
@@ -122,8 +123,7 @@ TEST_F(CompletionTest, ChoicesAreThoseThatTheProgramTakes) {
                                                         {"export", "--format"}}) {
     std::vector<std::string> argv = {memlog_tool(), command, option, "?", "a.memlog"};
     if (command == "diff") argv.push_back("a.memlog");
-    const Result result = run_in(home_, argv);
-    EXPECT_TRUE(result.exited(2)) << result.how();
+    const Result result = expect_exit(run_in(home_, argv), 2);
     const std::string list = " is not one of ";
     const size_t at = result.err.find(list);
     ASSERT_NE(at, std::string::npos) << result.err;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "directories.h"
+#include "expect.h"
 #include "files.h"
 
 namespace mtrace::test {
@@ -28,7 +29,7 @@ TEST(DocumentsTest, PageNamesEveryOptionWithItsDefault) {
     ASSERT_NE(place, std::string::npos) << at->str(1);
     const std::string standard = at->str(2).empty() ? "unset" : at->str(2);
     const std::string text = page.substr(place, page.find("</tr>", place) - place);
-    EXPECT_NE(text.find("default " + standard + "<"), std::string::npos) << text;
+    EXPECT_HAS(text, "default " + standard + "<");
   }
   EXPECT_GE(options, 9);
 }
@@ -40,8 +41,7 @@ TEST(DocumentsTest, PageNamesEveryCommandAndOrder) {
     const std::string text = source_file(file);
     int found = 0;
     for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end; ++at, ++found) {
-      EXPECT_NE(page.find("<code>" + before + at->str(1) + "</code>"), std::string::npos)
-          << at->str(1);
+      EXPECT_HAS(page, "<code>" + before + at->str(1) + "</code>") << at->str(1);
     }
     EXPECT_GE(found, least) << file;
   };

@@ -8,6 +8,7 @@
 #include <regex>
 #include <string>
 
+#include "expect.h"
 #include "install_fixture.h"
 #include "process.h"
 
@@ -47,26 +48,25 @@ class InstallTest : public InstallFixture {
          " PKG_CONFIG_SYSROOT_DIR=\"$ROOT\" PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1\n"
          "gcc -g -O0 -Wall -Werror $(pkg-config --cflags mtrace) -o app app.c");
     const std::string tool = "\"$ROOT\"" + prefix + "/bin/memlog";
-    const Result result =
-        shell("cd \"$TMP\"; MTRACE_EXIT_WAIT=600 " + tool + " run --output reports ./app");
-    EXPECT_TRUE(result.exited(7)) << result.how() << result.err;
-    EXPECT_NE(result.err.find("main"), std::string::npos) << result.err;
+    const Result result = expect_exit(
+        shell("cd \"$TMP\"; MTRACE_EXIT_WAIT=600 " + tool + " run --output reports ./app"), 7);
+    EXPECT_HAS(result.err, "main");
     const std::string shown = good(tool + " show --no-resolve $TMP/reports/app-*-1.memlog");
-    EXPECT_NE(shown.find("ready"), std::string::npos) << shown;
-    EXPECT_NE(shown.find("+4321"), std::string::npos) << shown;
+    EXPECT_HAS(shown, "ready");
+    EXPECT_HAS(shown, "+4321");
     // The library has found the tool, which has filled the names in.
-    EXPECT_NE(shown.find("main"), std::string::npos) << shown;
+    EXPECT_HAS(shown, "main");
   }
 
   // systemd takes the unit and the drop-in, and they name files of the package.
   void expect_units() const {
     const std::string unit = root_ + "/usr/lib/systemd/system/memlog-serve.service";
     const std::string text = read_file(unit);
-    EXPECT_NE(text.find("\nExecStart=/usr/bin/memlog serve "), std::string::npos) << text;
-    EXPECT_EQ(text.find('@' + std::string("BINDIR")), std::string::npos);
+    EXPECT_HAS(text, "\nExecStart=/usr/bin/memlog serve ");
+    EXPECT_LACKS(text, std::string("@") + "BINDIR");
     const std::string conf = read_file(root_ + "/usr/share/doc/mtrace/doc/systemd/mtrace.conf");
     const std::string library = lines_of(good("cd \"$ROOT\"; ls usr/lib/*/libmtrace.so")).at(0);
-    EXPECT_NE(conf.find("LD_PRELOAD=/" + library + "\n"), std::string::npos) << conf;
+    EXPECT_HAS(conf, "LD_PRELOAD=/" + library + "\n");
     if (!fs::exists("/usr/bin/systemd-analyze")) {
       GTEST_SKIP() << "systemd is not installed: its units were not verified";
     }
@@ -135,7 +135,7 @@ TEST_F(InstallTest, InstallsWhatWorksAndTakesItAwayAgain) {
 
   // Every function has its page.
   const std::string page = good("man -M \"$ROOT/usr/local/share/man\" 3 mtrace_savepoint_free");
-  EXPECT_NE(page.find("mtrace_savepoint_free()"), std::string::npos) << page;
+  EXPECT_HAS(page, "mtrace_savepoint_free()");
 
   good("make -s uninstall BUILD=\"$BUILD\" DESTDIR=\"$ROOT\"");
   EXPECT_EQ(good("find \"$ROOT\" -mindepth 1"), "");
@@ -149,8 +149,7 @@ TEST_F(InstallTest, OtherPrefixAndFilesOfOthers) {
     EXPECT_TRUE(path.starts_with("/opt/m/")) << path;
   }
   expect_works("/opt/m");
-  EXPECT_NE(good("cat \"$ROOT\"/opt/m/share/man/man7/libmtrace.7").find("/opt/m/lib/"),
-            std::string::npos);
+  EXPECT_HAS(good("cat \"$ROOT\"/opt/m/share/man/man7/libmtrace.7"), "/opt/m/lib/");
   write_file(root_ + "/opt/m/bin/other", "");
   good("make -s uninstall" + places);
   EXPECT_EQ(files().size(), 1u);
@@ -172,7 +171,7 @@ TEST_F(InstallTest, DebianPackageHasTheSameAndWorks) {
   EXPECT_EQ(good("dpkg-deb -f " + deb + " Architecture"), good("dpkg --print-architecture"));
   const std::string depends = ", " + good("dpkg-deb -f " + deb + " Depends");
   for (const char* name : {"libmtrace", "libc6", "libdw1", "libelf1", "libstdc++6", "zlib1g"}) {
-    EXPECT_NE(depends.find(", " + std::string(name) + " "), std::string::npos) << depends;
+    EXPECT_HAS(depends, ", " + std::string(name) + " ");
   }
   EXPECT_TRUE(std::regex_match(good("dpkg-deb -f " + library + " Depends"),
                                std::regex("libc6 \\(>= 2\\.[0-9]+\\)\n")));
@@ -189,7 +188,7 @@ TEST_F(InstallTest, DebianPackageHasTheSameAndWorks) {
   const std::string documents = root_ + "/usr/share/doc/mtrace/";
   EXPECT_EQ(good("zcat " + documents + "changelog.gz | dpkg-parsechangelog -l- -S Version"),
             good("dpkg-deb -f " + deb + " Version"));
-  EXPECT_NE(good("cat " + documents + "copyright").find("MIT License"), std::string::npos);
+  EXPECT_HAS(good("cat " + documents + "copyright"), "MIT License");
   EXPECT_EQ(good("dpkg-deb -I " + library + " triggers"), "activate-noawait ldconfig\n");
   for (const std::string& one : {deb, library}) {
     good("cd \"$ROOT\"; dpkg-deb --ctrl-tarfile " + one +
@@ -212,7 +211,7 @@ TEST_F(InstallTest, DebianPackageHasTheSameAndWorks) {
       "./memlog run true");
   EXPECT_TRUE(alone.exited(0) || alone.err.find(", /usr/lib/") != std::string::npos) << alone.err;
   const std::string page = good("man -M \"$ROOT/usr/share/man\" 3 mtrace_savepoint_free");
-  EXPECT_NE(page.find("mtrace_savepoint_free()"), std::string::npos) << page;
+  EXPECT_HAS(page, "mtrace_savepoint_free()");
 }
 
 }  // namespace

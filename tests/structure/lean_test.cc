@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "expect.h"
 #include "process.h"
 
 namespace mtrace::test {
@@ -341,8 +342,8 @@ TEST(LeanTest, OneInitialiserAndNoFinaliser) {
   EXPECT_TRUE(dynamic("FINI_ARRAYSZ").empty() || dynamic("FINI_ARRAYSZ")[0] == "8 (bytes)");
   EXPECT_TRUE(dynamic("PREINIT_ARRAY").empty());
   for (const std::string& line : lines_of(output_of({"/usr/bin/nm", library()}))) {
-    EXPECT_EQ(line.find("_GLOBAL__sub_I"), std::string::npos) << line;
-    EXPECT_EQ(line.find("__static_initialization"), std::string::npos) << line;
+    EXPECT_LACKS(line, "_GLOBAL__sub_I");
+    EXPECT_LACKS(line, "__static_initialization");
   }
 }
 
@@ -358,8 +359,8 @@ TEST(LeanTest, TablesTakeNoSpaceInTheFile) {
 
 TEST(LeanTest, IsBoundAtLoadAndStaysLoaded) {
   const std::string text = readelf("--dynamic");
-  EXPECT_NE(text.find("BIND_NOW"), std::string::npos);
-  EXPECT_NE(text.find("NODELETE"), std::string::npos);
+  EXPECT_HAS(text, "BIND_NOW");
+  EXPECT_HAS(text, "NODELETE");
   EXPECT_TRUE(dynamic("TEXTREL").empty());
   EXPECT_EQ(dynamic("SONAME"), std::vector<std::string>{"Library soname: [libmtrace.so]"});
   EXPECT_TRUE(dynamic("RPATH").empty());
@@ -402,8 +403,8 @@ TEST(LeanTest, Segments) {
 // Thread-local variables are reached without a call that could allocate.
 TEST(LeanTest, ThreadLocalsAreInitialExec) {
   for (const std::string& line : lines_of(readelf("--relocs"))) {
-    EXPECT_EQ(line.find("R_X86_64_DTPMOD64"), std::string::npos) << line;
-    EXPECT_EQ(line.find("R_X86_64_TLSDESC"), std::string::npos) << line;
+    EXPECT_LACKS(line, "R_X86_64_DTPMOD64");
+    EXPECT_LACKS(line, "R_X86_64_TLSDESC");
   }
 }
 
@@ -423,16 +424,14 @@ TEST(LeanTest, FunctionsFindTheirCallersFrame) {
       function = line.substr(begin, line.size() - 2 - begin);
       ++looked_at;
     } else if (!may.contains(function)) {
-      EXPECT_EQ(line.find("lea    0x8(%rsp),%r10"), std::string::npos) << function;
+      EXPECT_LACKS(line, "lea    0x8(%rsp),%r10") << function;
     }
   }
   EXPECT_GT(looked_at, 1000);
 }
 
 // IFUNC relocations of its own would run code before relocation is done.
-TEST(LeanTest, NoIndirectFunctions) {
-  EXPECT_EQ(readelf("--relocs").find("IRELATIV"), std::string::npos);
-}
+TEST(LeanTest, NoIndirectFunctions) { EXPECT_LACKS(readelf("--relocs"), "IRELATIV"); }
 
 // Two builds in different places are equal: `make reproducible` compares them whole.
 TEST(LeanTest, NamesNoDirectoryOfItsBuild) {
@@ -440,7 +439,7 @@ TEST(LeanTest, NamesNoDirectoryOfItsBuild) {
   for (const char* name :
        {"libmtrace.so", "memlog", "mtrace/memlog-http.so", "mtrace/memlog-replay"}) {
     const std::string file = read_file(build_dir() + "/" + name);
-    EXPECT_NE(file.find("src/"), std::string::npos) << name;
+    EXPECT_HAS(file, "src/") << name;
     for (size_t at = 0; (at = file.find(place, at)) != std::string::npos; ++at) {
       // Not a part of another path, such as ./src/ where the sources are in /src.
       const char before = file[at - 1];
@@ -482,9 +481,8 @@ TEST(LeanTest, RunsWithMusl) {
 }
 
 TEST(LeanTest, ToolCarriesTheMarkAgainstBeingTraced) {
-  EXPECT_NE(output_of({"/usr/bin/nm", "--dynamic", "--defined-only", memlog_tool()})
-                .find("mtrace_host_opt_out"),
-            std::string::npos);
+  EXPECT_HAS(output_of({"/usr/bin/nm", "--dynamic", "--defined-only", memlog_tool()}),
+             "mtrace_host_opt_out");
 }
 
 }  // namespace

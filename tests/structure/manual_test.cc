@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "expect.h"
 #include "process.h"
 
 namespace mtrace::test {
@@ -28,9 +29,9 @@ Result run_words(const std::vector<std::string>& words,
 
 // As a terminal of 80 columns shows it; no word is cut at the end of a line.
 std::string shown(const std::string& page) {
-  const Result result = run_words({"man", "-l", "--warnings", "--no-hyphenation", page_file(page)},
-                                  {{"MANWIDTH", "80"}, {"MAN_KEEP_FORMATTING", ""}});
-  EXPECT_TRUE(result.exited(0)) << result.how();
+  const Result result =
+      expect_exit(run_words({"man", "-l", "--warnings", "--no-hyphenation", page_file(page)},
+                            {{"MANWIDTH", "80"}, {"MAN_KEEP_FORMATTING", ""}}));
   EXPECT_EQ(result.err, "") << page;
   return result.out;
 }
@@ -55,8 +56,7 @@ std::string help_of(const std::string& command) {
 
 TEST(ManualTest, RendersWithoutAWarning) {
   for (const char* page : kPages) {
-    const Result result = run_words({"groff", "-man", "-ww", "-z", page_file(page)});
-    EXPECT_TRUE(result.exited(0)) << result.how();
+    const Result result = expect_exit(run_words({"groff", "-man", "-ww", "-z", page_file(page)}));
     EXPECT_EQ(result.out + result.err, "") << page;
     const std::string left = shown(page);
     EXPECT_FALSE(std::regex_search(left, std::regex("@[A-Z]+@"))) << page;
@@ -76,8 +76,8 @@ TEST(ManualTest, FitsEightyColumns) {
 TEST(ManualTest, SaysHowItDiffersFromGlibc) {
   for (const char* page : kPages) {
     const std::string text = flat(shown(page));
-    EXPECT_NE(text.find("glibc"), std::string::npos) << page;
-    EXPECT_NE(text.find("mtrace(3)"), std::string::npos) << page;
+    EXPECT_HAS(text, "glibc") << page;
+    EXPECT_HAS(text, "mtrace(3)") << page;
   }
 }
 
@@ -104,7 +104,7 @@ TEST(ManualTest, DescribesEveryCommandAndOption) {
     for (const std::string& option :
          matches(help_of(command), "\n  (?:-[a-z], )?(--[a-z-]+)(?: \\S+)?(?=\n)")) {
       ++options;
-      EXPECT_NE(section.find(option), std::string::npos) << command << ' ' << option;
+      EXPECT_HAS(section, option) << command << option;
       const std::regex entry("\n {7}(-[a-z], )?" + option + "[ \n]");
       EXPECT_TRUE(std::regex_search(page, entry)) << option;
     }
@@ -140,7 +140,7 @@ TEST(ManualTest, HasEveryFunctionOfTheHeader) {
     ++functions;
     std::string line = flat(at->str(1));
     line = std::regex_replace(line, std::regex("\\* "), " *");
-    EXPECT_NE(text.find(line + ";"), std::string::npos) << line;
+    EXPECT_HAS(text, line + ";") << line;
     // In the text, in what it returns, in what is safe: besides name and synopsis.
     const std::string name = matches(line, "(mtrace_[a-z_]+)\\(")[0];
     EXPECT_GE(matches(text, "\\b(" + name + ")\\(\\)").size(), 1u) << name;
@@ -156,7 +156,7 @@ TEST(ManualTest, SaysWhichFunctionsAreSafeInSignalHandlers) {
   const std::string document = read_file(source_dir() + "/doc/api.md");
   const std::string row = matches(document, "\\| in signal handlers[^|]*\\| ([^|]*) \\|").at(0);
   for (const std::string& name : matches(row, "(?:^|, )([a-z_]+)")) {
-    EXPECT_NE(part.find("mtrace_" + name + "()"), std::string::npos) << name;
+    EXPECT_HAS(part, "mtrace_" + name + "()") << name;
   }
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "expect.h"
 #include "process.h"
 
 namespace mtrace::test {
@@ -519,7 +520,7 @@ TEST(StructureTest, FoldersOnlyShrink) {
 TEST(StructureTest, NoTabs) {
   for (const Source& source : sources()) {
     for (size_t i = 0; i < source.lines.size(); ++i) {
-      EXPECT_EQ(source.lines[i].find('\t'), std::string::npos) << source.path << ":" << i + 1;
+      EXPECT_LACKS(source.lines[i], "\t") << i + 1;
     }
   }
 }
@@ -534,7 +535,7 @@ TEST(StructureTest, ScriptsAndStylesStayReadable) {
       EXPECT_LE(lines.size(), 300u) << file.path();
       for (const std::string& line : lines) {
         EXPECT_LE(line.size(), 100u) << file.path() << ": " << line;
-        EXPECT_EQ(line.find('\t'), std::string::npos) << file.path() << ": " << line;
+        EXPECT_LACKS(line, "\t") << file.path();
       }
       ++files;
     }

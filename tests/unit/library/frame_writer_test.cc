@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "directories.h"
+#include "expect.h"
 #include "format/python.h"
 #include "ledger/ledger.h"
 #include "modules/object.h"
@@ -124,7 +125,7 @@ TEST_F(FrameLinesTest, AddressesOfThisProgram) {
   meet(here);
   // More than there is room for.
   for (uintptr_t offset = 0; offset < 40000; ++offset) line(here + offset);
-  EXPECT_NE(line(here).find("unit_library+0x"), std::string::npos);
+  EXPECT_HAS(line(here), "unit_library+0x");
   EXPECT_EQ(line(0x1234), "\t(0x1234)\n");
 }
 
@@ -163,10 +164,10 @@ TEST_F(FrameLinesTest, NamesNoLibraryThatIsGone) {
   ASSERT_NE(library, nullptr) << dlerror();
   const auto address = reinterpret_cast<uintptr_t>(dlsym(library, "plug"));
   meet(address);
-  EXPECT_NE(line(address).find("libplug_small.so"), std::string::npos);
+  EXPECT_HAS(line(address), "libplug_small.so");
   ASSERT_EQ(dlclose(library), 0);
   modules::forget_unloaded(nullptr, nullptr);
-  EXPECT_EQ(line(address).find("libplug_small.so"), std::string::npos);
+  EXPECT_LACKS(line(address), "libplug_small.so");
 }
 
 }  // namespace

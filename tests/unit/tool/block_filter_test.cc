@@ -134,13 +134,10 @@ TEST(BlockFilter, SaysWhatItNeeds) {
   EXPECT_EQ(both.status, 2);
   const Outcome time = memlog({"tree", "--events", shop_log(), "--born", "soon"});
   EXPECT_EQ(time.status, 2);
-  EXPECT_NE(time.err.find("tree: --born soon is not a range of times"), std::string::npos)
-      << time.err;
+  EXPECT_HAS(time.err, "tree: --born soon is not a range of times");
   const Outcome condition = memlog({"show", "--events", shop_log(), "--where", "weight > 3"});
   EXPECT_EQ(condition.status, 2);
-  EXPECT_NE(condition.err.find("show: --where weight > 3: no such column: weight"),
-            std::string::npos)
-      << condition.err;
+  EXPECT_HAS(condition.err, "show: --where weight > 3: no such column: weight");
   const Outcome pipe = memlog({"events", "--follow", "--lifetime", "1s..", shop_log()});
   EXPECT_EQ(pipe.status, 2);
 }

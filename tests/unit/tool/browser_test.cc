@@ -604,13 +604,13 @@ TEST_F(Browser, HostileNamesAreNames) {
 TEST_F(Browser, SpeedscopeShowsFunctionsAndTotals) {
   std::string text = facts_["speedscope"]["text"];
   EXPECT_EQ(facts_["speedscope"]["problems"], json::array());
-  EXPECT_NE(text.find("bytes of /usr/bin/svc"), std::string::npos) << text;
+  EXPECT_HAS(text, "bytes of /usr/bin/svc");
   std::erase_if(text, [](char c) { return c == '\n' || c == '\t'; });
   // Total, own, function; KB are of 1024 bytes.
   for (const char* row : {"62.01 KB (100%)0 B (<0.01%)main", "46.88 KB (76%)46.88 KB (76%)start",
                           "15.14 KB (24%)0 B (<0.01%)serve", "8.79 KB (14%)8.79 KB (14%)leaky",
                           "6.35 KB (10%)6.35 KB (10%)cache"}) {
-    EXPECT_NE(text.find(row), std::string::npos) << row << " in\n" << text;
+    EXPECT_HAS(text, row) << row << " in\n";
   }
 }
 

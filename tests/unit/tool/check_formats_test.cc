@@ -105,11 +105,8 @@ TEST_F(CheckFormats, JsonOfAProgramGoesToItsFile) {
 TEST_F(CheckFormats, NamesForgeNothing) {
   write_file(*directory_ / "odd.memlog",
              small_memlog({"f<\"'&>::error%\t<a>,b:\\x0a.c:3\t(/m+0x1)"}));
-  EXPECT_EQ(check("-f junit --max-live 0 -o odd.xml odd.memlog").find("memlog:"),
-            std::string::npos);
-  EXPECT_NE(junit(*directory_ / "odd.xml").find("f<\"'&>::error%: 64 bytes in 1 block live\n"),
-            std::string::npos)
-      << junit(*directory_ / "odd.xml");
+  EXPECT_LACKS(check("-f junit --max-live 0 -o odd.xml odd.memlog"), "memlog:");
+  EXPECT_HAS(junit(*directory_ / "odd.xml"), "f<\"'&>::error%: 64 bytes in 1 block live\n");
 }
 
 }  // namespace

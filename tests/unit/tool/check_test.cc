@@ -65,8 +65,7 @@ TEST_F(Check, MessagesOfTheProgramsTestsHaveNames) {
   const size_t message = out.find("The test leaves 1234 bytes more on the heap than it found.\n");
   ASSERT_NE(message, std::string::npos) << out;
   const std::string text = out.substr(message, out.find("Failure", message) - message);
-  EXPECT_NE(text.find("\tsite_leaks_here(unsigned long)\tgtest_leaky.cc:17\t"), std::string::npos)
-      << text;
+  EXPECT_HAS(text, "\tsite_leaks_here(unsigned long)\tgtest_leaky.cc:17\t");
 }
 
 TEST_F(Check, AGoodProgramPasses) {
@@ -91,7 +90,7 @@ TEST_F(Check, ALeakFailsAndIsNamed) {
       out.starts_with("hello\nFAILED: live: 1234 bytes in 1 stack, 0 bytes allowed\n\n"
                       "+1234 bytes  +1 block  100.0%"))
       << out;
-  EXPECT_NE(out.find("\n    forget  app.cc:11\n    main  app.cc:"), std::string::npos) << out;
+  EXPECT_HAS(out, "\n    forget  app.cc:11\n    main  app.cc:");
   EXPECT_TRUE(out.ends_with("\n1\n")) << out;
   EXPECT_TRUE(check("--max-live 2K -- ./app leak").ends_with("\n0\n"));
   EXPECT_TRUE(check("-x function:^forget -- ./app leak").ends_with("\n0\n"));
@@ -101,7 +100,7 @@ TEST_F(Check, TheProgramsOwnFailureWins) {
   EXPECT_EQ(check("-- ./app fail"),
             "hello\nmemlog: check: ./app ended with status 3; its memory is not checked\n3\n");
   const std::string out = check("-- ./app crash");
-  EXPECT_NE(out.find("memlog: check: ./app was killed by SIGABRT (Aborted)"), std::string::npos);
+  EXPECT_HAS(out, "memlog: check: ./app was killed by SIGABRT (Aborted)");
   EXPECT_TRUE(out.ends_with("\n134\n")) << out;
   EXPECT_TRUE(check("-- ./gone").ends_with("\n127\n"));
 }
@@ -109,7 +108,7 @@ TEST_F(Check, TheProgramsOwnFailureWins) {
 TEST_F(Check, ChildrenOnlyWhereTheyAreFollowed) {
   EXPECT_TRUE(check("-- ./app child").ends_with("\n0\n"));
   const std::string out = check("--follow app -- ./app child");
-  EXPECT_NE(out.find("FAILED: live: 1234 bytes in 1 stack"), std::string::npos) << out;
+  EXPECT_HAS(out, "FAILED: live: 1234 bytes in 1 stack");
 }
 
 TEST_F(Check, WhatCannotBeTracedIsNotGood) {
@@ -124,9 +123,7 @@ TEST_F(Check, AgainstABaseline) {
   shell("cd {} && {}/memlog run -q -o base ./app >/dev/null 2>&1", directory_->path(), build_dir());
   EXPECT_TRUE(check("--baseline base -- ./app").ends_with("\n0\n"));
   const std::string out = check("--baseline base --max-growth 1K -- ./app leak");
-  EXPECT_NE(out.find("FAILED: grown since the baseline: 1234 bytes in 1 stack, 1024 bytes allowed"),
-            std::string::npos)
-      << out;
+  EXPECT_HAS(out, "FAILED: grown since the baseline: 1234 bytes in 1 stack, 1024 bytes allowed");
   EXPECT_TRUE(out.ends_with("\n1\n")) << out;
 }
 

@@ -123,8 +123,8 @@ TEST(Compare, TwoBuildsOfAProgram) {
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_TRUE(result.out.starts_with("what is live, B less A: another process, another build\n"))
       << result.out;
-  EXPECT_NE(result.out.find("         +3000         +0 100.0%"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("one < two < main"), std::string::npos) << result.out;
+  EXPECT_HAS(result.out, "         +3000         +0 100.0%");
+  EXPECT_HAS(result.out, "one < two < main");
 }
 
 TEST(Compare, AMissingReportIsAnError) {

@@ -172,8 +172,7 @@ TEST_F(Compressed, AReportThatWasCompressedMeanwhileIsFound) {
   // What was never there is still missed, by the name that was asked for.
   const Outcome missing = test::memlog({"show", plain() + "/app-5000-77.memlog"});
   EXPECT_EQ(missing.status, 1);
-  EXPECT_NE(missing.err.find("/app-5000-77.memlog: No such file"), std::string::npos)
-      << missing.err;
+  EXPECT_HAS(missing.err, "/app-5000-77.memlog: No such file");
 }
 
 TEST_F(Compressed, UnderBothNamesItIsOneReport) {
@@ -217,7 +216,7 @@ TEST_F(Compressed, DamageIsFound) {
     const std::string said = read(good.substr(0, size));
     EXPECT_TRUE(said.starts_with(file + ':')) << size << ": " << said;
     if (size >= 4) {
-      EXPECT_NE(said.find(": the compressed file is cut short: "), std::string::npos) << said;
+      EXPECT_HAS(said, ": the compressed file is cut short: ");
     }
   }
   for (size_t at = 0; at < good.size(); ++at) {
@@ -231,7 +230,7 @@ TEST_F(Compressed, DamageIsFound) {
       }
     }
   }
-  EXPECT_NE(read(good + "more").find("the compressed data is damaged (zstd: "), std::string::npos);
+  EXPECT_HAS(read(good + "more"), "the compressed data is damaged (zstd: ");
 }
 
 class LargeCompressed : public ::testing::Test {

@@ -149,13 +149,12 @@ TEST_F(Decode, OtherLinesGetNamesAtTheirEnd) {
   Outcome result = decode(line + "\r\n" + line);
   const std::string named = line + "  plain_c  known_stack.cc:";
   EXPECT_TRUE(result.out.starts_with(named)) << result.out;
-  EXPECT_NE(result.out.find("\r\n" + named), std::string::npos) << result.out;
+  EXPECT_HAS(result.out, "\r\n" + named);
   EXPECT_FALSE(result.out.ends_with('\n'));
   result = decode("in " + at(file, "inner"));
-  EXPECT_NE(result.out.find(")  app::innermost(long)  known_stack.cc:"), std::string::npos);
-  EXPECT_NE(result.out.find(" < app::middle(long)  known_stack.cc:"), std::string::npos);
-  EXPECT_NE(result.out.find(" < app::Store::grow(long, char const*)  known_stack.cc:"),
-            std::string::npos);
+  EXPECT_HAS(result.out, ")  app::innermost(long)  known_stack.cc:");
+  EXPECT_HAS(result.out, " < app::middle(long)  known_stack.cc:");
+  EXPECT_HAS(result.out, " < app::Store::grow(long, char const*)  known_stack.cc:");
 }
 
 TEST_F(Decode, EverythingElseStays) {
@@ -230,7 +229,7 @@ TEST_F(Decode, BacktracesWithABaseNeedNoSymbol) {
   const std::string module =
       fmt::format("# module: {} build-id={} base=0x550000000000\n", file, build_id_of(file));
   EXPECT_EQ(decode(line).out, line);
-  EXPECT_NE(decode(line + module).out.find("]  plain_c  known_stack.cc:"), std::string::npos);
+  EXPECT_HAS(decode(line + module).out, "]  plain_c  known_stack.cc:");
 }
 
 // Return addresses alone, with what the process knows of its mappings before or after them.
@@ -309,8 +308,8 @@ TEST_F(Decode, BareAddressesByTheModulesOfMtrace) {
   const std::string second =
       fmt::format("# module: {} build-id={} base=0x7e0000000000\n", file, build_id_of(file));
   const std::string out = decode(line + "\n" + module + other + "\n" + second).out;
-  EXPECT_NE(out.find(line + "  plain_c"), std::string::npos) << out;
-  EXPECT_NE(out.find(other + "  plain_c"), std::string::npos) << out;
+  EXPECT_HAS(out, line + "  plain_c");
+  EXPECT_HAS(out, other + "  plain_c");
 }
 
 TEST_F(Decode, RelativePaths) {
@@ -321,7 +320,7 @@ TEST_F(Decode, RelativePaths) {
   std::filesystem::current_path(directory_.path());
   const std::string out = decode("in " + frame.substr(1)).out;
   std::filesystem::current_path(before);
-  EXPECT_NE(out.find(")  plain_c  known_stack.cc:"), std::string::npos) << out;
+  EXPECT_HAS(out, ")  plain_c  known_stack.cc:");
 }
 
 TEST_F(Decode, LooksWhereItIsTold) {
@@ -369,7 +368,7 @@ TEST_F(Decode, LargeTexts) {
     text += frame;
   }
   const Outcome result = decode(text);
-  EXPECT_EQ(result.out.find("\n" + frame), std::string::npos);
+  EXPECT_LACKS(result.out, "\n" + frame);
   EXPECT_GT(result.out.size(), text.size());
 }
 

@@ -461,13 +461,13 @@ TEST(EventChunks, OfOtherVersionsAreRefused) {
   for (const char version : {'1', '2', '3', '5'}) {
     std::string other = now;
     other[format::kEventMark - 1] = version;
-    EXPECT_NE(error_of(other).find(std::string("version ") + version), std::string::npos);
+    EXPECT_HAS(error_of(other), std::string("version ") + version);
   }
   // Behind the mark: the first event, its time, four numbers of definitions with seven columns, the
   // number of events.
   std::string old_form = now;
   old_form[format::kEventMark + 2 + 4 + format::kStackColumns + 1] = 0;
-  EXPECT_NE(error_of(old_form).find("the full form of version 4"), std::string::npos);
+  EXPECT_HAS(error_of(old_form), "the full form of version 4");
 }
 
 }  // namespace

@@ -93,9 +93,7 @@ TEST(EventExport, HeaptrackHasEachEventAtItsTime) {
     EXPECT_EQ(last_free, truth.last);
     write_file(directory / "log.heaptrack", text);
     const std::string read = shell("heaptrack_print {}/log.heaptrack", directory.path());
-    const auto has = [&](const std::string& line) {
-      EXPECT_NE(read.find(line), std::string::npos) << line << '\n' << read;
-    };
+    const auto has = [&](const std::string& line) { EXPECT_HAS(read, line) << line; };
     has(fmt::format("calls to allocation functions: {} (", truth.allocations));
     const auto bytes = [](int64_t number) {
       return number < 1000 ? fmt::format("{}B", number) : fmt::format("{:.2f}K", number / 1000.0);
@@ -188,22 +186,17 @@ TEST(EventExport, RefusesWhatItCannotShow) {
     EXPECT_EQ(result.status, 2) << result.out;
     return result.err;
   };
-  EXPECT_NE(refused({"-f", "chrome", "x.memlog"}).find("chrome needs --events LOG"),
-            std::string::npos);
-  EXPECT_NE(refused({"-f", "chrome", "--events", shop_log(), "--by", "blocks"})
-                .find("--by cannot be used with"),
-            std::string::npos);
-  EXPECT_NE(refused({"-f", "chrome", "--events", shop_log(), "--frames", "1..2"})
-                .find("--frames A..B cannot be used with"),
-            std::string::npos);
+  EXPECT_HAS(refused({"-f", "chrome", "x.memlog"}), "chrome needs --events LOG");
+  EXPECT_HAS(refused({"-f", "chrome", "--events", shop_log(), "--by", "blocks"}),
+             "--by cannot be used with");
+  EXPECT_HAS(refused({"-f", "chrome", "--events", shop_log(), "--frames", "1..2"}),
+             "--frames A..B cannot be used with");
 }
 
 TEST(EventExport, ALogInThePlaceOfAReportIsNamed) {
   const Outcome result = memlog({"show", shop_log()});
   EXPECT_EQ(result.status, 2);
-  EXPECT_NE(result.err.find("not a memlog, but an event log: give it with --events"),
-            std::string::npos)
-      << result.err;
+  EXPECT_HAS(result.err, "not a memlog, but an event log: give it with --events");
 }
 
 TEST(EventExport, IsCompressedWhereTheNameSaysSo) {

@@ -74,9 +74,8 @@ TEST_F(ExportSeries, HeaptrackInHeaptrackPrint) {
     }
     EXPECT_EQ(in_heaptrack(file, "peak"), sorted(shares));
     const std::string summary = heaptrack_print(file);
-    EXPECT_NE(summary.find(fmt::format("calls to allocation functions: {} ", calls_)),
-              std::string::npos)
-        << calls_ << " of " << files_.size() << " reports: " << summary;
+    EXPECT_HAS(summary, fmt::format("calls to allocation functions: {} ", calls_))
+        << calls_ << " of " << files_.size() << " reports: ";
   }
 }
 
@@ -84,12 +83,10 @@ TEST_F(ExportSeries, MassifInMsPrintHasEachReport) {
   const std::string out = shell("ms_print {} | tr -d ,", exported("massif", "massif.out"));
   const std::string root = "B) (heap allocation functions)";
   for (const profile::Memlog& report : reports_) {
-    EXPECT_NE(out.find(fmt::format("100.00% ({}{}", report.header.live.bytes, root)),
-              std::string::npos)
-        << report.name;
+    EXPECT_HAS(out, fmt::format("100.00% ({}{}", report.header.live.bytes, root)) << report.name;
   }
-  EXPECT_NE(out.find(fmt::format("100.00% ({}{}", last().peak->bytes, root)), std::string::npos);
-  EXPECT_NE(out.find("(peak)"), std::string::npos);
+  EXPECT_HAS(out, fmt::format("100.00% ({}{}", last().peak->bytes, root));
+  EXPECT_HAS(out, "(peak)");
 }
 
 }  // namespace

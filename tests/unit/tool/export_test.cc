@@ -81,11 +81,11 @@ TEST_F(Export, FlameGraphHasTheBytes) {
 TEST_F(Export, CallgrindInCallgrindAnnotate) {
   const std::string out = shell("callgrind_annotate --threshold=100 --show-percs=no {} | tr -d ,",
                                 exported("callgrind"));
-  EXPECT_NE(out.find(std::to_string(bytes()) + "  PROGRAM TOTALS"), std::string::npos) << out;
+  EXPECT_HAS(out, std::to_string(bytes()) + "  PROGRAM TOTALS");
   const std::string inclusive =
       shell("callgrind_annotate --inclusive=yes --threshold=100 --show-percs=no {} | tr -d ,",
             exported("callgrind"));
-  EXPECT_NE(inclusive.find("main ["), std::string::npos) << inclusive;
+  EXPECT_HAS(inclusive, "main [");
 }
 
 // gprof2dot reads version and creator from the first two lines only, then keys that it knows, then
@@ -118,9 +118,7 @@ TEST_F(Export, CallgrindByTheRulesOfGprof2dot) {
 
 TEST_F(Export, MassifInMsPrint) {
   const std::string out = shell("ms_print {} | tr -d ,", exported("massif"));
-  EXPECT_NE(out.find("100.00% (" + std::to_string(bytes()) + "B) (heap allocation functions)"),
-            std::string::npos)
-      << out;
+  EXPECT_HAS(out, "100.00% (" + std::to_string(bytes()) + "B) (heap allocation functions)");
 }
 
 // Two stacks go through one call: it was made for the allocations of both.
@@ -140,15 +138,15 @@ TEST(ExportCalls, CallgrindCountsAllocations) {
                  frames + "# end\n");
   const std::string out =
       memlog({"export", "-f", "callgrind", "--no-resolve", directory / "app-3-1.memlog"}).out;
-  EXPECT_NE(out.find("cfn=make\ncalls=12 0\n9 300\n"), std::string::npos) << out;
-  EXPECT_NE(out.find("cfn=one\ncalls=5 0\n3 200\n"), std::string::npos) << out;
-  EXPECT_NE(out.find("cfn=two\ncalls=7 0\n3 100\n"), std::string::npos) << out;
+  EXPECT_HAS(out, "cfn=make\ncalls=12 0\n9 300\n");
+  EXPECT_HAS(out, "cfn=one\ncalls=5 0\n3 200\n");
+  EXPECT_HAS(out, "cfn=two\ncalls=7 0\n3 100\n");
 }
 
 TEST_F(Export, DotInGraphviz) {
   const std::string out = shell("dot -Tsvg {}", exported("dot"));
-  EXPECT_NE(out.find("</svg>"), std::string::npos);
-  EXPECT_NE(out.find(fmt::format(": {} bytes</text>", bytes())), std::string::npos);
+  EXPECT_HAS(out, "</svg>");
+  EXPECT_HAS(out, fmt::format(": {} bytes</text>", bytes()));
 }
 
 TEST_F(Export, CsvInSqlite) {

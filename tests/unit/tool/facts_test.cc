@@ -239,7 +239,7 @@ TEST(Facts, OneLifetimeIsSaidOnce) {
   const test::TemporaryDirectory directory;
   test::write_file(directory / "a.memlog", text);
   const test::Outcome shown = test::memlog({"show", "--no-resolve", directory / "a.memlog"});
-  EXPECT_NE(shown.out.find("1 free 1 bytes; lifetime 8 ms\n"), std::string::npos) << shown.out;
+  EXPECT_HAS(shown.out, "1 free 1 bytes; lifetime 8 ms\n");
 }
 
 TEST(Facts, EveryCauseOfLossHasWords) {
@@ -254,7 +254,7 @@ TEST(Facts, EveryCauseOfLossHasWords) {
         "note: 2 notes of the program dropped: too many waited for a report\n",
         "note: 3 resources found no room in the table\n",
         "note: 1 mapping of which something is missing under @mmap\n", "note: lost: 5 others\n"}) {
-    EXPECT_NE(shown.out.find(words), std::string::npos) << words << shown.out;
+    EXPECT_HAS(shown.out, words) << words;
   }
 }
 

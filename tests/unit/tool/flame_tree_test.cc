@@ -105,7 +105,7 @@ TEST(FlameGraph, HasTheBytesOfTheReport) {
   const Outcome result = memlog({"export", "-f", "flamegraph", "--no-resolve", report});
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.err, "");
-  EXPECT_NE(result.out.find("data-depth=\"0\" " + bytes), std::string::npos) << bytes;
+  EXPECT_HAS(result.out, "data-depth=\"0\" " + bytes) << bytes;
 }
 
 }  // namespace

@@ -40,8 +40,7 @@ std::string leaks_of(const std::string& kind, const std::string& frames) {
       directory.path(), test::build_dir(), kind);
   const test::Outcome result = test::memlog({"leaks", "--frames", frames, directory.path()});
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_NE(result.out.find(": 15 reports, 13 of them comparable, "), std::string::npos)
-      << result.out;
+  EXPECT_HAS(result.out, ": 15 reports, 13 of them comparable, ");
   return result.out;
 }
 
@@ -59,33 +58,33 @@ TEST(Leaks, NamesWhatTellsTheLinesOfAFunctionApart) {
     test::write_file(directory / ("app-5000-" + name), text);
   }
   const std::string two = test::memlog({"leaks", directory.path()}).out;
-  EXPECT_NE(two.find("  2 stacks\n    leaky"), std::string::npos) << two;
-  EXPECT_NE(two.find(kHint), std::string::npos) << two;
+  EXPECT_HAS(two, "  2 stacks\n    leaky");
+  EXPECT_HAS(two, kHint);
   const std::string by_line = test::memlog({"leaks", "--group-by", "line", directory.path()}).out;
-  EXPECT_NE(by_line.find("1 line grows"), std::string::npos) << by_line;
-  EXPECT_EQ(by_line.find(kHint), std::string::npos) << by_line;
+  EXPECT_HAS(by_line, "1 line grows");
+  EXPECT_LACKS(by_line, kHint);
 }
 
 TEST(Leaks, NoneInAProgramWithout) {
   const std::string out = leaks_of("none", "1..");
-  EXPECT_NE(out.find("\nno stack grows\n"), std::string::npos) << out;
+  EXPECT_HAS(out, "\nno stack grows\n");
 }
 
 TEST(Leaks, APlantedOneToTheByte) {
   const std::string out = leaks_of("planted", "1..");
   // The bytes, which end with a zero, and the object around them.
-  EXPECT_NE(out.find("\n+10001 bytes a report  "), std::string::npos) << out;
-  EXPECT_NE(out.find("\n2 stacks grow: "), std::string::npos) << out;
+  EXPECT_HAS(out, "\n+10001 bytes a report  ");
+  EXPECT_HAS(out, "\n2 stacks grow: ");
 }
 
 // The interpreter calls setenv() in more than one way, so only the innermost frame is looked at.
 TEST(Leaks, ARealOneInSetenv) {
   const std::string out = leaks_of("real", "1");
   // "ROUND=", 3,000 characters and a zero; and the node of the tree that remembers them.
-  EXPECT_NE(out.find("\n+3007 bytes a report  "), std::string::npos) << out;
-  EXPECT_NE(out.find("\n    __add_to_environ  setenv.c:"), std::string::npos) << out;
-  EXPECT_NE(out.find("\n    __tsearch  tsearch.c:"), std::string::npos) << out;
-  EXPECT_NE(out.find("\n2 stacks grow: "), std::string::npos) << out;
+  EXPECT_HAS(out, "\n+3007 bytes a report  ");
+  EXPECT_HAS(out, "\n    __add_to_environ  setenv.c:");
+  EXPECT_HAS(out, "\n    __tsearch  tsearch.c:");
+  EXPECT_HAS(out, "\n2 stacks grow: ");
 }
 
 // A report that is not there loses none of the numbers, since each says what its stacks hold.

@@ -54,7 +54,7 @@ TEST(LogMalloc2, ChangesOfAddressesAddUpToWhatIsLive) {
     ASSERT_EQ(std::sscanf(line.c_str() + line.find('['), "[%lld:%lld]", &used, &usable), 2) << line;
     EXPECT_EQ(used, sum) << line;
     EXPECT_GE(usable, used);
-    EXPECT_NE(line.find(" #0 "), std::string::npos);
+    EXPECT_HAS(line, " #0 ");
   }
   EXPECT_EQ(fmt::format("{},{}", live.size(), sum),
             first_row("select count(*), sum(size) from allocations where freed_at is null"));
@@ -88,9 +88,9 @@ TEST(LogMalloc2, FramesAreReturnAddresses) {
 TEST(LogMalloc2, TakesFilters) {
   const std::string whole = trace();
   for (const std::string& line : lines_of(trace({"--size", "1024"}))) {
-    EXPECT_NE(whole.find(line), std::string::npos);
+    EXPECT_HAS(whole, line);
     if (!line.starts_with("+ realloc")) continue;
-    EXPECT_NE(line.find(" 1024) ["), std::string::npos) << line;
+    EXPECT_HAS(line, " 1024) [");
   }
   EXPECT_EQ(memlog({"events", "--style", "log-malloc2", "--json", shop_log()}).status, 2);
   EXPECT_EQ(memlog({"events", "--style", "morse", shop_log()}).status, 2);

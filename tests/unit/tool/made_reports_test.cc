@@ -208,8 +208,8 @@ TEST_F(MadeReports, CallsOfAStackAreOneStackOfALargeReport) {
   const Outcome whole = memlog({"export", "-f", "folded", "--by", "bytes", "--depth", "2", file});
   EXPECT_TRUE(pieces.out == whole.out);
   EXPECT_EQ(pieces.err, whole.err);
-  EXPECT_NE(pieces.out.find("\nmain;f51 2\n"), std::string::npos);
-  EXPECT_EQ(pieces.out.find("\nmain;f54 "), std::string::npos);
+  EXPECT_HAS(pieces.out, "\nmain;f51 2\n");
+  EXPECT_LACKS(pieces.out, "\nmain;f54 ");
 }
 
 // Also of stacks that the order, net bytes, leaves out.
@@ -284,9 +284,9 @@ TEST_F(MadeReports, MergingKeepsWhatAModuleAndASumAre) {
   add(3, {{1, 1, 1, 21}});
   answer({"merge", "--keep", "1"}, {directory_.path()});
   const std::string merged = read_file(directory_ / "svc-7-2.memlog");
-  EXPECT_NE(merged.find(script), std::string::npos) << merged;
-  EXPECT_NE(merged.find("@failed\t+2000\tblocks=+2"), std::string::npos) << merged;
-  EXPECT_NE(merged.find("\tsaturated=1\t"), std::string::npos) << merged;
+  EXPECT_HAS(merged, script);
+  EXPECT_HAS(merged, "@failed\t+2000\tblocks=+2");
+  EXPECT_HAS(merged, "\tsaturated=1\t");
 }
 
 TEST_F(MadeReports, WhatAChildInheritedIsToldAndNotCounted) {
@@ -300,7 +300,7 @@ TEST_F(MadeReports, WhatAChildInheritedIsToldAndNotCounted) {
   EXPECT_EQ(check.out, "note: " + note + "ok: live: 61 bytes in 1 stack, 61 bytes allowed\n");
   const Outcome folded = memlog({"export", "-f", "folded", files[0], files[1]});
   EXPECT_EQ(folded.out, "main;f1 61\n");
-  EXPECT_NE(folded.err.find("memlog: export: " + note), std::string::npos) << folded.err;
+  EXPECT_HAS(folded.err, "memlog: export: " + note);
 }
 
 // f1 calls f2 on two lines, and is called by it.
@@ -311,10 +311,11 @@ TEST_F(MadeReports, AGraphHasEachStackOnceOnAnEdge) {
                "\tf2\ta.c:2\t(/usr/bin/svc+0x21)\n\tf1\ta.c:20\t(/usr/bin/svc+0x31)\n"
                "\tmain\ta.c:9\t(/usr/bin/svc+0x9)\n"}});
   size_t edges = 0;
-  for (const std::string& line : lines_of(answer({"export", "-f", "dot", "--frames", "all"}, {file}))) {
+  for (const std::string& line :
+       lines_of(answer({"export", "-f", "dot", "--frames", "all"}, {file}))) {
     if (line.find(" -> ") == std::string::npos) continue;
     ++edges;
-    EXPECT_NE(line.find("label=\"100\""), std::string::npos) << line;
+    EXPECT_HAS(line, "label=\"100\"");
   }
   EXPECT_EQ(edges, 3u);
 }

@@ -62,8 +62,7 @@ TEST_F(Merge, TheSumStaysExact) {
   EXPECT_EQ(sum(), before);
   const profile::Memlog merged = profile::read_path(directory_ / name(6));
   EXPECT_EQ(merged.header.merged, 1);
-  EXPECT_NE(read_file(directory_ / name(6)).find("\n# seq: 6\n# merged: 1 to 6\n"),
-            std::string::npos);
+  EXPECT_HAS(read_file(directory_ / name(6)), "\n# seq: 6\n# merged: 1 to 6\n");
   int64_t bytes = 0;
   for (const profile::Entry& entry : merged.entries) bytes += entry.heap() ? entry.bytes : 0;
   EXPECT_EQ(bytes, merged.header.delta.bytes);
@@ -93,12 +92,12 @@ TEST_F(Merge, EveryViewTakesIt) {
   for (const char* view : {"show", "tree", "leaks"}) {
     const Outcome result = memlog(with_files({view, "--no-resolve"}));
     EXPECT_EQ(result.status, 0) << view << result.err;
-    EXPECT_EQ(result.err.find("missing"), std::string::npos) << view << result.err;
+    EXPECT_LACKS(result.err, "missing") << view;
   }
   for (const char* format : {"html", "massif", "heaptrack", "pprof"}) {
     const Outcome result = memlog(with_files({"export", "-f", format, "--no-resolve"}));
     EXPECT_EQ(result.status, 0) << format << result.err;
-    EXPECT_EQ(result.out.find("missing: report"), std::string::npos) << format;
+    EXPECT_LACKS(result.out, "missing: report") << format;
   }
   const Outcome diff = memlog({"diff", "--no-resolve", directory_ / name(5), directory_ / name(9)});
   EXPECT_EQ(diff.status, 0) << diff.err;

@@ -15,10 +15,6 @@
 namespace mtrace::test {
 namespace {
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 class NextStep : public testing::Test {
  protected:
   NextStep() : before_(std::filesystem::current_path()) {
@@ -68,7 +64,7 @@ TEST_F(NextStep, AMistakeIsAnsweredWithTheNearestCommand) {
   for (const auto& [words, answer] : cases) {
     const Outcome result = memlog(words);
     EXPECT_NE(result.status, 0) << words[0];
-    EXPECT_TRUE(has(result.err, answer)) << result.err;
+    EXPECT_HAS(result.err, answer);
   }
 }
 
@@ -83,9 +79,9 @@ TEST_F(NextStep, ShowAfterTheExitIsWhatWasLive) {
   EXPECT_EQ(memlog({"show", "."}).out, live.out);
   // Who asks for something gets that.
   const std::string change = memlog({"show", "app-5000-3.memlog"}).out;
-  EXPECT_TRUE(has(change, "changed by ")) << change;
-  EXPECT_TRUE(has(memlog({"show", "--seq", "3"}).out, "changed by "));
-  EXPECT_TRUE(has(memlog({"show", "--json"}).out, "\"seq\": 3"));
+  EXPECT_HAS(change, "changed by ");
+  EXPECT_HAS(memlog({"show", "--seq", "3"}).out, "changed by ");
+  EXPECT_HAS(memlog({"show", "--json"}).out, "\"seq\": 3");
   // With a report missing, there is no sum.
   std::filesystem::remove("app-5000-1.memlog");
   EXPECT_EQ(memlog({"show"}).out, memlog({"show", "./app-5000-3.memlog"}).out);
@@ -97,25 +93,26 @@ TEST_F(NextStep, WhatRuntimesKeepIsLeftOutAndSaid) {
   write_file("one.memlog", text);
   for (const char* command : {"show", "tree"}) {
     const std::string out = memlog({command, "--no-header", "one.memlog"}).out;
-    EXPECT_TRUE(has(out, "... 1 that the C and C++ runtimes keep, net +64 bytes (--no-builtin)\n"))
-        << out;
-    EXPECT_FALSE(has(out, "main")) << out;
+    EXPECT_HAS(out, "... 1 that the C and C++ runtimes keep, net +64 bytes (--no-builtin)\n");
+    EXPECT_LACKS(out, "main");
     const std::string all = memlog({command, "--no-header", "--no-builtin", "one.memlog"}).out;
-    EXPECT_TRUE(has(all, "main")) << all;
+    EXPECT_HAS(all, "main");
   }
   // For programs, and for comparing, nothing is left out.
-  EXPECT_TRUE(has(memlog({"show", "--json", "one.memlog"}).out, "_IO_file_doallocate"));
-  EXPECT_TRUE(has(memlog({"show", "--by", "stack", "one.memlog"}).out, "main"));
+  EXPECT_HAS(memlog({"show", "--json", "one.memlog"}).out, "_IO_file_doallocate");
+  EXPECT_HAS(memlog({"show", "--by", "stack", "one.memlog"}).out, "main");
   for (const char* format : {"folded", "csv", "jsonl", "speedscope", "callgrind"}) {
-    EXPECT_TRUE(has(memlog({"export", "-f", format, "one.memlog"}).out, "_IO_file_doallocate"));
+    EXPECT_HAS(memlog({"export", "-f", format, "one.memlog"}).out, "_IO_file_doallocate");
   }
   // In a picture it is one box.
   for (const char* picture : {"flamegraph", "dot"}) {
     const std::string box = memlog({"export", "-f", picture, "one.memlog"}).out;
-    EXPECT_TRUE(has(box, "kept by runtimes") && has(box, "64")) << box;
-    EXPECT_FALSE(has(box, "main")) << box;
+    EXPECT_HAS(box, "kept by runtimes");
+    EXPECT_HAS(box, "64");
+    EXPECT_LACKS(box, "main");
     const std::string all = memlog({"export", "-f", picture, "--frames", "all", "one.memlog"}).out;
-    EXPECT_TRUE(has(all, "main") && !has(all, "kept by runtimes")) << all;
+    EXPECT_HAS(all, "main");
+    EXPECT_LACKS(all, "kept by runtimes");
   }
 }
 
@@ -123,9 +120,9 @@ TEST_F(NextStep, NumbersAreForPeopleAlsoInAPipe) {
   const std::string report = golden("app-4711-2.memlog");
   ::setenv("MEMLOG_BYTES", "0", 1);
   const std::string people = memlog({"show", report}).out;
-  EXPECT_TRUE(has(people, " KiB")) << people;
+  EXPECT_HAS(people, " KiB");
   const std::string exact = memlog({"show", "--bytes", report}).out;
-  EXPECT_TRUE(has(exact, "+63360 bytes")) << exact;
+  EXPECT_HAS(exact, "+63360 bytes");
   ::setenv("MEMLOG_BYTES", "1", 1);
   EXPECT_EQ(memlog({"show", report}).out, exact);
 }
@@ -135,7 +132,7 @@ TEST_F(NextStep, ALocaleWithoutUtf8GetsAscii) {
     ::setenv("LC_ALL", name, 1);
     EXPECT_FALSE(util::prints_utf8()) << name;
     const std::string out = memlog({"show", golden("app-4960-1.memlog")}).out;
-    EXPECT_TRUE(has(out, " +- ")) << out;
+    EXPECT_HAS(out, " +- ");
     for (const char c : out) EXPECT_EQ(c & 0x80, 0);
   }
   for (const char* name : {"C.UTF-8", "en_US.utf8", "de_DE.UTF-8@euro"}) {
@@ -151,8 +148,7 @@ TEST_F(NextStep, APageIsNotForATerminal) {
     const Outcome refused = memlog({"export", "-f", format, report}, true);
     EXPECT_EQ(refused.status, 2);
     EXPECT_EQ(refused.out, "");
-    EXPECT_TRUE(has(refused.err, std::string("memlog export -f ") + format + " -o report."))
-        << refused.err;
+    EXPECT_HAS(refused.err, std::string("memlog export -f ") + format + " -o report.");
     EXPECT_EQ(memlog({"export", "-f", format, report}).status, 0) << "a pipe takes it";
   }
   EXPECT_EQ(memlog({"export", "-f", "folded", report}, true).status, 0);
@@ -165,17 +161,17 @@ TEST_F(NextStep, CheckKnowsAProgram) {
   EXPECT_EQ(file.err,
             "memlog: check: ./t is a program: put -- before it: memlog check ... -- ./t\n");
   EXPECT_EQ(file.status, 2);
-  EXPECT_TRUE(has(memlog({"check", "true"}).err, "true is a program"));
+  EXPECT_HAS(memlog({"check", "true"}).err, "true is a program");
   // An executable memlog, as some file systems have all files, is a memlog.
   write_file("one.memlog", small_memlog({"leaks"}));
   ::chmod("one.memlog", 0755);
-  EXPECT_FALSE(has(memlog({"check", "one.memlog"}).err, "program"));
-  EXPECT_FALSE(has(memlog({"check", "*.memlog"}).err, "program"));
+  EXPECT_LACKS(memlog({"check", "one.memlog"}).err, "program");
+  EXPECT_LACKS(memlog({"check", "*.memlog"}).err, "program");
 }
 
 TEST_F(NextStep, UnknownTopicsAreAnsweredWithThoseThereAre) {
-  EXPECT_TRUE(has(memlog({"help", "zzzzzz"}).err, "there are: options, library-code, run, "));
-  EXPECT_TRUE(has(memlog({"help", "shwo"}).err, "did you mean show?"));
+  EXPECT_HAS(memlog({"help", "zzzzzz"}).err, "there are: options, library-code, run, ");
+  EXPECT_HAS(memlog({"help", "shwo"}).err, "did you mean show?");
   for (const char* version : {"-v", "-V", "--version"}) {
     EXPECT_TRUE(memlog({version}).out.starts_with("memlog ")) << version;
   }
@@ -205,10 +201,9 @@ TEST_F(NextStep, WhereNamesCanBeHad) {
 // What is typed by mistake is recognised.
 TEST_F(NextStep, MistakesAreNamed) {
   write_file("app", "#!/bin/sh\n");
-  EXPECT_TRUE(has(memlog({"show", "app"}).err, "a program: memlog run makes one of it"));
-  EXPECT_TRUE(
-      has(memlog({"./app"}).err, "unknown command ./app; to run a program: memlog run ./app"));
-  EXPECT_TRUE(has(memlog({"export", "-f", "flame", "x"}).err, "(did you mean flamegraph?)"));
+  EXPECT_HAS(memlog({"show", "app"}).err, "a program: memlog run makes one of it");
+  EXPECT_HAS(memlog({"./app"}).err, "unknown command ./app; to run a program: memlog run ./app");
+  EXPECT_HAS(memlog({"export", "-f", "flame", "x"}).err, "(did you mean flamegraph?)");
 }
 
 // Of several processes, those with too few reports are one line behind what can be judged.
@@ -223,7 +218,7 @@ TEST_F(NextStep, LeaksLeadsWithTheProcessThatHasReports) {
   const std::string out = memlog({"leaks", "."}).out;
   EXPECT_TRUE(out.starts_with("svc[5000]: 9 reports, 7 of them comparable")) << out;
   EXPECT_TRUE(out.ends_with("\n3 further processes have too few reports to judge\n")) << out;
-  EXPECT_FALSE(has(out, "killall")) << out;
+  EXPECT_LACKS(out, "killall");
 }
 
 // A snapshot has the number of the report that the process would have written next.

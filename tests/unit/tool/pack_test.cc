@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "expect.h"
 #include "resolve_fixture.h"
 
 namespace mtrace::test {
@@ -81,7 +82,7 @@ class Pack : public Resolve {
     shell("cd {}/home && {}", directory_.path(), change);
     const auto before = views(directory_ / "home/data");
     for (const std::string& view : before) {
-      EXPECT_NE(view.find("shop::remember"), std::string::npos) << view.substr(0, 2000);
+      EXPECT_HAS(view, "shop::remember");
     }
     const Outcome packed = pack({});
     EXPECT_EQ(packed.status, 0);
@@ -90,8 +91,8 @@ class Pack : public Resolve {
     // It is the symbols that do it.
     fs::remove_all(directory_ / "elsewhere/home/symbols");
     const auto without = views(directory_ / "elsewhere/home");
-    EXPECT_EQ(without[0].find("shop::remember"), std::string::npos);
-    EXPECT_EQ(without[2].find("shop::remember"), std::string::npos);
+    EXPECT_LACKS(without[0], "shop::remember");
+    EXPECT_LACKS(without[2], "shop::remember");
     EXPECT_EQ(without[3], before[3]);
   }
 
@@ -110,7 +111,7 @@ TEST_F(Pack, NamesAreTheSameWithoutTheProgram) {
   const std::string sections = shell("readelf -SW {}", packed_orders(unpack()));
   for (const char* code : {".text", ".rodata", ".eh_frame"}) {
     const std::string line = sections.substr(sections.find(code));
-    EXPECT_NE(line.substr(0, line.find('\n')).find("NOBITS"), std::string::npos) << line;
+    EXPECT_HAS(line.substr(0, line.find('\n')), "NOBITS");
   }
 }
 
@@ -167,8 +168,7 @@ TEST_F(Pack, ReportsGetTheirNames) {
             archive_ + ": 1 report; symbols of 0 modules\n");
   fs::remove(file);
   const std::string text = read_file(unpack() + "/r-1.memlog");
-  EXPECT_NE(text.find("app::Store::grow(long, char const*)\tknown_stack.cc:"), std::string::npos)
-      << text;
+  EXPECT_HAS(text, "app::Store::grow(long, char const*)\tknown_stack.cc:");
 }
 
 TEST_F(Pack, SaysWhatIsMissing) {
@@ -177,8 +177,8 @@ TEST_F(Pack, SaysWhatIsMissing) {
   write_file(directory_ / "home/data/cut.memlog", "# memlog 2\n# program: /bin/app\n");
   const Outcome packed = pack({});
   EXPECT_EQ(packed.status, 2);
-  EXPECT_NE(packed.err.find("/home/orders is here: its frames"), std::string::npos) << packed.err;
-  EXPECT_NE(packed.err.find("cut.memlog:2: "), std::string::npos) << packed.err;
+  EXPECT_HAS(packed.err, "/home/orders is here: its frames");
+  EXPECT_HAS(packed.err, "cut.memlog:2: ");
   EXPECT_TRUE(fs::exists(unpack() + "/cut.memlog"));
 }
 

@@ -52,7 +52,7 @@ TEST_F(Partial, ShowsTheEntriesBeforeTheEnd) {
       continue;
     }
     EXPECT_EQ(result.status, 1) << size;
-    EXPECT_NE(result.err.find(": this is what could be read"), std::string::npos) << result.err;
+    EXPECT_HAS(result.err, ": this is what could be read");
     const json report = json::parse(result.out)["reports"][0];
     EXPECT_EQ(report["partial"]["stack_count"], stacks) << size;
     EXPECT_EQ(report["partial"]["bytes"], bytes) << size;
@@ -67,7 +67,7 @@ TEST_F(Partial, IsMarked) {
   const Outcome cut = show(text.substr(0, second + 1));
   EXPECT_EQ(cut.status, 1);
   EXPECT_TRUE(cut.out.starts_with("note: PARTIAL: the file ends at line ")) << cut.out;
-  EXPECT_NE(cut.out.find("; missing: +"), std::string::npos) << cut.out;
+  EXPECT_HAS(cut.out, "; missing: +");
   EXPECT_TRUE(cut.err.starts_with("memlog: " + (directory_ / "cut.memlog") + ":")) << cut.err;
   const Outcome whole = show(text);
   EXPECT_EQ(whole.status, 0);
@@ -121,7 +121,7 @@ TEST(LeaksWithFewStates, PointsToDiff) {
       << few.out;
   const Outcome one = memlog({"leaks", words[1], words[2]});
   EXPECT_TRUE(one.out.ends_with("memlog diff " + words[1] + " " + words[2] + "\n")) << one.out;
-  EXPECT_EQ(memlog({"leaks", words[1]}).out.find("memlog diff"), std::string::npos);
+  EXPECT_LACKS(memlog({"leaks", words[1]}).out, "memlog diff");
 }
 
 }  // namespace

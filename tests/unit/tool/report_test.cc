@@ -116,10 +116,10 @@ TEST_F(Report, SignalsWaitsAndPrintsThePath) {
   EXPECT_EQ(result.out, "/nowhere/stub-report-\n");
   result = memlog({"status", host.pid()});
   EXPECT_EQ(result.status, 0);
-  EXPECT_EQ(result.out, fmt::format("{1:>{0}}  {3:<{2}}  STATE   SIGNAL      REPORT  DIRECTORY\n"
-                                    "{4}  {5}  active  USR1 ready       2  /nowhere\n",
-                                    host.pid().size(), "PID", name().size(), "NAME", host.pid(),
-                                    name()));
+  EXPECT_EQ(result.out,
+            fmt::format("{1:>{0}}  {3:<{2}}  STATE   SIGNAL      REPORT  DIRECTORY\n"
+                        "{4}  {5}  active  USR1 ready       2  /nowhere\n",
+                        host.pid().size(), "PID", name().size(), "NAME", host.pid(), name()));
   EXPECT_EQ(host.end(), 0);
 }
 
@@ -130,8 +130,8 @@ TEST_F(Report, EveryProcessOfAName) {
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.out, "/nowhere/stub-report-x\n/nowhere/stub-report-x\n");
   const Outcome status = memlog({"status"});
-  EXPECT_NE(status.out.find(first.pid() + "  " + name()), std::string::npos);
-  EXPECT_NE(status.out.find(second.pid() + "  " + name()), std::string::npos);
+  EXPECT_HAS(status.out, first.pid() + "  " + name());
+  EXPECT_HAS(status.out, second.pid() + "  " + name());
 }
 
 TEST_F(Report, FindsTheLibraryUnderAnotherName) {
@@ -156,12 +156,12 @@ TEST_F(Report, FindsADeletedLibrary) {
 TEST_F(Report, ForkChildBeforeItsFirstReport) {
   Host host(program(), "fork", {preload()});
   Outcome result = memlog({"status", host.pid()});
-  EXPECT_NE(result.out.find(", has not reported yet\n"), std::string::npos) << result.out;
+  EXPECT_HAS(result.out, ", has not reported yet\n");
   result = memlog({"report", "--label", "child", host.pid()});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.out, "/nowhere/stub-report-child\n");
   result = memlog({"status", host.pid()});
-  EXPECT_EQ(result.out.find(", has not reported yet\n"), std::string::npos) << result.out;
+  EXPECT_LACKS(result.out, ", has not reported yet\n");
   EXPECT_EQ(host.end(), 0);
 }
 
@@ -237,10 +237,7 @@ TEST_F(Report, StatusShowsTheFailure) {
   Host host(program(), "", {preload(), "STUB_HOW=fail"});
   EXPECT_EQ(memlog({"report", host.pid()}).status, 1);
   const Outcome result = memlog({"status", host.pid()});
-  EXPECT_NE(
-      result.out.find("\n        1 report failed, the last: no room: No space left on device\n"),
-      std::string::npos)
-      << result.out;
+  EXPECT_HAS(result.out, "\n        1 report failed, the last: no room: No space left on device\n");
 }
 
 TEST_F(Report, UnknownProcesses) {

@@ -179,14 +179,11 @@ TEST_F(Resolve, PerfMapOfThisMachineAlone) {
     return read_file(directory_ / "jit.memlog");
   };
   const std::string named = report(symbols::this_boot_id(), "2000-01-01T00:00:00");
-  EXPECT_NE(named.find("\n\tLazyCompile:*hot /app.js:3\t(0x7f000000103f)\n\t(0x7f0000001050)\n"),
-            std::string::npos)
-      << named;
-  EXPECT_NE(named.find("# resolved: partly\n"), std::string::npos);
-  EXPECT_EQ(report("x", "2000-01-01T00:00:00").find("LazyCompile"), std::string::npos);
+  EXPECT_HAS(named, "\n\tLazyCompile:*hot /app.js:3\t(0x7f000000103f)\n\t(0x7f0000001050)\n");
+  EXPECT_HAS(named, "# resolved: partly\n");
+  EXPECT_LACKS(report("x", "2000-01-01T00:00:00"), "LazyCompile");
   // A map from before the process began is another process's.
-  EXPECT_EQ(report(symbols::this_boot_id(), "2999-01-01T00:00:00").find("LazyCompile"),
-            std::string::npos);
+  EXPECT_LACKS(report(symbols::this_boot_id(), "2999-01-01T00:00:00"), "LazyCompile");
   std::filesystem::remove(map);
 }
 
@@ -275,7 +272,7 @@ TEST_F(Resolve, FilesAndStatus) {
   EXPECT_EQ(result.err, bad + ":1: not a memlog: it does not begin with \"# memlog 2\"\n" +
                             "memlog: cannot open " + (directory_ / "gone") +
                             ": No such file or directory\n");
-  EXPECT_NE(read_file(good).find("# resolved: no\n"), std::string::npos);
+  EXPECT_HAS(read_file(good), "# resolved: no\n");
   EXPECT_EQ(read_file(bad), "hello\n");
   struct stat state = {};
   ::stat(good.c_str(), &state);

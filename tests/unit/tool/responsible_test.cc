@@ -253,7 +253,7 @@ TEST(Responsible, IsWhatTheUserSays) {
     patterns.add("lib.txt", "function:^a\nleak:b\n");
     FAIL();
   } catch (const util::FormatError& error) {
-    EXPECT_NE(std::string(error.what()).find("lib.txt:2"), std::string::npos) << error.what();
+    EXPECT_HAS(std::string(error.what()), "lib.txt:2") << error.what();
   }
 }
 

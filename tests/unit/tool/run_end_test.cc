@@ -55,10 +55,10 @@ TEST_F(RunEnd, ASignalLeavesTheSameSummaryAndNothingElse) {
                                                shell_quoted(program("deaths")), how));
     EXPECT_EQ(held("deaths", "site_kept"), 1005) << how << '\n' << out;
     EXPECT_EQ(recovered(), 1u) << how;
-    EXPECT_NE(out.find(" was killed by SIG"), std::string::npos) << out;
-    EXPECT_NE(out.find("\npeak "), std::string::npos) << out;
-    EXPECT_NE(out.find("site_kept"), std::string::npos) << out;
-    EXPECT_EQ(out.find("memlog recover"), std::string::npos) << out;
+    EXPECT_HAS(out, " was killed by SIG");
+    EXPECT_HAS(out, "\npeak ");
+    EXPECT_HAS(out, "site_kept");
+    EXPECT_LACKS(out, "memlog recover");
     EXPECT_TRUE(fs::is_empty(place())) << how;
   }
 }
@@ -81,8 +81,8 @@ TEST_F(RunEnd, CtrlCAtATerminal) {
       script(fmt::format("python3 terminal.py $memlog run -o . --follow deaths perl -e 'fork; exec "
                          "\"{0}\", \"waits\"'",
                          program("deaths")));
-  EXPECT_NE(out.find("was killed by SIGINT (Interrupt)"), std::string::npos) << out;
-  EXPECT_NE(out.find("status -2"), std::string::npos) << out;
+  EXPECT_HAS(out, "was killed by SIGINT (Interrupt)");
+  EXPECT_HAS(out, "status -2");
   EXPECT_EQ(recovered(), 2u) << out;
   EXPECT_EQ(held("deaths", "site_kept"), 2 * 1005) << out;
   EXPECT_TRUE(fs::is_empty(place())) << out;
@@ -103,7 +103,7 @@ TEST_F(RunEnd, TellsWhoHeldThePeakAndWhoIsLive) {
   ASSERT_NE(live, std::string::npos) << out;
   EXPECT_LT(peak, live);
   const std::string first = out.substr(peak, live - peak);
-  EXPECT_NE(first.find("   70000 bytes  98.6%  high < main\n"), std::string::npos) << out;
+  EXPECT_HAS(first, "   70000 bytes  98.6%  high < main\n") << out;
   EXPECT_LT(first.find("high"), first.find("keeps")) << out;
   EXPECT_EQ(out.find("high", live), std::string::npos) << out;
   EXPECT_NE(out.find("    1000 bytes 100.0%  keeps < main\n", live), std::string::npos) << out;
@@ -113,7 +113,7 @@ TEST_F(RunEnd, TellsWhoHeldThePeakAndWhoIsLive) {
     const size_t at = out.find(command, live);
     ASSERT_NE(at, std::string::npos) << out;
     const std::string words = out.substr(at, out.find('\n', at) - at);
-    EXPECT_NE(script("$memlog" + words.substr(6)).find("two.c:"), std::string::npos) << words;
+    EXPECT_HAS(script("$memlog" + words.substr(6)), "two.c:") << words;
   }
 }
 
@@ -124,10 +124,8 @@ TEST_F(RunEnd, TellsOfTheLargestProcessFirstAndNotOfOthersPrograms) {
       "perl -e \"my @a = (1) x 1000000\"; :'");
   const size_t perl = out.find("\nperl (");
   ASSERT_NE(perl, std::string::npos) << out;
-  EXPECT_NE(
-      out.find("processes have reported, those with the most resident memory first, shells last\n"),
-      std::string::npos)
-      << out;
+  EXPECT_HAS(out,
+             "processes have reported, those with the most resident memory first, shells last\n");
   EXPECT_EQ(out.find("perl (", perl + 5), std::string::npos) << out;
   const size_t others = out.find("\nothers:\n");
   ASSERT_NE(others, std::string::npos) << out;
@@ -138,9 +136,9 @@ TEST_F(RunEnd, TellsOfTheLargestProcessFirstAndNotOfOthersPrograms) {
 TEST_F(RunEnd, NamesManyOfOneProgramInOneLine) {
   const std::string out =
       script("$memlog run -o . bash -c 'for i in {1..20}; do perl -e 1; done; :'");
-  EXPECT_NE(out.find("\n  perl: 17 processes, peak at most "), std::string::npos) << out;
-  EXPECT_EQ(out.find("  perl ("), std::string::npos) << out;
-  EXPECT_NE(out.find("only one program: memlog run --follow perl ...\n"), std::string::npos) << out;
+  EXPECT_HAS(out, "\n  perl: 17 processes, peak at most ");
+  EXPECT_LACKS(out, "  perl (");
+  EXPECT_HAS(out, "only one program: memlog run --follow perl ...\n");
 }
 
 // As a container leaves it, in which each run has the same pids: one log that ended, one cut short.
@@ -150,10 +148,10 @@ TEST_F(RunEnd, LeavesLogsOfAnEarlierProcessOfItsPid) {
              "; $memlog run -o . --events sh -c 'cp \"$0\" old-$$.events; "
              "head -c 3000 \"$0\" >cut-$$.events' \"$old\"; "
              "echo status $?");
-  EXPECT_NE(out.find("status 0"), std::string::npos) << out;
-  EXPECT_NE(out.find("events: sh-"), std::string::npos) << out;
-  EXPECT_EQ(out.find("old-"), std::string::npos) << out;
-  EXPECT_EQ(out.find("cut-"), std::string::npos) << out;
+  EXPECT_HAS(out, "status 0");
+  EXPECT_HAS(out, "events: sh-");
+  EXPECT_LACKS(out, "old-");
+  EXPECT_LACKS(out, "cut-");
 }
 
 // A large report is compressed, unless somebody says otherwise; every command reads it.
@@ -165,11 +163,11 @@ TEST_F(RunEnd, CompressesLargeReports) {
   const std::string large = files("large", "$memlog run -q -o large ");
   EXPECT_TRUE(large.ends_with("-1.memlog.zst\n"))
       << large << script("date --utc; ls -la --full-time large; grep -a ^# large/*.memlog");
-  EXPECT_NE(script("$memlog show -n 1 large").find("many_stacks"), std::string::npos);
+  EXPECT_HAS(script("$memlog show -n 1 large"), "many_stacks");
   // Also by the summary.
   const std::string said = script("$memlog run -o said " + program("many_stacks") + " 20000");
-  EXPECT_NE(said.find("(20,000 stacks):\n"), std::string::npos) << said;
-  EXPECT_NE(said.find("-1.memlog.zst\n"), std::string::npos) << said;
+  EXPECT_HAS(said, "(20,000 stacks):\n");
+  EXPECT_HAS(said, "-1.memlog.zst\n");
   for (const char* plain :
        {"$memlog run -q --no-compress -o plain ", "MTRACE_COMPRESS=0 $memlog run -q -o plain "}) {
     const std::string left = files("plain", std::string("rm -rf plain; ") + plain);
@@ -193,20 +191,15 @@ TEST_F(RunEnd, NamesTheCallersThatMostBytesShare) {
              "N void all(void) { one(); two(); three(); __asm__(\"\"); }\n"
              "int main(void) { all(); return 0; }\n");
   const std::string out = script("gcc -g -O1 -o several several.c && $memlog run -o . ./several");
-  EXPECT_NE(out.find("   11100 bytes 100.0%  holds < (several callers)\n"), std::string::npos)
-      << out;
-  EXPECT_NE(out.find(" several.c:5 and other lines; 3 blocks in 3 stacks, the largest 36.9%\n"),
-            std::string::npos)
-      << out;
+  EXPECT_HAS(out, "   11100 bytes 100.0%  holds < (several callers)\n");
+  EXPECT_HAS(out, " several.c:5 and other lines; 3 blocks in 3 stacks, the largest 36.9%\n");
 }
 
 TEST_F(RunEnd, PythonWithItsPoolsIsTold) {
   const std::string note = "note: Python's objects of up to 512 bytes ";
-  EXPECT_NE(script("$memlog run -o . /usr/bin/python3 -c 'x = 1'").find(note), std::string::npos);
-  EXPECT_EQ(script("$memlog run --python -o . /usr/bin/python3 -c 'x = 1'").find(note),
-            std::string::npos);
-  EXPECT_EQ(script("PYTHONMALLOC=malloc $memlog run -o . /usr/bin/python3 -c 'x = 1'").find(note),
-            std::string::npos);
+  EXPECT_HAS(script("$memlog run -o . /usr/bin/python3 -c 'x = 1'"), note);
+  EXPECT_LACKS(script("$memlog run --python -o . /usr/bin/python3 -c 'x = 1'"), note);
+  EXPECT_LACKS(script("PYTHONMALLOC=malloc $memlog run -o . /usr/bin/python3 -c 'x = 1'"), note);
   EXPECT_EQ(script("$memlog run --python -o . /usr/bin/python3 -c 'import os; "
                    "print(os.environ[\"PYTHONMALLOC\"])' 2>/dev/null"),
             "malloc\n");
@@ -227,13 +220,13 @@ TEST_F(RunEnd, RuntimesAreToldHowToNameTheirFunctions) {
              "for (let i = 0; i < 50; ++i) onUpload(1000003);\n"
              "console.error(process.env.NODE_OPTIONS);\n");
   const std::string js = "note: JavaScript functions have no names: memlog run --js ";
-  EXPECT_NE(ran("$memlog run -o . node leak.js").find(js), std::string::npos);
+  EXPECT_HAS(ran("$memlog run -o . node leak.js"), js);
   const std::string node = ran("NODE_OPTIONS=--no-warnings $memlog run --js -o . node leak.js");
-  EXPECT_EQ(node.find(js), std::string::npos);
+  EXPECT_LACKS(node, js);
   EXPECT_TRUE(
       node.starts_with("--no-warnings --perf-basic-prof --interpreted-frames-native-stack\n"))
       << node;
-  EXPECT_NE(node.find("%  JS:~onUpload "), std::string::npos) << node;
+  EXPECT_HAS(node, "%  JS:~onUpload ");
 
   write_file(directory_ / "Leak.java",
              "import java.nio.*; import java.util.*;\n"
@@ -245,10 +238,10 @@ TEST_F(RunEnd, RuntimesAreToldHowToNameTheirFunctions) {
              "  }\n"
              "}\n");
   const std::string java = "note: Java methods have no names, ";
-  EXPECT_NE(ran("$memlog run -o . java Leak.java").find(java), std::string::npos);
+  EXPECT_HAS(ran("$memlog run -o . java Leak.java"), java);
   const std::string named = ran("$memlog run --java -o . java Leak.java");
-  EXPECT_EQ(named.find(java), std::string::npos);
-  EXPECT_NE(named.find("%  Leak.onUpload"), std::string::npos) << named;
+  EXPECT_LACKS(named, java);
+  EXPECT_HAS(named, "%  Leak.onUpload");
 }
 
 // One function of the program's holds all, by way of a library: what of that?
@@ -259,16 +252,16 @@ TEST_F(RunEnd, WaysThroughLibrariesAreTold) {
   const size_t at = out.find("\n                       through ");
   ASSERT_NE(at, std::string::npos) << out;
   const std::string line = out.substr(at, out.find('\n', at + 1) - at);
-  EXPECT_NE(line.find("dumps "), std::string::npos) << out;
-  EXPECT_NE(line.find("loads "), std::string::npos) << out;
+  EXPECT_HAS(line, "dumps ") << out;
+  EXPECT_HAS(line, "loads ") << out;
 }
 
 TEST_F(RunEnd, AStateThatCannotBeSavedStays) {
   const std::string out =
       script("mkdir out; $memlog run -o out sh -c 'rm -r out; kill -TERM $$'; find place -type f");
-  EXPECT_NE(out.find("the last state of a process is not saved: "), std::string::npos) << out;
-  EXPECT_NE(out.find("; try memlog recover " + place()), std::string::npos) << out;
-  EXPECT_NE(out.find(".ledger\n"), std::string::npos) << out;
+  EXPECT_HAS(out, "the last state of a process is not saved: ");
+  EXPECT_HAS(out, "; try memlog recover " + place());
+  EXPECT_HAS(out, ".ledger\n");
 }
 
 }  // namespace

@@ -74,26 +74,19 @@ TEST_F(Run, PreloadsInFrontOfWhatIsPreloaded) {
 TEST_F(Run, SaysWhereReportsWentInstead) {
   const std::string out =
       script("mkdir tmp && TMPDIR=$PWD/tmp $memlog run -o reports -- rmdir reports");
-  EXPECT_NE(out.find("\npeak "), std::string::npos) << out;
-  EXPECT_EQ(out.find("raw system call"), std::string::npos) << out;
-  EXPECT_NE(out.find("\nreports: " + directory_.path() + "/tmp/rmdir-"), std::string::npos) << out;
-  EXPECT_NE(out.find("\ncould not write to reports: No such file or directory; 1 report is in " +
-                     directory_.path() + "/tmp\n"),
-            std::string::npos)
-      << out;
+  EXPECT_HAS(out, "\npeak ");
+  EXPECT_LACKS(out, "raw system call");
+  EXPECT_HAS(out, "\nreports: " + directory_.path() + "/tmp/rmdir-");
+  EXPECT_HAS(out, "\ncould not write to reports: No such file or directory; 1 report is in " +
+                      directory_.path() + "/tmp\n");
 }
 
 TEST_F(Run, CountsWhatItsChildrenWroteElsewhere) {
   const std::string out = script(
       "mkdir tmp && TMPDIR=$PWD/tmp $memlog run -o reports -- sh -c 'rmdir reports; ls; true'");
-  EXPECT_NE(
-      out.find(
-          "\n3 processes have reported, those with the most resident memory first, shells last\n"),
-      std::string::npos)
-      << out;
-  EXPECT_NE(out.find("\ncould not write to reports: No such file or directory; 3 reports are in "),
-            std::string::npos)
-      << out;
+  EXPECT_HAS(
+      out, "\n3 processes have reported, those with the most resident memory first, shells last\n");
+  EXPECT_HAS(out, "\ncould not write to reports: No such file or directory; 3 reports are in ");
 }
 
 TEST_F(Run, MissingDirectoryIsNoName) {
@@ -104,12 +97,10 @@ TEST_F(Run, MissingDirectoryIsNoName) {
                                   "directory; using {0}/tmp\n",
                                   directory_.path())))
       << out;
-  EXPECT_NE(out.find("/tmp/true-"), std::string::npos) << out;
-  EXPECT_NE(out.find("could not write to " + directory_.path() +
-                     "/no/such: No such file or directory; 1 report is in "),
-            std::string::npos)
-      << out;
-  EXPECT_EQ(out.find("such-"), std::string::npos) << out;
+  EXPECT_HAS(out, "/tmp/true-");
+  EXPECT_HAS(out, "could not write to " + directory_.path() +
+                      "/no/such: No such file or directory; 1 report is in ");
+  EXPECT_LACKS(out, "such-");
 }
 
 TEST_F(Run, SaysWhichWayReportsGoOnceForATree) {
@@ -171,9 +162,8 @@ TEST_F(Run, NamesWhatTheLibraryCouldNot) {
 
 TEST_F(Run, SaysWhichSignalKilled) {
   const std::string out = script("$run -q sh -c 'kill -SEGV $$'; echo $?");
-  EXPECT_NE(out.find(" was killed by SIGSEGV (Segmentation fault) after "), std::string::npos)
-      << out;
-  EXPECT_NE(out.find("\n139\n"), std::string::npos) << out;
+  EXPECT_HAS(out, " was killed by SIGSEGV (Segmentation fault) after ");
+  EXPECT_HAS(out, "\n139\n");
   // Not only the number: memlog itself has ended by the signal.
   EXPECT_EQ(script("python3 -c 'import subprocess, sys; print(subprocess.call(sys.argv[1:], "
                    "stderr=subprocess.DEVNULL))' $run -q sh -c 'kill -ABRT $$'"),
@@ -228,16 +218,12 @@ TEST_F(Run, SumsUpAtTheEnd) {
     profile::Memlog memlog = profile::read_path(listed.path);
     if (memlog.header.trigger == "exit") last = std::move(memlog);
   }
-  EXPECT_NE(out.find(" ended with status 0 after "), std::string::npos) << out;
-  EXPECT_NE(out.find(fmt::format("\npeak {} bytes at ", last.header.peak.value().bytes)),
-            std::string::npos)
-      << out;
-  EXPECT_NE(out.find(fmt::format("\nlive at exit {} bytes in {} block", last.header.live.bytes,
-                                 last.header.live.blocks)),
-            std::string::npos)
-      << out;
-  EXPECT_NE(out.find("site_some_kept < main"), std::string::npos) << out;
-  EXPECT_EQ(out.find("leak"), std::string::npos) << out;
+  EXPECT_HAS(out, " ended with status 0 after ");
+  EXPECT_HAS(out, fmt::format("\npeak {} bytes at ", last.header.peak.value().bytes));
+  EXPECT_HAS(out, fmt::format("\nlive at exit {} bytes in {} block", last.header.live.bytes,
+                              last.header.live.blocks));
+  EXPECT_HAS(out, "site_some_kept < main");
+  EXPECT_LACKS(out, "leak");
 }
 
 TEST_F(Run, SaysWhenThereIsNothingToRun) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "expect.h"
 #include "surface/serve/access.h"
 #include "surface/serve/metrics.h"
 #include "surface/serve/request.h"
@@ -67,11 +68,8 @@ TEST(Serve, MetricsFollowTheRulesOfPrometheus) {
   one.totals.cost.stopped = 1'250'000;  // nanoseconds
   one.totals.cost.processor = 3'000'000'000;
   const std::string text = metrics({one}, false);
-  EXPECT_NE(text.find("\nmtrace_report_seconds_total{pid=\"7\",name=\"app\"} 0.00125\n"),
-            std::string::npos)
-      << text;
-  EXPECT_NE(text.find("\nmtrace_processor_seconds_total{pid=\"7\",name=\"app\"} 3\n"),
-            std::string::npos);
+  EXPECT_HAS(text, "\nmtrace_report_seconds_total{pid=\"7\",name=\"app\"} 0.00125\n");
+  EXPECT_HAS(text, "\nmtrace_processor_seconds_total{pid=\"7\",name=\"app\"} 3\n");
   std::map<std::string, std::string> types;
   std::set<std::string> helped;
   std::set<std::string> sampled;
@@ -98,7 +96,7 @@ TEST(Serve, MetricsFollowTheRulesOfPrometheus) {
     EXPECT_TRUE(helped.contains(name)) << name;
     EXPECT_EQ(types[name] == "counter", name.ends_with("_total")) << name;
     for (const char* unit : {"milliseconds", "microseconds", "nanoseconds", "kilobytes", "kib"}) {
-      EXPECT_EQ(name.find(unit), std::string::npos) << name;
+      EXPECT_LACKS(name, unit);
     }
   }
 }
@@ -213,8 +211,8 @@ TEST(Serve, RoutesMatchTheirPaths) {
       if (route.view.command == nullptr || kNoOptions.contains(name)) continue;
       const cli::Option* const option = option_of(route.view.command().manual, name);
       ASSERT_NE(option, nullptr) << route.path << " " << name;
-      EXPECT_EQ(std::string(option->value).find("FILE"), std::string::npos) << name;
-      EXPECT_EQ(std::string(option->value).find("DIR"), std::string::npos) << name;
+      EXPECT_LACKS(std::string(option->value), "FILE") << name;
+      EXPECT_LACKS(std::string(option->value), "DIR") << name;
     }
     std::string path = route.path;
     for (size_t at; (at = path.find('{')) != std::string::npos;) {

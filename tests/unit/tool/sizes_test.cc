@@ -100,8 +100,7 @@ TEST(BlockSize, SortsAReport) {
     ++count;
   }
   EXPECT_EQ(count, 3u);
-  EXPECT_NE(memlog({"show", "--by", "size", file}).out.find("5280 bytes a block"),
-            std::string::npos);
+  EXPECT_HAS(memlog({"show", "--by", "size", file}).out, "5280 bytes a block");
 }
 
 TEST(AnswerForm, FillsInMembersWithTheirUnits) {

@@ -78,9 +78,9 @@ TEST_F(Source, LinesHaveTheirBytes) {
       text.find("        3000         3000  open_session  " + directory_.path() + "/src/app.c\n");
   EXPECT_NE(first, std::string::npos) << text;
   EXPECT_LT(first, text.find("64           64  open_log")) << text;
-  EXPECT_NE(text.find("      6          kept = malloc(bytes);\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("/* a \"line\" \\n */\n"), std::string::npos) << text;
-  EXPECT_EQ(text.find("note:"), std::string::npos) << text;
+  EXPECT_HAS(text, "      6          kept = malloc(bytes);\n");
+  EXPECT_HAS(text, "/* a \"line\" \\n */\n");
+  EXPECT_LACKS(text, "note:");
 }
 
 TEST_F(Source, OtherQuantitiesAndFewerFunctions) {
@@ -88,23 +88,21 @@ TEST_F(Source, OtherQuantitiesAndFewerFunctions) {
   const std::string sum = show("--source --sum -n 1 reports");
   EXPECT_EQ(numbers(sum, 6), "3000 3000") << sum;
   EXPECT_EQ(numbers(sum, 10), "") << sum;
-  EXPECT_NE(sum.find("... 3 more functions (-n 0)\n"), std::string::npos) << sum;
+  EXPECT_HAS(sum, "... 3 more functions (-n 0)\n");
 }
 
 // Moved, the files are found by --source-path, by the end of their path; else a line names them.
 TEST_F(Source, FilesElsewhere) {
   shell("cd {} && mkdir -p other/place empty && mv src other/place/src", directory_.path());
   const std::string gone = show("--source ../reports", "empty");
-  EXPECT_NE(
-      gone.find("no function of own code has a source file here\nnote: sources not here: app.c "
-                "(not at " +
-                directory_.path() + "/src/app.c); --source-path DIR says where\n"),
-      std::string::npos)
-      << gone;
+  EXPECT_HAS(gone,
+             "no function of own code has a source file here\nnote: sources not here: app.c "
+             "(not at " +
+                 directory_.path() + "/src/app.c); --source-path DIR says where\n");
   EXPECT_TRUE(gone.ends_with("status 0\n")) << gone;
   const std::string found = show("--source --source-path ../other/place ../reports", "empty");
   EXPECT_EQ(numbers(found, 6), "3000 3000") << found;
-  EXPECT_NE(found.find("  ../other/place/src/app.c\n"), std::string::npos) << found;
+  EXPECT_HAS(found, "  ../other/place/src/app.c\n");
   // From the working directory, by a path that ends in the same directory.
   EXPECT_EQ(numbers(show("--source ../../reports", "other/place"), 6), "3000 3000");
 }
@@ -115,17 +113,14 @@ TEST_F(Source, WithoutTheProgram) {
   EXPECT_EQ(numbers(show("--source reports"), 6), "3000 3000");
   shell("mkdir {0}/two && cp {0}/src/app.c {0}/two", directory_.path());
   const std::string two = show("--source reports");
-  EXPECT_NE(two.find("sources not here: app.c (2 files of this name, as "), std::string::npos)
-      << two;
+  EXPECT_HAS(two, "sources not here: app.c (2 files of this name, as ");
   EXPECT_EQ(numbers(show("--source ../reports", "two"), 6), "3000 3000");
 }
 
 TEST_F(Source, AnotherFileOfThatName) {
   write_file(directory_ / "src/app.c", "one line\n");
   const std::string text = show("--source reports");
-  EXPECT_NE(text.find("src/app.c has 1 lines, not 6: it is not the file that was compiled\n"),
-            std::string::npos)
-      << text;
+  EXPECT_HAS(text, "src/app.c has 1 lines, not 6: it is not the file that was compiled\n");
 }
 
 TEST_F(Source, WrongOptions) {

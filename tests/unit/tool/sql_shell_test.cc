@@ -72,10 +72,8 @@ TEST_F(SqlShell, AnswersUntilControlD) {
           ('^', '.format csv\n'),
           ('csv', 'select 6 * 7 as answer;\n'), ('42', '\x04')])",
       shell_quoted(golden("app-4711-1.memlog")));
-  EXPECT_NE(said.find("no such column: byts\n  select byts from entries;\n         ^\n"),
-            std::string::npos)
-      << said;
-  EXPECT_NE(said.find("answer\n42\n"), std::string::npos) << said;
+  EXPECT_HAS(said, "no such column: byts\n  select byts from entries;\n         ^\n");
+  EXPECT_HAS(said, "answer\n42\n");
   EXPECT_TRUE(said.ends_with("status 0 left []\n")) << said;
 }
 
@@ -85,7 +83,7 @@ TEST_F(SqlShell, CompletesAndRemembers) {
       dialogue(R"([('memlog> ', 'select count(*) from entri\t;\n'), ('-\n', '\x1b[A'),
                    ('entries;', '\n'), ('-\n', '.quit\n')])",
                shell_quoted(golden("app-4711-1.memlog")));
-  EXPECT_NE(said.find("select count(*) from entries;"), std::string::npos) << said;
+  EXPECT_HAS(said, "select count(*) from entries;");
   EXPECT_TRUE(said.ends_with("status 0 left []\n")) << said;
 }
 
@@ -96,7 +94,7 @@ TEST_F(SqlShell, ControlCEndsTheQueryOrTheLine) {
                      ('memlog> ', 'select 6 * 7 as answer;\n'), ('42', '.quit\n')])",
                   kEndless),
       shell_quoted(golden("app-4711-1.memlog")));
-  EXPECT_EQ(said.find("no such column: nonsense"), std::string::npos) << said;
+  EXPECT_LACKS(said, "no such column: nonsense");
   EXPECT_TRUE(said.ends_with("status 0 left []\n")) << said;
 }
 

@@ -157,18 +157,13 @@ TEST(Sql, ReportsAreTheirHeaders) {
     EXPECT_EQ(row["file"], file);
     // The text of the file itself.
     const std::string text = read_file(file);
-    EXPECT_NE(text.find(fmt::format("\n# seq: {}\n", row["seq"].get<int64_t>())),
-              std::string::npos);
-    EXPECT_NE(text.find(fmt::format("\n# delta: {:+} bytes {:+} blocks\n",
-                                    row["delta_bytes"].get<int64_t>(),
-                                    row["delta_blocks"].get<int64_t>())),
-              std::string::npos);
-    EXPECT_NE(
-        text.find(fmt::format("\n# live: {} bytes {} blocks\n", row["live_bytes"].get<int64_t>(),
-                              row["live_blocks"].get<int64_t>())),
-        std::string::npos);
-    EXPECT_NE(text.find("\n# taken: " + rows("select time_text(taken_at) from reports", {file})),
-              std::string::npos);
+    EXPECT_HAS(text, fmt::format("\n# seq: {}\n", row["seq"].get<int64_t>()));
+    EXPECT_HAS(text,
+               fmt::format("\n# delta: {:+} bytes {:+} blocks\n", row["delta_bytes"].get<int64_t>(),
+                           row["delta_blocks"].get<int64_t>()));
+    EXPECT_HAS(text, fmt::format("\n# live: {} bytes {} blocks\n", row["live_bytes"].get<int64_t>(),
+                                 row["live_blocks"].get<int64_t>()));
+    EXPECT_HAS(text, "\n# taken: " + rows("select time_text(taken_at) from reports", {file}));
   }
 }
 
@@ -213,7 +208,7 @@ TEST(Sql, FunctionsSpareJoins) {
             "1,0,1,0,2026-11-20T20:15:31.500000Z,1\n");
   const Outcome bad = sql("select matches(stack, '(') from entries");
   EXPECT_EQ(bad.status, 1);
-  EXPECT_NE(bad.err.find("("), std::string::npos) << bad.err;
+  EXPECT_HAS(bad.err, "(");
   const Outcome when = sql("select alive_at(1, 2, 'noon')");
   EXPECT_EQ(when.status, 1);
   EXPECT_TRUE(when.err.starts_with("memlog: noon is not a time: ")) << when.err;
@@ -418,11 +413,9 @@ TEST(Sql, SavesADatabaseForSqlite) {
     std::erase(expected, '"');
     EXPECT_EQ(found, expected) << table;
   }
-  EXPECT_NE(sqlite("select name from sqlite_schema where type = 'index'").find("entries_stack"),
-            std::string::npos);
-  EXPECT_NE(sqlite("explain query plan select * from entries where stack = 'x'")
-                .find("USING INDEX entries_stack"),
-            std::string::npos);
+  EXPECT_HAS(sqlite("select name from sqlite_schema where type = 'index'"), "entries_stack");
+  EXPECT_HAS(sqlite("explain query plan select * from entries where stack = 'x'"),
+             "USING INDEX entries_stack");
   // With a query: both. Nothing else is left in the directory.
   EXPECT_EQ(
       memlog({"sql", "-f", "csv", "--save", file, "select 1", golden("app-4711-1.memlog")}).out,

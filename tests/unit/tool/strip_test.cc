@@ -91,7 +91,8 @@ TEST_F(Strip, LeavesOutWhatLivesShorterAndCountsIt) {
 TEST_F(Strip, CountsStackByStack) {
   const char* const counts =
       "select stack, live_bytes, allocated_blocks, allocated_bytes, freed_blocks, freed_bytes, "
-      "temporary_blocks, short_lived_blocks, lifetime_min_ms, lifetime_max_ms from entries order by stack";
+      "temporary_blocks, short_lived_blocks, lifetime_min_ms, lifetime_max_ms from entries order "
+      "by stack";
   const std::string whole = rows(counts, report(shop_log()));
   EXPECT_EQ(rows(counts, report(strip({"--cull", "1ms"}, shop_log()))), whole);
   EXPECT_EQ(rows(counts, report(strip({"--cull", "1s"}, shop_log()))), whole);
@@ -128,7 +129,7 @@ TEST_F(Strip, AStrippedLogCanBeStripped) {
   EXPECT_EQ(rows(fmt::format(kBlocks, "1"), twice),
             rows(fmt::format(kBlocks, "1"), strip({"--cull", "3ms"}, shop_log())));
   EXPECT_EQ(totals(twice), totals(shop_log()));
-  EXPECT_NE(memlog({"events", "--no-resolve", twice}).out.find(" left-out "), std::string::npos);
+  EXPECT_HAS(memlog({"events", "--no-resolve", twice}).out, " left-out ");
 }
 
 TEST_F(Strip, WrongWordsAreNamed) {
@@ -155,9 +156,8 @@ TEST_F(Strip, CullsWhileTheProgramRuns) {
   EXPECT_EQ(rows("select count(*) from events where kind = 'end'", path), "1\n");
   const std::string last = shell("ls {}/*-4.memlog", place);
   EXPECT_EQ(totals(path), totals_of_report(last.substr(0, last.size() - 1)));
-  EXPECT_NE(memlog({"events", "--header", path})
-                .out.find("left-out: blocks that live shorter than 60000 ms\n"),
-            std::string::npos);
+  EXPECT_HAS(memlog({"events", "--header", path}).out,
+             "left-out: blocks that live shorter than 60000 ms\n");
 }
 
 }  // namespace

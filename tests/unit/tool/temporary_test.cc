@@ -78,29 +78,27 @@ TEST_F(Temporary, ViewsOfOneReportHaveAll) {
                 sum_of(reports[1]["stacks"], "allocated_blocks"),
             kCalls);
   const std::string text = view({"show", "--by", "temporary"});
-  EXPECT_NE(text.find("100,000 temporary, 100.0% of 100,000 allocations"), std::string::npos)
-      << text;
-  EXPECT_EQ(text.find("MTRACE_ENTRIES"), std::string::npos) << "nothing is missing";
+  EXPECT_HAS(text, "100,000 temporary, 100.0% of 100,000 allocations");
+  EXPECT_LACKS(text, "MTRACE_ENTRIES") << "nothing is missing";
 }
 
 TEST_F(Temporary, SumsHaveAll) {
   const json sum = json::parse(view({"show", "--sum", "--by", "temporary", "--json"}));
   EXPECT_EQ(sum_of(sum["stacks"], "temporary_blocks"), kTemporary);
   const std::string tree = view({"tree", "--sum", "--by", "allocs"});
-  EXPECT_NE(tree.find("201,011"), std::string::npos) << tree;
+  EXPECT_HAS(tree, "201,011");
 }
 
 TEST_F(Temporary, ViewsOfGrowthAreAsShortAsBefore) {
   const std::string text = view({"show"});
-  EXPECT_EQ(text.find("site_passes"), std::string::npos) << text;
-  EXPECT_NE(text.find("site_stays"), std::string::npos) << text;
-  EXPECT_NE(text.find("... 1 freed as much as it allocated (--by allocs)\n"), std::string::npos)
-      << text;
+  EXPECT_LACKS(text, "site_passes");
+  EXPECT_HAS(text, "site_stays");
+  EXPECT_HAS(text, "... 1 freed as much as it allocated (--by allocs)\n");
   const std::string tree = view({"tree"});
-  EXPECT_EQ(tree.find("site_passes"), std::string::npos) << tree;
+  EXPECT_LACKS(tree, "site_passes");
   const std::string sum = view({"show", "--sum"});
-  EXPECT_EQ(sum.find("site_passes"), std::string::npos) << sum;
-  EXPECT_EQ(sum.find("site_crosses"), std::string::npos) << sum;
+  EXPECT_LACKS(sum, "site_passes");
+  EXPECT_LACKS(sum, "site_crosses");
 }
 
 TEST_F(Temporary, AViewOfNothingSaysSo) {
@@ -118,9 +116,7 @@ TEST_F(Temporary, MergedStacksThatChangedNothingAreCounted) {
 
 TEST_F(Temporary, ComparisonsKnowOnlyWhatIsLive) {
   const Outcome diff = memlog({"diff", files_[0], files_[1]});
-  EXPECT_NE(diff.out.find("0 stacks grew, 1 shrank, 1 unchanged\nonly in B 0, only in A 1\n"),
-            std::string::npos)
-      << diff.out;
+  EXPECT_HAS(diff.out, "0 stacks grew, 1 shrank, 1 unchanged\nonly in B 0, only in A 1\n");
 }
 
 TEST_F(Temporary, TablesOfSeveralReportsHaveEveryStack) {
@@ -142,9 +138,7 @@ TEST_F(Temporary, TablesOfSeveralReportsHaveEveryStack) {
 TEST_F(Temporary, HeaptrackCountsEachCall) {
   const std::string summary = shell("heaptrack_print --disable-builtin-suppressions -a0 -p0 -l0 {}",
                                     exported("heaptrack", "heaptrack.data"));
-  EXPECT_NE(summary.find(fmt::format("calls to allocation functions: {} ", kCalls)),
-            std::string::npos)
-      << summary;
+  EXPECT_HAS(summary, fmt::format("calls to allocation functions: {} ", kCalls));
   // heaptrack misses one for each change from one stack to the next.
   const std::string title = "temporary memory allocations: ";
   const size_t at = summary.find(title);
@@ -176,10 +170,7 @@ console.log(sum(0), sum(1), sum(2), sum(3));
 TEST_F(Temporary, ReportsOfNetSayWhatTheyLack) {
   trace("MTRACE_ENTRIES=net");
   const std::string text = view({"show", "--by", "temporary"});
-  EXPECT_NE(
-      text.find("... not listed: stacks that freed all they allocated (MTRACE_ENTRIES=net)\n"),
-      std::string::npos)
-      << text;
+  EXPECT_HAS(text, "... not listed: stacks that freed all they allocated (MTRACE_ENTRIES=net)\n");
   const json last = json::parse(view({"show", "--json"}))["reports"][1];
   EXPECT_EQ(sum_of(last["stacks"], "freed_blocks"), kCrosses) << "those of site_passes are missing";
 }

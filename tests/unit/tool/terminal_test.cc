@@ -75,56 +75,51 @@ std::string shown(const std::string& command) {
   return out;
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 constexpr char kMark[] = "MEMLOG_PAGER='sed s/^/paged:/' ";
 
 TEST(Terminal, WhatIsLongerThanTheScreenGoesThroughThePager) {
   const std::string out = shown(std::string(kMark) + "memlog show --frames all app-4711-1.memlog");
   EXPECT_TRUE(out.starts_with("paged:")) << out;
-  EXPECT_TRUE(has(out, "paged:    (0x7f0000001234)")) << out;
-  EXPECT_TRUE(has(shown(std::string(kMark) + "memlog help show"), "paged:Usage:"));
-  EXPECT_TRUE(has(shown(std::string(kMark) + "memlog run --help"), "paged:Usage:"));
+  EXPECT_HAS(out, "paged:    (0x7f0000001234)") << out;
+  EXPECT_HAS(shown(std::string(kMark) + "memlog help show"), "paged:Usage:");
+  EXPECT_HAS(shown(std::string(kMark) + "memlog run --help"), "paged:Usage:");
 }
 
 TEST(Terminal, WhatFitsDoesNot) {
   const std::string out =
       shown(std::string(kMark) + "memlog show --oneline --no-header app-4711-1.memlog");
-  EXPECT_FALSE(has(out, "paged:")) << out;
-  EXPECT_TRUE(has(out, "main"));
+  EXPECT_LACKS(out, "paged:") << out;
+  EXPECT_HAS(out, "main");
 }
 
 TEST(Terminal, NobodyNeedsToHaveAPager) {
   for (const char* command :
        {"memlog show --no-pager app-4711-1.memlog", "memlog resolve -o - app-4711-1.memlog",
         "memlog show app-4711-1.memlog | cat", "memlog export -f csv app-4711-1.memlog"}) {
-    EXPECT_FALSE(has(shown(kMark + std::string(command)), "paged:")) << command;
+    EXPECT_LACKS(shown(kMark + std::string(command)), "paged:") << command;
   }
   for (const char* none :
        {"MEMLOG_PAGER= PAGER=false", "MEMLOG_PAGER=cat PAGER=false", "PAGER= LESS=", "PAGER=cat"}) {
     const std::string out = shown(none + std::string(" memlog show app-4711-1.memlog"));
-    EXPECT_TRUE(has(out, "app.c:43")) << none << out;
+    EXPECT_HAS(out, "app.c:43") << none << out;
   }
-  EXPECT_TRUE(has(shown("PAGER='sed s/^/other:/' memlog show app-4711-1.memlog"), "other:"));
+  EXPECT_HAS(shown("PAGER='sed s/^/other:/' memlog show app-4711-1.memlog"), "other:");
 }
 
 TEST(Terminal, APagerThatIsClosedEarlyIsNoError) {
   EXPECT_EQ(shown("MEMLOG_PAGER=true memlog show app-5000-?.memlog"), "");
-  EXPECT_TRUE(
-      has(shown("MEMLOG_PAGER='cat >/dev/null; echo LESS=$LESS' memlog help show"), "LESS=FRX"));
+  EXPECT_HAS(shown("MEMLOG_PAGER='cat >/dev/null; echo LESS=$LESS' memlog help show"), "LESS=FRX");
   Started failed = start("MEMLOG_PAGER=cat memlog show gone.memlog");
-  EXPECT_TRUE(has(read_to(failed), "gone.memlog"));
+  EXPECT_HAS(read_to(failed), "gone.memlog");
   EXPECT_EQ(WEXITSTATUS(end_of(failed)), 1);
 }
 
 TEST(Terminal, LessShowsAPageAndWaits) {
   Started started = start("MEMLOG_BYTES=0 memlog show app-4711-1.memlog");
   const std::string page = read_to(started, "\n:");
-  EXPECT_TRUE(has(page, "pid 4711 on web3")) << page;
-  EXPECT_TRUE(has(page, "\033[31m+123.8 KiB")) << page;
-  EXPECT_FALSE(has(page, "app.c:43")) << page;
+  EXPECT_HAS(page, "pid 4711 on web3") << page;
+  EXPECT_HAS(page, "\033[31m+123.8 KiB") << page;
+  EXPECT_LACKS(page, "app.c:43") << page;
   ASSERT_EQ(::write(started.terminal, "q", 1), 1);
   read_to(started);
   EXPECT_EQ(end_of(started), 0);
@@ -166,8 +161,7 @@ TEST(Terminal, LinesFitItsWidth) {
       const std::string out = shown(fmt::format("COLUMNS={} {} || true", columns, command));
       expect_columns(out, columns);
       if (view == "tree --invert") {
-        for (char c = 'a'; c <= 'p'; ++c)
-          EXPECT_TRUE(has(out, fmt::format("reserve_{}", c))) << out;
+        for (char c = 'a'; c <= 'p'; ++c) EXPECT_HAS(out, fmt::format("reserve_{}", c)) << out;
       }
     }
     expect_columns(shown(command + " || true"), 60);
@@ -179,9 +173,9 @@ TEST(Terminal, LinesFitItsWidth) {
 
 TEST(Terminal, NoColorIsHonoured) {
   const std::string command = "memlog show --no-pager app-4711-1.memlog";
-  EXPECT_TRUE(has(shown(command), "\033["));
-  EXPECT_FALSE(has(shown("NO_COLOR=1 " + command), "\033["));
-  EXPECT_FALSE(has(shown(command + " | cat"), "\033["));
+  EXPECT_HAS(shown(command), "\033[");
+  EXPECT_LACKS(shown("NO_COLOR=1 " + command), "\033[");
+  EXPECT_LACKS(shown(command + " | cat"), "\033[");
 }
 
 // The command waits for its input until the line is there.
@@ -193,14 +187,14 @@ TEST(Terminal, TellsHowFarItIsAndCleansUp) {
                           " >" + shell_quoted(fifo + ".out"));
   const int input = ::open(fifo.c_str(), O_WRONLY | O_CLOEXEC);
   ASSERT_GE(input, 0);
-  EXPECT_TRUE(has(read_to(started, " of 1 report"), "0 of 1 report"));
+  EXPECT_HAS(read_to(started, " of 1 report"), "0 of 1 report");
   const std::string text = small_memlog({"main\t(/usr/bin/app+0x10)"});
   ASSERT_EQ(::write(input, text.data(), text.size()), static_cast<ssize_t>(text.size()));
   ::close(input);
   EXPECT_TRUE(read_to(started).ends_with("\r\033[K"));
   EXPECT_EQ(end_of(started), 0);
-  EXPECT_TRUE(has(read_file(fifo + ".out"), "main"));
-  EXPECT_FALSE(has(read_file(fifo + ".out"), "of 1 report"));
+  EXPECT_HAS(read_file(fifo + ".out"), "main");
+  EXPECT_LACKS(read_file(fifo + ".out"), "of 1 report");
 }
 
 void type(const Started& started, const std::string& text) {
@@ -214,19 +208,19 @@ TEST(Terminal, CtrlZStopsMemlogRunWithItsProgram) {
              "echo be''gun\nread line\necho go''t $line\nread line\nexit 7\n");
   Started shell = start("LC_ALL=C exec bash --norc --noprofile -i");
   type(shell, "PS1=; cd " + shell_quoted(directory.path()) + "; memlog run -q -- sh program.sh\n");
-  EXPECT_TRUE(has(read_to(shell, "begun"), "begun"));
+  EXPECT_HAS(read_to(shell, "begun"), "begun");
   type(shell, "\x1a");
-  EXPECT_TRUE(has(read_to(shell, "Stopped"), "Stopped"));
+  EXPECT_HAS(read_to(shell, "Stopped"), "Stopped");
   // Both of them, and nobody else answers.
   type(shell, "ps -o stat= -p $(jobs -p) | cut -c1; echo stat''es\n");
-  EXPECT_TRUE(has(read_to(shell, "states\r\n"), "T\r\nstates"));
+  EXPECT_HAS(read_to(shell, "states\r\n"), "T\r\nstates");
   type(shell, "fg\n");
   read_to(shell, "program.sh\r\n");
   type(shell, "on\n");
-  EXPECT_TRUE(has(read_to(shell, "got on\r\n"), "got on"));
+  EXPECT_HAS(read_to(shell, "got on\r\n"), "got on");
   type(shell, "end\n");
   type(shell, "echo status=$?\n");
-  EXPECT_TRUE(has(read_to(shell, "status=7"), "status=7"));
+  EXPECT_HAS(read_to(shell, "status=7"), "status=7");
   type(shell, "exit\n");
   read_to(shell);
   EXPECT_EQ(end_of(shell), 0);
@@ -238,7 +232,7 @@ TEST(Terminal, CtrlCEndsMemlogRunAsItEndsTheProgram) {
   write_file(directory / "program.sh", "echo be''gun\nread line\n");
   Started run =
       start("cd " + shell_quoted(directory.path()) + "; exec memlog run -q -- sh program.sh");
-  EXPECT_TRUE(has(read_to(run, "begun"), "begun"));
+  EXPECT_HAS(read_to(run, "begun"), "begun");
   type(run, "\x03");
   read_to(run);
   const int status = end_of(run);

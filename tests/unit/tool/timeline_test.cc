@@ -192,8 +192,7 @@ TEST_F(Timelines, MassifDrawsTheHeapAlone) {
 TEST_F(Timelines, ThePageHasThem) {
   const Outcome result = memlog({"export", "-f", "html", "--no-resolve", with_files()});
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_NE(result.out.find(R"("samples":[[10000,700,9000],[20000,1000,8000],[30000,400,5000]])"),
-            std::string::npos);
+  EXPECT_HAS(result.out, R"("samples":[[10000,700,9000],[20000,1000,8000],[30000,400,5000]])");
 }
 
 TEST_F(Timelines, MuchThatWasResidentAtThePeakIsNoted) {
@@ -201,10 +200,9 @@ TEST_F(Timelines, MuchThatWasResidentAtThePeakIsNoted) {
   text.replace(text.find("# uptime"), 0, "# rss-max: 500000000 bytes\n");
   write_file(directory_ / "app-3-1.memlog", text);
   const Outcome result = memlog({"show", "--no-resolve", directory_ / "app-3-1.memlog"});
-  EXPECT_NE(result.out.find("Up to 500000000 bytes were resident, but malloc never held more than "
-                            "1000 bytes."),
-            std::string::npos)
-      << result.out;
+  EXPECT_HAS(result.out,
+             "Up to 500000000 bytes were resident, but malloc never held more than "
+             "1000 bytes.");
 }
 
 TEST(TimelineOption, IsRefusedOutOfRange) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "directories.h"
+#include "expect.h"
 #include "files.h"
 #include "shell.h"
 

@@ -203,19 +203,18 @@ TEST(Golden, EachInputIsReadAndWrittenUnchanged) {
 TEST(Golden, ADumbTerminalGetsNoColour) {
   const InDirectory directory;
   ::setenv("TERM", "dumb", 1);
-  EXPECT_EQ(memlog({"show", "app-4711-1.memlog"}, true).out.find('\033'), std::string::npos);
+  EXPECT_LACKS(memlog({"show", "app-4711-1.memlog"}, true).out, "\033");
   ::unsetenv("TERM");
-  EXPECT_NE(memlog({"show", "app-4711-1.memlog"}, true).out.find('\033'), std::string::npos);
+  EXPECT_HAS(memlog({"show", "app-4711-1.memlog"}, true).out, "\033");
 }
 
 TEST(Golden, NoColourIsHonoured) {
   const InDirectory directory;
   ::setenv("NO_COLOR", "1", 1);
-  EXPECT_EQ(memlog({"show", "app-4711-1.memlog"}, true).out.find('\033'), std::string::npos);
-  EXPECT_NE(memlog({"show", "--color=always", "app-4711-1.memlog"}).out.find('\033'),
-            std::string::npos);
+  EXPECT_LACKS(memlog({"show", "app-4711-1.memlog"}, true).out, "\033");
+  EXPECT_HAS(memlog({"show", "--color=always", "app-4711-1.memlog"}).out, "\033");
   ::unsetenv("NO_COLOR");
-  EXPECT_NE(memlog({"show", "app-4711-1.memlog"}, true).out.find('\033'), std::string::npos);
+  EXPECT_HAS(memlog({"show", "app-4711-1.memlog"}, true).out, "\033");
 }
 
 TEST(Golden, ReportsAreFoundWhereMtraceOutputPoints) {

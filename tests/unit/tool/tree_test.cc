@@ -43,7 +43,7 @@ TEST(Tree, SharesOfThePeakAreOfTheProcess) {
   const test::Outcome result =
       test::memlog({"tree", "--peak", "--exclude", "load",
                     test::source_dir() + "/tests/golden/app-4600-2.memlog"});
-  EXPECT_NE(result.out.find("  0.0%  all\n"), std::string::npos) << result.out;
+  EXPECT_HAS(result.out, "  0.0%  all\n");
 }
 
 }  // namespace
