@@ -10,6 +10,11 @@ namespace {
 
 constexpr char kSitePrefix[] = "site_";
 
+Command with_settings(Command command, const std::map<std::string, std::string>& settings) {
+  for (const auto& [name, value] : settings) command.env[name] = value;
+  return command;
+}
+
 template <typename NameOf>
 std::map<std::string, Amount> sum_sites(const std::vector<Memlog>& logs, NameOf name_of) {
   std::map<std::string, Amount> sums;
@@ -149,6 +154,47 @@ void HostTest::check_memlogs(const std::string& directory) {
   }
 }
 
+Command HostTest::plain(std::vector<std::string> argv, const Settings& settings) const {
+  return with_settings(plain(std::move(argv)), settings);
+}
+
+Command HostTest::traced(std::vector<std::string> argv, const Settings& settings) const {
+  return with_settings(traced(std::move(argv)), settings);
+}
+
+Command HostTest::named(std::vector<std::string> argv, const Settings& settings) const {
+  return with_settings(named(std::move(argv)), settings);
+}
+
+Command HostTest::tool(std::vector<std::string> arguments, const Settings& settings) const {
+  return with_settings(tool(std::move(arguments)), settings);
+}
+
+std::string HostTest::behind(const std::string& other) {
+  return other.empty() ? library() : library() + ":" + other;
+}
+
+std::vector<Memlog> HostTest::logs_of(pid_t pid, size_t count) const {
+  std::vector<Memlog> logs = logs_of(pid);
+  if (logs.size() != count) {
+    throw std::runtime_error(std::to_string(logs.size()) + " memlogs of process " +
+                             std::to_string(pid) + " in place of " + std::to_string(count));
+  }
+  return logs;
+}
+
+std::vector<Memlog> HostTest::reports_of(const Command& command, size_t count) const {
+  const Result result = expect_exit(run(command));
+  EXPECT_EQ(result.err, "");
+  return logs_of(result.pid, count);
+}
+
+void HostTest::clear_out() const {
+  check_memlogs(out());
+  std::filesystem::remove_all(out());
+  std::filesystem::create_directory(out());
+}
+
 std::map<std::string, Amount> site_sums(const std::vector<Memlog>& logs, const std::string& module,
                                         const std::string& symbols_file) {
   const Symbols symbols(symbols_file);
@@ -220,6 +266,19 @@ std::string describe(const std::map<std::string, Amount>& sites) {
   std::string text;
   for (const auto& [name, amount] : sites) text += "  " + name + " " + describe(amount) + "\n";
   return text;
+}
+
+void expect_phases(const std::string& output, const std::vector<Memlog>& logs,
+                   const std::string& module, const std::string& symbols_file) {
+  const std::map<int, std::map<std::string, Amount>> phases = told_sites(output);
+  EXPECT_EQ(logs.size(), phases.size() + 1) << output;
+  std::map<std::string, Amount> before;
+  for (const auto& [phase, told] : phases) {
+    const Memlog& log = logs.at(static_cast<size_t>(phase - 1));
+    EXPECT_EQ(describe(changes(before, told)), describe(site_sums({log}, module, symbols_file)))
+        << "phase " << phase << ", told and found in " << log.path;
+    before = told;
+  }
 }
 
 }  // namespace mtrace::test

@@ -46,6 +46,21 @@ class HostTest : public ::testing::Test {
   // Fails the test for every complaint about a memlog in `directory`.
   static void check_memlogs(const std::string& directory);
 
+  // The commands above with these settings in their environment.
+  using Settings = std::map<std::string, std::string>;
+  Command plain(std::vector<std::string> argv, const Settings& settings) const;
+  Command traced(std::vector<std::string> argv, const Settings& settings) const;
+  Command named(std::vector<std::string> argv, const Settings& settings) const;
+  Command tool(std::vector<std::string> arguments, const Settings& settings) const;
+  // LD_PRELOAD with the library, and with another one behind it if it has a name.
+  static std::string behind(const std::string& other);
+  // Memlogs of a process that must have so many; of one that runs to its end, with status 0 and no
+  // word on standard error.
+  std::vector<Memlog> logs_of(pid_t pid, size_t count) const;
+  std::vector<Memlog> reports_of(const Command& command, size_t count) const;
+  // Checks the memlogs that are there, and removes them.
+  void clear_out() const;
+
  private:
   TemporaryDirectory temp_;
   std::string out_;
@@ -79,5 +94,10 @@ class Symbols {
 };
 
 std::string describe(const std::map<std::string, Amount>& sites);
+
+// Holds what a truth program told of each phase against the report of that phase; one more is of
+// its exit.
+void expect_phases(const std::string& output, const std::vector<Memlog>& logs,
+                   const std::string& module, const std::string& symbols_file);
 
 }  // namespace mtrace::test

@@ -525,6 +525,18 @@ int64_t Memlog::number(const std::string& key) const {
   return number;
 }
 
+std::map<std::string, int64_t> Memlog::numbers(const std::string& key) const {
+  std::map<std::string, int64_t> numbers;
+  std::istringstream words(get(key));
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    if (equals != std::string::npos) {
+      numbers[word.substr(0, equals)] = std::atoll(word.c_str() + equals + 1);
+    }
+  }
+  return numbers;
+}
+
 Amount Memlog::amount(const std::string& key) const {
   Amount amount;
   if (!has(key)) return amount;

@@ -37,6 +37,9 @@ struct Entry {
   bool cut = false;
   std::vector<Frame> frames;
   int line = 0;  // in the file, for messages
+
+  // 0: it has no such field.
+  int64_t count(const std::string& key) const { return counts.contains(key) ? counts.at(key) : 0; }
 };
 
 struct Amount {
@@ -70,6 +73,8 @@ struct Memlog {
   bool has(const std::string& key) const;
   int64_t number(const std::string& key) const;
   Amount amount(const std::string& key) const;  // "N bytes M blocks"; zero when absent
+  // The numbers of the words NAME=NUMBER of a key.
+  std::map<std::string, int64_t> numbers(const std::string& key) const;
 };
 
 struct MemlogError : std::runtime_error {

@@ -1,5 +1,6 @@
 #include "files.h"
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -24,6 +25,11 @@ std::vector<std::string> lines_of(const std::string& text) {
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
   return lines;
+}
+
+void write_script(const std::string& path, const std::string& text) {
+  write_file(path, text);
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
 }
 
 }  // namespace mtrace::test

@@ -13,4 +13,7 @@ void write_file(const std::string& path, const std::string& text);
 
 std::vector<std::string> lines_of(const std::string& text);
 
+// A file that the owner can run.
+void write_script(const std::string& path, const std::string& text);
+
 }  // namespace mtrace::test

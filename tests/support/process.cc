@@ -89,6 +89,15 @@ Process::Process(const Command& command) {
   result_.pid = pid;
 }
 
+Process::Process(const Command& command, const std::string& line) : Process(command) {
+  read_until(line);
+}
+
+void Process::say(const std::string& text, const std::string& answer) {
+  write(text);
+  read_until(answer);
+}
+
 Process::~Process() {
   for (const int descriptor : {in_, out_, err_}) {
     if (descriptor >= 0) ::close(descriptor);

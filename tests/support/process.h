@@ -57,6 +57,12 @@ class Process {
   // Closes its input and waits for its end. Its descendants may live on.
   Result wait();
 
+  // Reads until this line when it has started.
+  Process(const Command& command, const std::string& line);
+  std::string id() const { return std::to_string(pid()); }
+  // Writes, and reads until the line that answers.
+  void say(const std::string& text, const std::string& answer);
+
  private:
   bool pump(int timeout_ms);  // reads what there is; false: both outputs have ended
 
