@@ -12,6 +12,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "shell.h"
+
 namespace mtrace::test {
 
 HttpConnection::HttpConnection(int port, const char* from)
@@ -105,6 +107,14 @@ HttpAnswer http(int port, const std::string& method, const std::string& target,
   HttpConnection connection(port);
   connection.send(request + "\r\n");
   return parse_answer(connection.read_all());
+}
+
+void make_certificate(const std::string& directory, const std::string& name) {
+  shell(
+      "cd {0} && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
+      "-subj /CN={1} -addext subjectAltName=IP:127.0.0.1 -keyout {1}.key -out {1}.pem "
+      "2>/dev/null && chmod 600 {1}.key",
+      directory, name);
 }
 
 }  // namespace mtrace::test

@@ -4,20 +4,13 @@
 #include <signal.h>
 
 #include "host_test.h"
+#include "shell.h"
 
 namespace mtrace::test {
 namespace {
 
-struct Allocator {
-  const char* name;
-  const char* file;
-};
-
 class InterfacesTest : public HostTest {
  protected:
-  static std::string behind(const std::string& allocator) {
-    return allocator.empty() ? library() : library() + ":" + allocator;
-  }
   static std::vector<std::string> not_covered(const Memlog& log) {
     std::vector<std::string> lines;
     for (const auto& [key, value] : log.meta) {
@@ -25,24 +18,13 @@ class InterfacesTest : public HostTest {
     }
     return lines;
   }
-  void expect_sites(const std::map<std::string, Amount>& expected, const Memlog& log,
-                    const std::string& file) const {
-    const auto found = site_sums({log}, file, file);
-    EXPECT_EQ(expected, found) << "told:\n"
-                               << describe(expected) << "in " << log.path << ":\n"
-                               << describe(found);
-  }
   // Of both phases, and that no free was of an unknown block.
   void expect_truth(const Result& result, const std::string& file) const {
     expect_exit(result);
     EXPECT_EQ(result.err, "");
-    const auto told = told_sites(result.out);
-    ASSERT_EQ(told.size(), 2u) << result.out;
-    ASSERT_GT(told.at(1).size(), 8u);
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    ASSERT_GE(logs.size(), 3u);
-    expect_sites(told.at(1), logs[0], file);
-    expect_sites(changes(told.at(1), told.at(2)), logs[1], file);
+    ASSERT_GT(told_sites(result.out).at(1).size(), 8u);
+    const std::vector<Memlog> logs = logs_of(result.pid, 3);
+    expect_phases(result.out, logs, file, file);
     EXPECT_EQ(logs[1].number("unknown-frees"), 0);
     for (const Memlog& log : logs) {
       for (const std::string& line : not_covered(log)) ADD_FAILURE() << line;
@@ -51,92 +33,66 @@ class InterfacesTest : public HostTest {
 };
 
 class InterfacesOfAllocator : public InterfacesTest,
-                              public ::testing::WithParamInterface<Allocator> {};
+                              public ::testing::WithParamInterface<const char*> {};
 
+// Also bound when it is started, and by functions' addresses; and with what is usable filled, which
+// tells a size taken from another allocator's block.
 TEST_P(InterfacesOfAllocator, Preloaded) {
-  Command command = traced({program("interfaces"), "signals"});
-  command.env["LD_PRELOAD"] = behind(GetParam().file);
-  expect_truth(run(command), program("interfaces"));
-}
-
-// Bound when it is started, and by functions' addresses.
-TEST_P(InterfacesOfAllocator, PreloadedAndBoundAtOnce) {
-  Command command = traced({program("interfaces"), "signals"});
-  command.env["LD_PRELOAD"] = behind(GetParam().file);
-  command.env["LD_BIND_NOW"] = "1";
-  expect_truth(run(command), program("interfaces"));
-}
-
-// With what is usable filled, which tells a size taken from another allocator's block.
-TEST_P(InterfacesOfAllocator, Filled) {
-  Command command = traced({program("interfaces"), "signals"});
-  command.env["LD_PRELOAD"] = behind(GetParam().file);
-  command.env["MTRACE_FILL"] = "0xa5";
-  expect_truth(run(command), program("interfaces"));
+  for (Settings settings : {Settings{}, {{"LD_BIND_NOW", "1"}}, {{"MTRACE_FILL", "0xa5"}}}) {
+    settings["LD_PRELOAD"] = behind(GetParam());
+    SCOPED_TRACE(settings.begin()->first);
+    expect_truth(run(traced({program("interfaces"), "signals"}, settings)), program("interfaces"));
+  }
 }
 
 TEST_P(InterfacesOfAllocator, Attached) {
-  Command command = plain({program("interfaces"), "wait"});
-  command.env["LD_PRELOAD"] = GetParam().file;
-  Process process(command);
-  process.read_until("ready 1");
-  expect_exit(memlog({"attach", std::to_string(process.pid())}));
+  Process process(plain({program("interfaces"), "wait"}, {{"LD_PRELOAD", GetParam()}}), "ready 1");
+  expect_exit(memlog({"attach", process.id()}));
   std::string told;
   for (int phase = 1; phase <= 2; ++phase) {
     process.write("x");
     for (const std::string& line : process.read_until(phase == 1 ? "ready 2" : "done")) {
       told += line + '\n';
     }
-    expect_exit(memlog({"report", std::to_string(process.pid())}));
+    expect_exit(memlog({"report", process.id()}));
   }
-  const auto sites = told_sites(told);
-  const std::vector<Memlog> logs = logs_of(process.pid());
-  ASSERT_EQ(logs.size(), 2u);
-  expect_sites(sites.at(1), logs[0], program("interfaces"));
-  expect_sites(changes(sites.at(1), sites.at(2)), logs[1], program("interfaces"));
+  std::vector<Memlog> logs = logs_of(process.pid(), 2);
+  EXPECT_EQ(told_sites(told).size(), 2u) << told;
+  logs.push_back(logs[1]);  // none is of the exit
+  expect_phases(told, logs, program("interfaces"), program("interfaces"));
   EXPECT_EQ(logs[1].number("unknown-frees"), 0);
   // And led back: nothing of the library is called any more, and the program goes on.
-  expect_exit(memlog({"detach", std::to_string(process.pid())}));
-  process.close_input();
+  expect_exit(memlog({"detach", process.id()}));
   expect_exit(process.wait());
 }
 
 // Attached, detached and attached again between the phases: what was allocated by then is unknown.
 TEST_P(InterfacesOfAllocator, AttachedTwice) {
-  Command command = plain({program("interfaces"), "wait"});
-  command.env["LD_PRELOAD"] = GetParam().file;
-  Process process(command);
-  process.read_until("ready 1");
-  const std::string pid = std::to_string(process.pid());
+  Process process(plain({program("interfaces"), "wait"}, {{"LD_PRELOAD", GetParam()}}), "ready 1");
   for (const char* step : {"attach", "detach", "attach"}) {
-    ASSERT_TRUE(memlog({step, pid}).exited(0)) << step;
+    ASSERT_TRUE(memlog({step, process.id()}).exited(0)) << step;
   }
-  process.write("x");
-  process.read_until("ready 2");
-  expect_exit(memlog({"detach", pid}));
-  process.write("x");
-  process.read_until("done");
-  process.close_input();
+  process.say("x", "ready 2");
+  expect_exit(memlog({"detach", process.id()}));
+  process.say("x", "done");
   expect_exit(process.wait());
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, InterfacesOfAllocator,
-                         ::testing::Values(Allocator{"jemalloc", "libjemalloc.so.2"},
-                                           Allocator{"tcmalloc", "libtcmalloc.so.4"},
-                                           Allocator{"tcmalloc_minimal",
-                                                     "libtcmalloc_minimal.so.4"},
-                                           Allocator{"mimalloc", "libmimalloc.so.2"}),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         ::testing::Values("libjemalloc.so.2", "libtcmalloc.so.4",
+                                           "libtcmalloc_minimal.so.4", "libmimalloc.so.2"),
+                         [](const auto& info) {
+                           const std::string name = info.param;
+                           return name.substr(3, name.find('.') - 3);
+                         });
 
 // Whoever asks whether there is an allocator gets the answer that he gets without the library.
 TEST_F(InterfacesTest, NoneWithoutTheAllocator) {
   for (const char* allocator : {"", "libjemalloc.so.2", "libtcmalloc.so.4", "libmimalloc.so.2"}) {
-    Command without = plain({program("interfaces"), "weak"});
-    without.env["LD_PRELOAD"] = allocator;
-    Command with = traced({program("interfaces"), "weak"});
-    with.env["LD_PRELOAD"] = behind(allocator);
-    const Result expected = run(without);
-    const Result result = expect_exit(run(with));
+    const Result expected =
+        run(plain({program("interfaces"), "weak"}, {{"LD_PRELOAD", allocator}}));
+    const Result result = expect_exit(
+        run(traced({program("interfaces"), "weak"}, {{"LD_PRELOAD", behind(allocator)}})));
     EXPECT_EQ(result.out, expected.out) << allocator;
     EXPECT_EQ(result.err, "");
   }
@@ -226,22 +182,17 @@ int main(int argc, char** argv) {
   return 0;
 }
 )");
-  expect_exit(run(plain({"/usr/bin/gcc", "-shared", "-fPIC", "-O1", "-o",
-                         temp() + "/libprefixed.so", temp() + "/prefixed.c"})));
-  for (const char* binding : {"-Wl,-z,lazy", "-Wl,-z,now"}) {
-    const Result built =
-        expect_exit(run(plain({"/usr/bin/gcc", "-g", "-fno-builtin", "-O1", "-D_GNU_SOURCE",
-                               "-I" + source_dir() + "/tests/programs", binding, "-o",
-                               temp() + "/two", temp() + "/two.c", temp() + "/libprefixed.so"})));
+  shell("gcc -shared -fPIC -O1 -o {0}/libprefixed.so {0}/prefixed.c", temp());
+  for (const std::string binding : {"lazy", "now"}) {
+    shell(
+        "gcc -g -fno-builtin -O1 -D_GNU_SOURCE -I{1}/tests/programs -Wl,-z,{2} -o {0}/two "
+        "{0}/two.c {0}/libprefixed.so",
+        temp(), source_dir(), binding);
     for (const char* allocator : {"", "libtcmalloc_minimal.so.4"}) {
-      Command command = traced({temp() + "/two", "signals"});
-      command.env["LD_PRELOAD"] = behind(allocator);
-      const Result result = expect_exit(run(command));
-      const auto told = told_sites(result.out);
-      const std::vector<Memlog> logs = logs_of(result.pid);
-      ASSERT_EQ(logs.size(), 3u);
-      expect_sites(told.at(1), logs[0], temp() + "/two");
-      expect_sites(changes(told.at(1), told.at(2)), logs[1], temp() + "/two");
+      const std::string path = temp() + "/two";
+      const Result result =
+          expect_exit(run(traced({path, "signals"}, {{"LD_PRELOAD", behind(allocator)}})));
+      expect_phases(result.out, logs_of(result.pid, 3), path, path);
     }
   }
 }
@@ -265,15 +216,13 @@ int main(int argc, char** argv) {
   return allocate == 0 || allocate() == 0;
 }
 )");
-  expect_exit(run(plain({"/usr/bin/gcc", "-shared", "-fPIC", "-o", temp() + "/allocator.so",
-                         temp() + "/allocator.c"})));
-  expect_exit(run(plain({"/usr/bin/gcc", "-shared", "-fPIC", "-o", temp() + "/late_plugin.so",
-                         temp() + "/late_plugin.c", temp() + "/allocator.so"})));
-  expect_exit(run(plain({"/usr/bin/gcc", "-o", temp() + "/late_main", temp() + "/late_main.c"})));
+  shell(
+      "cd {} && gcc -shared -fPIC -o allocator.so allocator.c && gcc -shared -fPIC -o "
+      "late_plugin.so late_plugin.c $PWD/allocator.so && gcc -o late_main late_main.c",
+      temp());
   const Result result =
       expect_exit(run(traced({temp() + "/late_main", temp() + "/late_plugin.so"})));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
+  const std::vector<Memlog> logs = logs_of(result.pid, 1);
   const std::vector<std::string> lines = not_covered(logs[0]);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_TRUE(lines[0].starts_with(temp() + "/late_plugin.so calls mallocx of ")) << lines[0];
@@ -286,38 +235,35 @@ class LinkedAllocatorTest : public InterfacesTest {
   static constexpr long kBytes = 40 << 20;
 
   void build(const std::string& allocate, const std::string& archive, bool renamed) {
-    write_file(temp() + "/linked.c",
-               "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
-               "#include <unistd.h>\n"
-               "void* " +
-                   allocate +
-                   "(size_t);\n"
-                   "int main(void) {\n"
-                   "  char* p = " +
-                   allocate + "(" + std::to_string(kBytes) +
-                   ");\n"
-                   "  memset(p, 1, " +
-                   std::to_string(kBytes) +
-                   ");\n"
-                   "  puts(malloc(1000) != 0 ? \"ready\" : \"none\");\n"
-                   "  fflush(stdout);\n  char byte;\n"
-                   "  return read(0, &byte, 1) < 0 || p[100] != 1;\n}\n");
+    shell(R"(cat >{0}/linked.c <<X
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+void* {1}(size_t);
+int main(void) {{
+  char* p = {1}({2});
+  memset(p, 1, {2});
+  puts(malloc(1000) != 0 ? "ready" : "none");
+  fflush(stdout);
+  char byte;
+  return read(0, &byte, 1) < 0 || p[100] != 1;
+}}
+X)",
+          temp(), Script{allocate}, kBytes);
     std::string used = archive.starts_with('/') ? archive : "/usr/lib/x86_64-linux-gnu/" + archive;
     if (renamed) {
-      std::vector<std::string> argv = {"/usr/bin/objcopy"};
-      for (const char* name :
+      std::string symbols;
+      for (const std::string name :
            {"malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "memalign",
             "valloc", "malloc_usable_size", "mallocx", "rallocx", "xallocx", "sallocx", "dallocx",
             "sdallocx", "nallocx"}) {
-        argv.insert(argv.end(), {"--redefine-sym", std::string(name) + "=_rjem_" + name});
+        symbols += " --redefine-sym " + name + "=_rjem_" + name;
       }
-      argv.insert(argv.end(), {used, temp() + "/renamed.a"});
-      expect_exit(run(plain(argv)));
+      shell("objcopy{} {} {}/renamed.a", Script{symbols}, used, temp());
       used = temp() + "/renamed.a";
     }
-    const Result built =
-        expect_exit(run(plain({"/usr/bin/gcc", "-O1", "-o", temp() + "/linked",
-                               temp() + "/linked.c", used, "-lstdc++", "-lm", "-pthread"})));
+    shell("gcc -O1 -o {0}/linked {0}/linked.c {1} -lstdc++ -lm -pthread", temp(), used);
   }
 
   // How many bytes `text` says are resident, and how many of them not malloc's; checks the share.
@@ -339,9 +285,8 @@ class LinkedAllocatorTest : public InterfacesTest {
   void expect_told(const std::string& function, const std::string& reason = "") {
     const std::string told =
         "not covered: " + function + " of " + temp() + "/linked: linked into it";
-    Process process(named({temp() + "/linked"}));
-    process.read_until("ready");
-    const Result status = expect_exit(memlog({"status", std::to_string(process.pid())}));
+    Process process(named({temp() + "/linked"}), "ready");
+    const Result status = expect_exit(memlog({"status", process.id()}));
     EXPECT_HAS(status.out, told);
     const auto now = share_in(status.out);
     EXPECT_GE(now.second, kBytes);
@@ -349,11 +294,9 @@ class LinkedAllocatorTest : public InterfacesTest {
       EXPECT_GE(now.first - now.second, 1000);
     }
     EXPECT_LT(now.first - now.second, 1 << 20);
-    process.close_input();
-    const Result result = expect_exit(process.wait());
-    const std::vector<Memlog> logs = logs_of(process.pid());
-    ASSERT_EQ(logs.size(), 1u);
-    const Result shown = run(plain({memlog_tool(), "show", logs[0].path}));
+    expect_exit(process.wait());
+    const std::vector<Memlog> logs = logs_of(process.pid(), 1);
+    const Result shown = memlog({"show", logs[0].path});
     const size_t at = shown.out.find(told);
     ASSERT_NE(at, std::string::npos) << shown.out << shown.err;
     const auto [resident, other] = share_in(shown.out.substr(at));
@@ -383,7 +326,7 @@ TEST_F(LinkedAllocatorTest, Mimalloc) {
       "  void* p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, "
       "0);\n"
       "  return p == MAP_FAILED ? NULL : p;\n}\n");
-  expect_exit(run(plain({"/usr/bin/gcc", "-O1", "-c", "-o", temp() + "/mi.o", temp() + "/mi.c"})));
+  shell("gcc -O1 -c -o {0}/mi.o {0}/mi.c", temp());
   build("mi_malloc", temp() + "/mi.o", false);
   expect_told("mi_malloc");
 }

@@ -55,8 +55,7 @@ class InterruptionTest : public HostTest {
     std::vector<std::string> words = {memlog_tool(), "run", "--unreachable",      "-o",
                                       temp(),        "--",  program("long_list"), kNodes};
     words.insert(words.end(), more.begin(), more.end());
-    Process memlog(plain(words));
-    memlog.read_until("ready");
+    Process memlog(plain(words), "ready");
     const std::vector<pid_t> programs = children_of(memlog.pid());
     EXPECT_EQ(programs.size(), 1u);
     memlog.write("\n");
@@ -85,12 +84,10 @@ TEST_F(InterruptionTest, AProgramThatIgnoresTheSignalEndsAsItWould) {
 
 TEST_F(InterruptionTest, ASearchLeavesNoCopyBehind) {
   for (const int signal : {SIGINT, SIGTERM}) {
-    Command command = traced({program("long_list"), kNodes});
-    command.env["MTRACE_LEDGER"] = temp() + "/";
-    Process host(command);
-    host.read_until("ready");
+    Process host(traced({program("long_list"), kNodes}, {{"MTRACE_LEDGER", temp() + "/"}}),
+                 "ready");
     wait_until_blocked(host.pid(), SYS_read);
-    Process memlog(plain({memlog_tool(), "unreachable", std::to_string(host.pid())}));
+    Process memlog(plain({memlog_tool(), "unreachable", host.id()}));
     stop_in_search(host.pid(), memlog.pid());
     memlog.send(signal);
     memlog.send(SIGCONT);
@@ -107,14 +104,11 @@ TEST_F(InterruptionTest, AProcessThatDoesNotStopIsLetGo) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"attach", "--timeout", "3600"}, {"report", "--timeout", "3600"}}) {
     for (const int signal : {SIGINT, SIGTERM}) {
-      Command command = plain({program("vfork_parent")});
-      if (words[0] == "report") command = traced({program("vfork_parent")});
-      Process host(command);
-      host.read_until("ready");
-      std::vector<std::string> all = {memlog_tool()};
-      all.insert(all.end(), words.begin(), words.end());
-      all.push_back(std::to_string(host.pid()));
-      Process memlog(plain(all));
+      const std::vector<std::string> argv = {program("vfork_parent")};
+      Process host(words[0] == "report" ? traced(argv) : plain(argv), "ready");
+      Command command = tool(words);
+      command.argv.push_back(host.id());
+      Process memlog(command);
       wait_until("memlog to trace it", [&] { return tracer_of(host.pid()) == memlog.pid(); });
       memlog.send(signal);
       EXPECT_EQ(memlog.wait().how(), signalled(signal)) << words[0];
@@ -128,12 +122,10 @@ TEST_F(InterruptionTest, AProcessThatDoesNotStopIsLetGo) {
 
 TEST_F(InterruptionTest, RegularReportsEnd) {
   for (const int signal : {SIGINT, SIGTERM}) {
-    Process host(plain({program("long_list"), "1000"}));
-    host.read_until("ready");
+    Process host(plain({program("long_list"), "1000"}), "ready");
     wait_until_blocked(host.pid(), SYS_read);
     const std::string place = fmt::format("{}/{}", temp(), signal);
-    Process memlog(plain(
-        {memlog_tool(), "attach", "--every", "100ms", "-o", place, std::to_string(host.pid())}));
+    Process memlog(plain({memlog_tool(), "attach", "--every", "100ms", "-o", place, host.id()}));
     wait_until("a report", [&] {
       std::error_code error;
       return std::filesystem::directory_iterator(place, error) !=
@@ -157,9 +149,7 @@ TEST_F(InterruptionTest, ReadingEnds) {
         {"export", "-f", "csv", pipe},
         {"sql", pipe, "select count(*) from allocations"}}) {
     for (const int signal : {SIGINT, SIGTERM}) {
-      std::vector<std::string> all = {memlog_tool()};
-      all.insert(all.end(), words.begin(), words.end());
-      Process memlog(plain(all));
+      Process memlog(tool(words));
       wait_until_blocked(memlog.pid(), SYS_read);
       memlog.send(signal);
       EXPECT_EQ(memlog.wait().how(), signalled(signal)) << words[0];

@@ -17,8 +17,7 @@ class JitTest : public HostTest {
   // Runs tests/programs/jit_frames.c in this mode. What it says, by bytes of a block.
   std::map<int64_t, std::vector<std::string>> run_mode(const std::string& mode,
                                                        const std::string& depth = "10") {
-    Command command = named({program("jit_frames"), mode});
-    command.env["MTRACE_DEPTH"] = depth;
+    Command command = named({program("jit_frames"), mode}, {{"MTRACE_DEPTH", depth}});
     command.directory = temp();
     const Result result = expect_exit(run(command));
     EXPECT_EQ(result.err, "");
@@ -170,10 +169,9 @@ TEST_F(JitTest, LlvmRegistersCallFrameInformation) {
              "define i32 @main() uwtable {\n"
              "  %p = call ptr @innermost(i64 100003)\n  store i8 2, ptr %p\n  ret i32 0\n}\n");
   for (const std::string kind : {"mcjit", "orc"}) {
-    const Result result = expect_exit(run(
-        named({"/usr/bin/lli-14", "--opaque-pointers", "--jit-kind=" + kind, temp() + "/app.ll"})));
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    ASSERT_EQ(logs.size(), 1u);
+    const std::vector<Memlog> logs = reports_of(
+        named({"/usr/bin/lli-14", "--opaque-pointers", "--jit-kind=" + kind, temp() + "/app.ll"}),
+        1);
     log_ = logs[0];
     const Entry entry = entry_of(100003);
     ASSERT_GE(entry.frames.size(), 3u) << kind;
@@ -230,13 +228,11 @@ TEST_F(JitTest, Node) {
 
 // The ledger of a killed process has the marks that its reports would have.
 TEST_F(JitTest, LedgerOfAKilledProcess) {
-  Command command = traced({program("jit_frames"), "killed"});
-  command.env["MTRACE_LEDGER"] = temp() + "/ledger";
-  const Result result = run(command);
+  const Result result =
+      run(traced({program("jit_frames"), "killed"}, {{"MTRACE_LEDGER", temp() + "/ledger"}}));
   fs::remove("/tmp/perf-" + std::to_string(result.pid) + ".map");
   const std::string report = temp() + "/recovered.memlog";
-  const Result recovered = expect_exit(
-      run(plain({memlog_tool(), "recover", "--raw", "-o", report, temp() + "/ledger"})));
+  expect_exit(memlog({"recover", "--raw", "-o", report, temp() + "/ledger"}));
   log_ = read_memlog(report);
   EXPECT_EQ(entry_of(1001).blocks, 3000);
   EXPECT_EQ(marks(entry_of(1001)), Marks{1});

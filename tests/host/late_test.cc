@@ -46,13 +46,12 @@ TEST_F(LateTest, CountsFromTheAttachOn) {
 
 // By itself it does nothing where it is loaded late.
 TEST_F(LateTest, IsIdleUntilItIsAttached) {
-  Command command = plain({"/usr/bin/python3", "-c",
-                           "import ctypes, sys, signal\n"
-                           "ctypes.CDLL(sys.argv[1])\n"
-                           "print(signal.getsignal(signal.SIGUSR1))\n",
-                           library()});
-  command.env["MTRACE_OUTPUT"] = out();
-  const Result result = expect_exit(run(command));
+  const Result result = expect_exit(run(plain({"/usr/bin/python3", "-c",
+                                               "import ctypes, sys, signal\n"
+                                               "ctypes.CDLL(sys.argv[1])\n"
+                                               "print(signal.getsignal(signal.SIGUSR1))\n",
+                                               library()},
+                                              {{"MTRACE_OUTPUT", out()}})));
   EXPECT_EQ(result.out, "0\n") << "SIG_DFL";
   EXPECT_EQ(result.err, "");
   EXPECT_TRUE(std::filesystem::is_empty(out()));

@@ -37,16 +37,23 @@ class LedgerTest : public HostTest {
     return names;
   }
   Command mapped(std::vector<std::string> argv) const {
-    Command command = traced(std::move(argv));
-    command.env["MTRACE_LEDGER"] = ledgers();
-    return command;
+    return traced(std::move(argv), {{"MTRACE_LEDGER", ledgers()}});
+  }
+  // A program in Python that does this, says "go" and waits.
+  Command script(const std::string& lines) const {
+    return mapped({"/usr/bin/python3", "-c",
+                   "import ctypes, sys\nlibrary = ctypes.CDLL(None)\n" + lines +
+                       "print('go', flush=True)\nsys.stdin.read()\n"});
+  }
+  static void kill(Process& process) {
+    process.send(SIGKILL);
+    EXPECT_EQ(process.wait().how(), "signal 9");
   }
   // The state of the ledger called `name`, by memlog recover.
   Memlog recover(const std::string& name) const {
     const std::string report = temp() + "/recovered.memlog";
-    const Result result = expect_exit(
-        run(plain({memlog_tool(), "recover", "--raw", "-o", report, ledgers() + "/" + name})));
-    EXPECT_EQ(result.err, "");
+    EXPECT_EQ(expect_exit(memlog({"recover", "--raw", "-o", report, ledgers() + "/" + name})).err,
+              "");
     return read_memlog(report);
   }
   // What the sites of the program at `path` hold, by `live=`.
@@ -94,8 +101,7 @@ TEST_F(LedgerTest, KilledAtRandomMoments) {
   int64_t most_held = 0;
   for (int round = 0; round < 20; ++round) {
     const Mapping mapping(temp() + "/truth");
-    Process process(mapped({path, temp() + "/truth", std::to_string(1 + round % kThreads)}));
-    process.read_until("go");
+    Process process(mapped({path, temp() + "/truth", std::to_string(1 + round % kThreads)}), "go");
     // Some have reported before, so that the changes are not all.
     const bool reported = random() % 2 == 0;
     if (reported) {
@@ -105,9 +111,8 @@ TEST_F(LedgerTest, KilledAtRandomMoments) {
     const LedgerTruth::Thread& first = mapping.truth().threads[0];
     const unsigned operations = random() % 30000;
     wait_until("its operations", [&] { return first.operations >= operations; });
-    process.send(SIGKILL);
-    ASSERT_EQ(process.wait().how(), "signal 9");
-    ASSERT_EQ(found(), std::vector{"ledger_truth-" + std::to_string(process.pid()) + ".ledger"});
+    kill(process);
+    ASSERT_EQ(found(), std::vector{"ledger_truth-" + process.id() + ".ledger"});
     const Memlog log = recover(found()[0]);
     EXPECT_EQ(log.get("trigger"), "recovered");
     // A report has its name before the ledger says that it is out: killed in between, it is not the
@@ -144,15 +149,10 @@ TEST_F(LedgerTest, KilledAtRandomMoments) {
 // What lies in none of the tables: notes that found no room; and while the process runs, the memory
 // that the kernel knows of.
 TEST_F(LedgerTest, LossesAndMemoryUse) {
-  Process process(mapped({"/usr/bin/python3", "-c", R"TEXT(
-import ctypes, sys
-library = ctypes.CDLL(None)
-for _ in range(70):
+  Process process(script(R"TEXT(for _ in range(70):
     library.mtrace_note_text(b"again", 0)
-print('go', flush=True)
-sys.stdin.read()
-)TEXT"}));
-  process.read_until("go");
+)TEXT"),
+                  "go");
   ASSERT_EQ(found().size(), 1u);
   const std::string name = found()[0];
   const Memlog alive = recover(name);
@@ -161,8 +161,7 @@ sys.stdin.read()
   EXPECT_GT(bytes("rss"), 1 << 20);
   EXPECT_GE(bytes("rss-max"), bytes("rss"));
   EXPECT_GT(bytes("virtual"), bytes("rss-max"));
-  process.send(SIGKILL);
-  process.wait();
+  kill(process);
   const Memlog killed = recover(name);
   EXPECT_EQ(killed.get("lost"), alive.get("lost"));
   EXPECT_FALSE(killed.has("rss"));
@@ -171,8 +170,7 @@ sys.stdin.read()
 TEST_F(LedgerTest, TheDatesOfACopyAreNoSignOfLife) {
   Process process(mapped({"/bin/cat"}));
   wait_until_blocked(process.pid(), SYS_read);
-  process.send(SIGKILL);
-  process.wait();
+  kill(process);
   const std::string name = found()[0];
   const Memlog own = recover(name);
   EXPECT_EQ(own.get("note"), "");
@@ -189,49 +187,36 @@ TEST_F(LedgerTest, TheDatesOfACopyAreNoSignOfLife) {
 
 // What the program had noted, and no report had said when it was killed.
 TEST_F(LedgerTest, NotesOfTheKilled) {
-  Process process(mapped({"/usr/bin/python3", "-c", R"TEXT(
-import ctypes, sys
-library = ctypes.CDLL(None)
-library.mtrace_note_text(b"said", 0)
+  Process process(script(R"TEXT(library.mtrace_note_text(b"said", 0)
 library.mtrace_report()
 library.mtrace_note_text(b"first\n# end", 0)
 library.mtrace_note_text(b"second", 0)
-print('go', flush=True)
-sys.stdin.read()
-)TEXT"}));
-  process.read_until("go");
+)TEXT"),
+                  "go");
   const auto notes = [](const Memlog& log) {
     std::vector<std::string> texts;
-    for (const auto& [key, value] : log.meta) {
+    for (const std::string& note : log.all("note")) {
       // The program's begin with their time.
-      if (key == "note" && value.starts_with("20"))
-        texts.push_back(value.substr(value.find(' ') + 1));
+      if (note.starts_with("20")) texts.push_back(note.substr(note.find(' ') + 1));
     }
     return texts;
   };
   EXPECT_EQ(notes(logs_of(process.pid()).back()), std::vector<std::string>{"said"});
   const std::vector<std::string> kLeft = {"first\\x0a# end", "second"};
   EXPECT_EQ(notes(recover(found()[0])), kLeft);
-  process.send(SIGKILL);
-  process.wait();
+  kill(process);
   EXPECT_EQ(notes(recover(found()[0])), kLeft);
 }
 
 // Killed between a report and the word in the ledger that it is out: the moment is too short to be
 // met by a signal, so that word is written here. What had changed since a report is not known then.
 TEST_F(LedgerTest, KilledWhileAReportIsPublished) {
-  Process process(mapped({"/usr/bin/python3", "-c", R"TEXT(
-import ctypes, sys
-library = ctypes.CDLL(None)
-library.malloc(1000)
+  Process process(script(R"TEXT(library.malloc(1000)
 library.mtrace_report()
 library.malloc(50)
-print('go', flush=True)
-sys.stdin.read()
-)TEXT"}));
-  process.read_until("go");
-  process.send(SIGKILL);
-  process.wait();
+)TEXT"),
+                  "go");
+  kill(process);
   const auto changes = [](const Memlog& log) {
     int64_t bytes = 0;
     for (const Entry& entry : log.entries) bytes += entry.bytes;
@@ -254,9 +239,9 @@ sys.stdin.read()
 
 // A file for its owner alone, gone at a normal end, however that comes.
 TEST_F(LedgerTest, GoesAtANormalEnd) {
-  const Result seen =
-      expect_exit(run(mapped({"/bin/sh", "-c", "ls -l '" + ledgers() + "'/sh-$$.ledger"})));
-  EXPECT_EQ(seen.out.substr(0, 10), "-rw-------");
+  EXPECT_EQ(expect_exit(run(mapped({"/bin/sh", "-c", "ls -l '" + ledgers() + "'/sh-$$.ledger"})))
+                .out.substr(0, 10),
+            "-rw-------");
   EXPECT_EQ(found(), std::vector<std::string>());
   for (const char* script : {"exit 3", "exec ls / >/dev/null", "ls / | cat >/dev/null; (exit 3)"}) {
     run(mapped({"/bin/bash", "-c", script}));
@@ -320,13 +305,11 @@ TEST_F(LedgerTest, ChildLeavesItsParentsFile) {
       if (logs[0].number("pid") != plainly.pid) inherited[mode] = logs[0].amount("inherited");
     }
     EXPECT_GE(inherited[mode].bytes, 4000);
-    fs::remove_all(out());
-    fs::create_directory(out());
+    clear_out();
     const Result result = run(mapped({path, mode}));
     EXPECT_TRUE(result.exited(21)) << mode << result.how() << result.err;
-    const std::vector<Memlog> parent = logs_of(result.pid);
     EXPECT_EQ(
-        site_sums(parent, path, path),
+        site_sums(logs_of(result.pid), path, path),
         (std::map<std::string, Amount>{{"site_before", {4000, 4}}, {"site_parent", {444, 1}}}))
         << mode;
     for (const auto& [name, logs] : all_logs()) {
@@ -342,8 +325,7 @@ TEST_F(LedgerTest, ChildLeavesItsParentsFile) {
       EXPECT_EQ(logs[0].number("unknown-frees"), 2) << mode;
     }
     EXPECT_EQ(found(), std::vector<std::string>()) << mode;
-    fs::remove_all(out());
-    fs::create_directory(out());
+    clear_out();
   }
 }
 
@@ -404,8 +386,7 @@ TEST_F(LedgerTest, ForksInsideOperations) {
         << mode;
     EXPECT_EQ(logs.back().number("unknown-frees"), 0) << mode;
     EXPECT_EQ(found(), std::vector<std::string>()) << mode;
-    fs::remove_all(out());
-    fs::create_directory(out());
+    clear_out();
   }
 }
 
@@ -419,10 +400,7 @@ TEST_F(LedgerTest, NoRoomToGrow) {
     const rlimit limit = {2300000, 2300000};  // the start and one larger table of blocks
     ::setrlimit(RLIMIT_FSIZE, &limit);
   };
-  const Result result = expect_exit(run(command));
-  EXPECT_EQ(result.err, "");
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
+  const std::vector<Memlog> logs = reports_of(command, 1);
   EXPECT_EQ(logs[0].amount("live").blocks, kBlocks);
   EXPECT_EQ(logs[0].get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
   const std::string note = logs[0].get("note");
@@ -432,9 +410,8 @@ TEST_F(LedgerTest, NoRoomToGrow) {
 }
 
 TEST_F(LedgerTest, NoRoomAtAll) {
-  Command command = traced({"/bin/sh", "-c", "true"});
-  command.env["MTRACE_LEDGER"] = temp() + "/there/is/none";
-  const Result result = expect_exit(run(command));
+  const Result result = expect_exit(
+      run(traced({"/bin/sh", "-c", "true"}, {{"MTRACE_LEDGER", temp() + "/there/is/none"}})));
   EXPECT_EQ(result.err, "");
   ASSERT_EQ(all_logs().size(), 1u);
   EXPECT_EQ(logs_of(result.pid)[0].get("note"),

@@ -75,10 +75,7 @@ class LeftoversTest : public HostTest {
   Command memlog_run(std::vector<std::string> program_and_arguments) const {
     std::vector<std::string> argv = {memlog_tool(), "run", "--quiet", "--output", out(), "--"};
     argv.insert(argv.end(), program_and_arguments.begin(), program_and_arguments.end());
-    Command command = plain(argv);
-    command.env["XDG_RUNTIME_DIR"] = place();
-    command.env["MTRACE_RESOLVER"] = "none";
-    return command;
+    return plain(argv, {{"XDG_RUNTIME_DIR", place()}, {"MTRACE_RESOLVER", "none"}});
   }
   // A run keeps a directory while some process of the machine cannot be looked at; the next one
   // asks again.
@@ -191,10 +188,10 @@ TEST_F(LeftoversTest, DirectoryOfABackgroundChild) {
   });
   ::close(end);
   // Killed: its last state is kept for memlog recover.
-  const Result again = expect_exit(run(memlog_run({"/bin/true"})));
+  expect_exit(run(memlog_run({"/bin/true"})));
   EXPECT_EQ(names(directory), ledger);
-  expect_exit(run(plain({memlog_tool(), "recover", "--raw", "--remove", "-o", temp() + "/state",
-                         directory + "/" + *ledger.begin()})));
+  expect_exit(memlog({"recover", "--raw", "--remove", "-o", temp() + "/state",
+                      directory + "/" + *ledger.begin()}));
   wait_until_swept();
 }
 
@@ -216,8 +213,7 @@ TEST_F(LeftoversTest, ALedgerThatHasNotBegun) {
     write_file(file, std::string(size, '\0'));
     Command command = memlog_run({"/bin/true"});
     command.argv.insert(command.argv.begin() + 2, {"--ledger", place()});
-    const Result result = expect_exit(run(command));
-    EXPECT_EQ(result.err, "");
+    EXPECT_EQ(expect_exit(run(command)).err, "");
     EXPECT_TRUE(fs::exists(file));
   }
   // In the directory of the run's own it goes, unless a process has it.
@@ -250,9 +246,8 @@ TEST_F(LeftoversTest, RecoverListsWhatIsLeftAndStatusRemovesIt) {
   if (!run(plain(words)).exited(0)) GTEST_SKIP() << "needs mount namespaces";
 
   const auto started = [&](const std::string& ledger) {
-    Command command = traced({program("idle"), "read"});
-    command.env["MTRACE_LEDGER"] = ledger;
-    return std::make_unique<Process>(command);
+    return std::make_unique<Process>(
+        traced({program("idle"), "read"}, {{"MTRACE_LEDGER", ledger}}));
   };
   const std::string elsewhere = place() + "/mtrace-abcdef";
   fs::create_directory(elsewhere);
@@ -265,9 +260,7 @@ TEST_F(LeftoversTest, RecoverListsWhatIsLeftAndStatusRemovesIt) {
   }
   const auto living = started(place() + "/");
   living->read_until("ready");
-  const auto name = [](const Process& process) {
-    return "/idle-" + std::to_string(process.pid()) + ".ledger";
-  };
+  const auto name = [](const Process& process) { return "/idle-" + process.id() + ".ledger"; };
   const auto among_these = [&](const std::vector<std::string>& arguments) {
     std::vector<std::string> argv = alone;
     argv.push_back(memlog_tool());
@@ -282,29 +275,27 @@ TEST_F(LeftoversTest, RecoverListsWhatIsLeftAndStatusRemovesIt) {
   EXPECT_HAS(listed.out, place() + name(*killed[0]) + "\n");
   EXPECT_HAS(listed.out, elsewhere + name(*killed[1]) + "\n");
   EXPECT_HAS(listed.out, "." + name(*killed[2]) + "\n");
-  EXPECT_HAS(listed.out, std::to_string(killed[0]->pid()) + " (idle): ");
+  EXPECT_HAS(listed.out, killed[0]->id() + " (idle): ");
   EXPECT_LACKS(listed.out, name(*living));
 
-  const Result cleaned = expect_exit(run(among_these({"status", "--clean"})));
-  EXPECT_EQ(cleaned.out, "removed " + place() + name(*killed[0]) + "\nremoved " + elsewhere +
-                             name(*killed[1]) + "\n");
+  EXPECT_EQ(
+      expect_exit(run(among_these({"status", "--clean"}))).out,
+      "removed " + place() + name(*killed[0]) + "\nremoved " + elsewhere + name(*killed[1]) + "\n");
   EXPECT_EQ(names(place()), (std::set<std::string>{name(*living).substr(1)}));
   EXPECT_TRUE(fs::remove(out() + name(*killed[2])));
   list.directory = place();
-  const Result nothing = run(list);
-  EXPECT_LACKS(nothing.out, place());
+  EXPECT_LACKS(run(list).out, place());
 }
 
 // memlog holds its directory also while nothing is in it.
 TEST_F(LeftoversTest, DirectoryOfAnotherRun) {
   Process other(
-      memlog_run({"/usr/bin/env", "-u", "MTRACE_LEDGER", "/bin/sh", "-c", "echo ready; read x"}));
-  other.read_until("ready");
+      memlog_run({"/usr/bin/env", "-u", "MTRACE_LEDGER", "/bin/sh", "-c", "echo ready; read x"}),
+      "ready");
   ASSERT_EQ(names(place()).size(), 1u);
   const std::string directory = place() + "/" + *names(place()).begin();
   expect_exit(run(memlog_run({"/bin/true"})));
   EXPECT_TRUE(fs::exists(directory));
-  other.close_input();
   other.wait();
   wait_until_swept();
 }

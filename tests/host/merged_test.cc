@@ -11,11 +11,9 @@ class MergedTest : public HostTest {
  protected:
   // Runs the program and merges all but the newest `keep` of its four reports.
   Memlog merged(int keep) {
-    Command command = traced({program("merged")});
-    command.env["MTRACE_MMAP"] = "1";
-    const Result result = expect_exit(run(command));
+    const Result result = expect_exit(run(traced({program("merged")}, {{"MTRACE_MMAP", "1"}})));
     last_ = logs_of(result.pid).at(static_cast<size_t>(3 - keep));
-    const Result merge = expect_exit(memlog({"merge", "--keep", std::to_string(keep), out()}));
+    expect_exit(memlog({"merge", "--keep", std::to_string(keep), out()}));
     return logs_of(result.pid).at(0);
   }
   static std::vector<Entry> with(const Memlog& log, const std::string& kind, const char* call) {
@@ -48,8 +46,7 @@ TEST_F(MergedTest, SharesAddUpToThePeak) {
   const Memlog log = merged(2);
   int64_t shares = 0;
   for (const Entry& entry : log.entries) {
-    const auto share = entry.counts.find("peak");
-    if (entry.kind.empty() && share != entry.counts.end()) shares += share->second;
+    if (entry.kind.empty()) shares += entry.count("peak");
   }
   EXPECT_EQ(shares, 143960);
   EXPECT_EQ(std::stoll(log.get("peak")), 143960);
@@ -60,8 +57,7 @@ TEST_F(MergedTest, ASumHasTheSharesOfAllCalls) {
   const Result result = expect_exit(run(traced({program("merged")})));
   std::vector<std::string> arguments = {"export", "--format", "csv", "--no-resolve"};
   for (const Memlog& log : logs_of(result.pid)) arguments.push_back(log.path);
-  const std::string table = memlog(arguments).out;
-  EXPECT_HAS(table, ",43960,\"aligned_alloc,calloc\",");
+  EXPECT_HAS(memlog(arguments).out, ",43960,\"aligned_alloc,calloc\",");
 }
 
 TEST_F(MergedTest, EachFormOfAMappingKeepsWhatItHolds) {

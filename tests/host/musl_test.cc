@@ -37,22 +37,13 @@ TEST_F(MuslTest, Truth) {
   for (const std::string variant : {"O0.pie", "O0.nopie", "O2.pie", "O2.nopie"}) {
     SCOPED_TRACE(variant);
     const std::string path = program("musl/truth_c." + variant);
-    Command command = traced({path, "signals"});
-    command.env["TRUTH_LENIENT"] = "1";
-    const Result result = expect_exit(run(command));
+    const Result result = expect_exit(run(traced({path, "signals"}, {{"TRUTH_LENIENT", "1"}})));
     EXPECT_EQ(result.err, "");
-    const auto told = told_sites(result.out);
-    ASSERT_EQ(told.size(), 4u);
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    ASSERT_EQ(logs.size(), 5u);
-    std::map<std::string, Amount> before;
-    for (int phase = 1; phase <= 4; ++phase) {
-      const Memlog& log = logs[static_cast<size_t>(phase - 1)];
-      EXPECT_EQ(log.get("trigger"), "signal");
-      EXPECT_EQ(log.get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
-      EXPECT_EQ(describe(changes(before, told.at(phase))), describe(site_sums({log}, path, path)))
-          << log.path;
-      before = told.at(phase);
+    const std::vector<Memlog> logs = logs_of(result.pid, 5);
+    expect_phases(result.out, logs, path, path);
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(logs[i].get("trigger"), "signal");
+      EXPECT_EQ(logs[i].get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
     }
     EXPECT_EQ(logs.back().get("trigger"), "exit");
   }
@@ -61,8 +52,7 @@ TEST_F(MuslTest, Truth) {
 TEST_F(MuslTest, StacksThroughMusl) {
   const Result result = expect_exit(run(named({ways_, "all", plugin_})), 5);
   EXPECT_EQ(result.err, "");
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 3u);
+  const std::vector<Memlog> logs = logs_of(result.pid, 3);
   EXPECT_EQ(logs[0].get("trigger"), "signal");
   const std::map<std::string, Amount> expected = {
       {"malloc main -", {9000, 2}},
@@ -86,8 +76,7 @@ TEST_F(MuslTest, StacksThroughMusl) {
 
 TEST_F(MuslTest, ThreadsAndForkAndApi) {
   const Result result = expect_exit(run(named({ways_, "all", plugin_})), 5);
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 3u);
+  const std::vector<Memlog> logs = logs_of(result.pid, 3);
   EXPECT_EQ(logs[1].get("label"), "threads");
   const std::map<std::string, Amount> found = stacks(logs[1]);
   const auto of_threads = found.find("malloc thread_inner thread_main -");
@@ -109,9 +98,7 @@ TEST_F(MuslTest, ThreadsAndForkAndApi) {
 
 TEST_F(MuslTest, QuickExit) {
   const Result result = expect_exit(run(named({ways_, "quick"})), 3);
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
-  EXPECT_EQ(describe(stacks(logs[0])), describe({{"malloc main -", {40, 1}}}));
+  EXPECT_EQ(describe(stacks(logs_of(result.pid, 1)[0])), describe({{"malloc main -", {40, 1}}}));
 }
 
 // The same library goes on from one libc to the other.
@@ -120,8 +107,7 @@ TEST_F(MuslTest, BecomesAndStartsProgramsOfGlibc) {
   const Result glibc = run(traced({ways_, "exec", one_block}));
   EXPECT_EQ(glibc.how(), run(plain({one_block})).how()) << glibc.err;
   EXPECT_EQ(logs_of("one_block").size(), 1u);
-  const Result musl =
-      expect_exit(run(traced({program("starts"), "posix_spawn", ways_, "quick"})), 3);
+  expect_exit(run(traced({program("starts"), "posix_spawn", ways_, "quick"})), 3);
   EXPECT_EQ(logs_of("ways").size(), 1u);
 }
 
@@ -141,10 +127,10 @@ TEST_F(MuslTest, RootWithMuslAlone) {
   fs::create_directories(root + "/tmp");
   fs::copy(fs::canonical("/lib/ld-musl-x86_64.so.1"), root + "/lib/ld-musl-x86_64.so.1");
   for (const std::string& file : {ways_, plugin_, library()}) fs::copy(file, root);
-  Command command = plain({"/usr/sbin/chroot", root, "/lib/ld-musl-x86_64.so.1", "--preload",
-                           "/libmtrace.so", "/ways", "quick"});
-  command.env["MTRACE_OUTPUT"] = "/tmp";
-  const Result result = expect_exit(run(command), 3);
+  expect_exit(run(plain({"/usr/sbin/chroot", root, "/lib/ld-musl-x86_64.so.1", "--preload",
+                         "/libmtrace.so", "/ways", "quick"},
+                        {{"MTRACE_OUTPUT", "/tmp"}})),
+              3);
   check_memlogs(root + "/tmp");
   EXPECT_EQ(std::distance(fs::directory_iterator(root + "/tmp"), fs::directory_iterator()), 1);
 }

@@ -15,12 +15,10 @@ class NamingTest : public HostTest {
   // Runs the program, with a resolver that leaves a line for each of its starts.
   Command counted(std::vector<std::string> argv) const {
     const std::string tool = temp() + "/tool";
-    write_file(tool,
-               "#!/bin/sh\necho >>" + temp() + "/starts\nexec " + memlog_tool() + " \"$@\"\n");
-    fs::permissions(tool, fs::perms::owner_all);
+    write_script(tool,
+                 "#!/bin/sh\necho >>" + temp() + "/starts\nexec " + memlog_tool() + " \"$@\"\n");
     argv.insert(argv.begin(), program("short_children"));
-    Command command = named(std::move(argv));
-    command.env["MTRACE_RESOLVER"] = tool;
+    Command command = named(std::move(argv), {{"MTRACE_RESOLVER", tool}});
     // However slow the machine is, a process is not taken for a long one.
     command.env["MTRACE_NAME_AFTER_MS"] = "86400000";
     return command;

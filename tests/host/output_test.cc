@@ -5,9 +5,8 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
+#include <regex>
 
 #include "host_test.h"
 
@@ -26,25 +25,28 @@ std::vector<std::string> names_in(const std::string& directory) {
 
 class OutputTest : public HostTest {
  protected:
-  Command query() const { return traced({program("signals"), "query", std::to_string(SIGUSR1)}); }
+  Command query(const Settings& settings = {}) const {
+    return traced({program("signals"), "query", std::to_string(SIGUSR1)}, settings);
+  }
   std::string pid_of(const Result& result) const { return std::to_string(result.pid); }
+  static std::string host() {
+    char name[256] = "";
+    gethostname(name, sizeof name);
+    return name;
+  }
 };
 
 TEST_F(OutputTest, DirectoryAndNames) {
   const Result result = run(query());
   EXPECT_EQ(names_in(out()), (std::vector<std::string>{"signals-" + pid_of(result) + "-1.memlog",
                                                        "signals-" + pid_of(result) + "-2.memlog"}));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 2u);
+  const std::vector<Memlog> logs = logs_of(result.pid, 2);
   EXPECT_EQ(logs[0].get("program"), program("signals"));
   EXPECT_EQ(logs[0].get("command"), program("signals") + " query 10");
   EXPECT_EQ(logs[0].get("resolved"), "no");
   EXPECT_FALSE(logs[0].has("parent"));
   EXPECT_FALSE(logs[0].has("inherited"));
-  char host[256] = "";
-  gethostname(host, sizeof(host));
-  EXPECT_TRUE(logs[0].get("host").starts_with(std::string(host) + " boot-id="))
-      << logs[0].get("host");
+  EXPECT_TRUE(logs[0].get("host").starts_with(host() + " boot-id=")) << logs[0].get("host");
   EXPECT_HAS(logs[0].get("host"), "arch=x86_64");
   EXPECT_TRUE(logs[0].get("library").starts_with("mtrace ")) << logs[0].get("library");
   EXPECT_HAS(logs[0].get("library"), "allocator=libc.so.6");
@@ -63,16 +65,15 @@ TEST_F(OutputTest, WorkingDirectoryIsTheDefault) {
 // Relative to where the program was started, wherever it has gone since.
 TEST_F(OutputTest, RelativeToTheDirectoryOfTheStart) {
   fs::create_directories(temp() + "/start/sub");
-  Command command = traced({program("forks"), "exec"});
+  Command command =
+      traced({program("forks"), "exec"}, {{"MTRACE_OUTPUT", "sub"}, {"TMPDIR", temp()}});
   command.directory = temp() + "/start";
-  command.env["MTRACE_OUTPUT"] = "sub";
-  command.env["TMPDIR"] = temp();
   const Result result = expect_exit(run(command), 25);
   // The first report before chdir("/") and exec; the second program starts in /.
   EXPECT_FALSE(names_in(temp() + "/start/sub").empty());
-  Command perl = traced({"/usr/bin/perl", "-e", "chdir '/'; kill 'USR1', $$;"});
+  Command perl =
+      traced({"/usr/bin/perl", "-e", "chdir '/'; kill 'USR1', $$;"}, {{"MTRACE_OUTPUT", "sub"}});
   perl.directory = temp() + "/start";
-  perl.env["MTRACE_OUTPUT"] = "sub";
   const Result perl_result = run(perl);
   EXPECT_TRUE(fs::exists(temp() + "/start/sub/perl-" + pid_of(perl_result) + "-1.memlog"));
   EXPECT_TRUE(fs::exists(temp() + "/start/sub/perl-" + pid_of(perl_result) + "-2.memlog"));
@@ -89,36 +90,22 @@ TEST_F(OutputTest, RelativeToTheDirectoryOfTheStart) {
 }
 
 TEST_F(OutputTest, Templates) {
-  Command command = query();
-  command.env["MTRACE_OUTPUT"] = out() + "/x.%e.%p.%n.100%%.memlog";
-  Result result = run(command);
-  EXPECT_TRUE(fs::exists(out() + "/x.signals." + pid_of(result) + ".1.100%.memlog"));
-  EXPECT_TRUE(fs::exists(out() + "/x.signals." + pid_of(result) + ".2.100%.memlog"));
-  for (const std::string& name : names_in(out())) fs::remove(out() + "/" + name);
-
-  // The resolver makes the end of a compressed report's name, if it compresses.
-  command.env["MTRACE_OUTPUT"] = out() + "/x.%e.%p.%n.memlog.zst";
-  result = run(command);
-  EXPECT_TRUE(fs::exists(out() + "/x.signals." + pid_of(result) + ".1.memlog"));
-  for (const std::string& name : names_in(out())) fs::remove(out() + "/" + name);
-
-  // What is missing is appended, so that no two reports have one name.
-  command.env["MTRACE_OUTPUT"] = out() + "/only-%e";
-  result = run(command);
-  EXPECT_EQ(names_in(out()),
-            (std::vector<std::string>{"only-signals-" + pid_of(result) + "-1.memlog",
-                                      "only-signals-" + pid_of(result) + "-2.memlog"}));
-  for (const std::string& name : names_in(out())) fs::remove(out() + "/" + name);
-
-  char host[256] = "";
-  gethostname(host, sizeof(host));
-  command.env["MTRACE_OUTPUT"] = out() + "/%h-%t-%p-%n";
-  result = run(command);
-  ASSERT_EQ(names_in(out()).size(), 2u);
-  const std::string name = names_in(out())[0];
-  ASSERT_TRUE(name.starts_with(std::string(host) + "-")) << name;
-  EXPECT_GT(std::atol(name.c_str() + strlen(host) + 1), 1'600'000'000) << name;
-  for (const std::string& file : names_in(out())) fs::remove(out() + "/" + file);
+  const std::pair<std::string, std::string> kTemplates[] = {
+      {"x.%e.%p.%n.100%%.memlog", "x\\.signals\\.PID\\.[12]\\.100%\\.memlog"},
+      // The resolver makes the end of a compressed report's name, if it compresses.
+      {"x.%e.%p.%n.memlog.zst", "x\\.signals\\.PID\\.[12]\\.memlog"},
+      // What is missing is appended, so that no two reports have one name.
+      {"only-%e", "only-signals-PID-[12]\\.memlog"},
+      {"%h-%t-%p-%n", host() + "-(1[6-9]|[2-9][0-9])[0-9]{8}-PID-[12]\\.memlog"}};
+  for (const auto& [given, names] : kTemplates) {
+    const Result result = run(query({{"MTRACE_OUTPUT", out() + "/" + given}}));
+    const std::regex expected(std::regex_replace(names, std::regex("PID"), pid_of(result)));
+    EXPECT_EQ(names_in(out()).size(), 2u);
+    for (const std::string& name : names_in(out())) {
+      EXPECT_TRUE(std::regex_match(name, expected)) << given << " " << name;
+      fs::remove(out() + "/" + name);
+    }
+  }
 }
 
 // A file that is there stays; a later process of the same name and pid has a name of its own.
@@ -173,19 +160,16 @@ TEST_F(OutputTest, LinksAreNotFollowed) {
 // start.
 TEST_F(OutputTest, GivesWay) {
   fs::create_directory(temp() + "/tmp");
-  Command command = query();
-  command.env["MTRACE_OUTPUT"] = temp() + "/missing/directory/";
-  command.env["TMPDIR"] = temp() + "/tmp";
-  Result result = run(command);
-  expect_exit(result);
+  Command command =
+      query({{"MTRACE_OUTPUT", temp() + "/missing/directory/"}, {"TMPDIR", temp() + "/tmp"}});
+  Result result = expect_exit(run(command));
   EXPECT_EQ(result.err, "mtrace: cannot write reports to " + temp() +
                             "/missing/directory: no such directory; using " + temp() + "/tmp\n");
   EXPECT_EQ(names_in(temp() + "/tmp").size(), 2u);
   check_memlogs(temp() + "/tmp");
 
   command.env["TMPDIR"] = temp() + "/missing/too";
-  result = run(command);
-  expect_exit(result);
+  result = expect_exit(run(command));
   for (const char* seq : {"1", "2"}) {
     const std::string path = "/tmp/signals-" + pid_of(result) + "-" + seq + ".memlog";
     EXPECT_TRUE(fs::exists(path)) << path;
@@ -206,7 +190,7 @@ TEST_F(OutputTest, HostileNames) {
   const std::string name = "evil\n# end\n\t\\name #2 (x)\xff";
   const std::string path = temp() + "/" + name;
   fs::copy_file(program("errors"), path);
-  const Result result = expect_exit(run(traced({path, "a b", "", "new\nline", "#"})));
+  expect_exit(run(traced({path, "a b", "", "new\nline", "#"})));
   const auto logs = all_logs();
   ASSERT_EQ(logs.size(), 1u);
   const Memlog& log = logs.begin()->second[0];
@@ -226,8 +210,7 @@ TEST_F(OutputTest, HostileNames) {
 TEST_F(OutputTest, BareEnvironment) {
   Command command = query();
   command.env = {{"LD_PRELOAD", library()}, {"MTRACE_OUTPUT", out()}, {"MTRACE_RESOLVER", "none"}};
-  const Result result = expect_exit(run(command));
-  EXPECT_EQ(logs_of(result.pid).size(), 2u);
+  EXPECT_EQ(logs_of(expect_exit(run(command)).pid).size(), 2u);
 }
 
 TEST_F(OutputTest, ClosedStandardDescriptors) {
@@ -237,8 +220,7 @@ TEST_F(OutputTest, ClosedStandardDescriptors) {
     close(1);
     close(2);
   };
-  const Result result = expect_exit(run(command));
-  EXPECT_EQ(logs_of(result.pid).size(), 2u);
+  EXPECT_EQ(logs_of(expect_exit(run(command)).pid).size(), 2u);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "host_test.h"
-#include "process.h"
+#include "shell.h"
 
 namespace mtrace::test {
 namespace {
@@ -27,17 +27,16 @@ class OwnCodeTest : public HostTest, public testing::WithParamInterface<const ch
   // The program, built with this test's optimisation.
   std::string built(const std::string& name = "three_leaks") {
     const std::string path = temp() + '/' + name;
-    const Result result =
-        expect_exit(run(plain({"/usr/bin/g++", "-g", GetParam(), "-std=c++20", "-fno-builtin",
-                               "-D_GNU_SOURCE", "-I" + source_dir() + "/include",
-                               source_dir() + "/tests/programs/" + name + ".cc", "-o", path})));
+    shell(
+        "g++ -g {0} -std=c++20 -fno-builtin -D_GNU_SOURCE -I{1}/include {1}/tests/programs/{2}.cc "
+        "-o {3}",
+        Script{GetParam()}, source_dir(), name, path);
     return path;
   }
   // Its reports, in order.
   std::vector<std::string> reports(const std::string& depth = "10") {
-    Command command = traced({built(), "16", "50"});
-    command.env["MTRACE_DEPTH"] = depth;
-    const Result result = expect_exit(run(command));
+    const Result result =
+        expect_exit(run(traced({built(), "16", "50"}, {{"MTRACE_DEPTH", depth}})));
     std::vector<std::string> files;
     for (int seq = 1; seq <= 17; ++seq) {
       files.push_back(report_path("three_leaks", result.pid, seq));
@@ -46,11 +45,15 @@ class OwnCodeTest : public HostTest, public testing::WithParamInterface<const ch
   }
   std::string view(std::vector<std::string> words, const std::vector<std::string>& files) {
     words.insert(words.end(), files.begin(), files.end());
-    const Result result = memlog(words);
-    EXPECT_TRUE(result.exited(0)) << words[0] << ": " << result.err;
-    return result.out;
+    return expect_exit(memlog(words)).out;
   }
 };
+
+// What stands in a page as text.
+std::string unescaped(const std::string& text) {
+  return std::regex_replace(std::regex_replace(text, std::regex("&lt;"), "<"), std::regex("&gt;"),
+                            ">");
+}
 
 // The leaks in the order in which `text` names them first.
 std::vector<std::string> leaks_in(const std::string& text) {
@@ -170,9 +173,7 @@ TEST_P(OwnCodeTest, EachViewBeginsWithTheLeaks) {
   };
   std::vector<Box> boxes;
   for (std::sregex_iterator at(picture.begin(), picture.end(), box), end; at != end; ++at) {
-    boxes.push_back({std::stoi((*at)[1]), std::stoll((*at)[2]),
-                     std::regex_replace(std::regex_replace((*at)[3].str(), std::regex("&lt;"), "<"),
-                                        std::regex("&gt;"), ">")});
+    boxes.push_back({std::stoi((*at)[1]), std::stoll((*at)[2]), unescaped((*at)[3])});
   }
   ASSERT_GE(boxes.size(), 8u);
   std::vector<Box> leaves;
@@ -201,8 +202,7 @@ TEST_P(OwnCodeTest, EachViewBeginsWithTheLeaks) {
   const std::regex cell("class=\"stack\"[^>]*>([^<]*)<");
   std::vector<std::string> rows;
   for (std::sregex_iterator at(shot.out.begin(), shot.out.end(), cell), end; at != end; ++at) {
-    const std::string text = std::regex_replace(
-        std::regex_replace((*at)[1].str(), std::regex("&lt;"), "<"), std::regex("&gt;"), ">");
+    const std::string text = unescaped((*at)[1]);
     rows.push_back(text.substr(0, text.find(" < ")));
   }
   ASSERT_GE(rows.size(), 4u);
@@ -239,9 +239,7 @@ TEST_P(OwnCodeTest, StacksCutBeforeOwnCodeSaySo) {
 }
 
 TEST_P(OwnCodeTest, BlocksByTheirTypes) {
-  Command command = traced({built("block_types")});
-  command.env["MTRACE_DEPTH"] = "64";
-  const Result result = expect_exit(run(command));
+  const Result result = expect_exit(run(traced({built("block_types")}, {{"MTRACE_DEPTH", "64"}})));
   const std::string text = view({"show", "-n", "0", "--no-header", "--group-by", "type"},
                                 {report_path("block_types", result.pid, 1)});
   std::multiset<std::string> shown;
@@ -260,11 +258,8 @@ TEST_P(OwnCodeTest, BlocksByTheirTypes) {
 }
 
 TEST_P(OwnCodeTest, LiveViewsBeginWithTheLeaks) {
-  Command command = traced({built(), "8", "50", "wait"});
-  command.env["MTRACE_LEDGER"] = temp();
-  Process process(command);
-  process.read_until("ready");
-  const std::string pid = std::to_string(process.pid());
+  Process process(traced({built(), "8", "50", "wait"}, {{"MTRACE_LEDGER", temp()}}), "ready");
+  const std::string pid = process.id();
   const std::string top = view({"top", "--once", "--limit", "4", pid}, {});
   std::vector<std::string> rows;
   for (const std::string& line : lines_of(top)) {

@@ -11,11 +11,10 @@ namespace {
 class PagesTest : public HostTest, public ::testing::WithParamInterface<uint64_t> {};
 
 TEST_P(PagesTest, CallsAreOnBoundaries) {
-  Command command = traced({program("truth_c.gcc.O2.pie.fp"), "signals"});
-  command.env["QEMU_PAGESIZE"] = std::to_string(GetParam());
-  command.env["QEMU_STRACE"] = "1";
-  command.env["MTRACE_LEDGER"] = temp();
-  const Result result = expect_exit(run(command));
+  const Result result = expect_exit(run(traced({program("truth_c.gcc.O2.pie.fp"), "signals"},
+                                               {{"QEMU_PAGESIZE", std::to_string(GetParam())},
+                                                {"QEMU_STRACE", "1"},
+                                                {"MTRACE_LEDGER", temp()}})));
   static const std::regex kCall(
       R"((msync|mincore|madvise|munmap|mremap|mmap)\((NULL|0x[0-9a-f]+|[0-9]+),([^\n)]*))");
   std::map<std::string, int> calls;

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "host_test.h"
+#include "shell.h"
 
 namespace mtrace::test {
 namespace {
@@ -62,31 +63,21 @@ std::string text_of(const Stack& stack) {
   return text;
 }
 
-int64_t count_of(const Entry& entry, const std::string& key) {
-  const auto at = entry.counts.find(key);
-  return at == entry.counts.end() ? 0 : at->second;
-}
-
 constexpr char kTruth[] = "/tests/programs/python_truth.py";
 
 class PythonTest : public HostTest {
  protected:
-  Command python(std::vector<std::string> arguments) const {
+  Command python(std::vector<std::string> arguments, Settings settings = {}) const {
     arguments.insert(arguments.begin(), {interpreter(), "-X", "utf8", "-B"});
-    Command command = traced(arguments);
-    command.env["PYTHONMALLOC"] = "malloc";
-    command.env["MTRACE_DEPTH"] = "128";
-    command.env["MTRACE_RESOLVER"] = "none";  // the library itself names Python functions
-    command.env["MTRACE_START"] = "0";        // what imports allocate is ten times the rest
-    return command;
+    // The library itself names Python functions; what imports allocate is ten times the rest.
+    settings.insert({{"PYTHONMALLOC", "malloc"}, {"MTRACE_DEPTH", "128"}, {"MTRACE_START", "0"}});
+    return traced(arguments, settings);
   }
   // It asks for a report when all its blocks are live. `arguments`: how much to do.
-  Command truth(std::vector<std::string> arguments) const {
+  Command truth(std::vector<std::string> arguments, Settings settings = {}) const {
     arguments.insert(arguments.begin(), source_dir() + kTruth);
-    Command command = python(arguments);
-    command.env["MTRACE_ENTRIES"] = "net";
-    command.env["MTRACE_EXIT_REPORT"] = "0";
-    return command;
+    settings.insert({{"MTRACE_ENTRIES", "net"}, {"MTRACE_EXIT_REPORT", "0"}});
+    return python(arguments, settings);
   }
 
   // What a run of the truth program allocated by stack, told by the program and by the report.
@@ -110,8 +101,8 @@ class PythonTest : public HostTest {
     const PythonFunctions functions(log);
     Amounts amounts;
     for (const Entry& entry : log.entries) {
-      const int64_t blocks = count_of(entry, "allocs");
-      const int64_t bytes = count_of(entry, "allocated");
+      const int64_t blocks = entry.count("allocs");
+      const int64_t bytes = entry.count("allocated");
       const Stack stack = functions.of(entry);
       if (blocks == 0 || bytes / blocks < 100'000 || entry.cut != cut) continue;
       const bool is_truth = !stack.empty() && stack[0].find("<frozen ") == std::string::npos &&
@@ -135,8 +126,7 @@ class PythonTest : public HostTest {
 // every stack is the interpreter's own, from the innermost function to the outermost.
 TEST_F(PythonTest, EveryStackIsTheInterpretersOwn) {
   const Result result = expect_exit(run(truth({"20000"})));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
+  const std::vector<Memlog> logs = logs_of(result.pid, 1);
   Amounts expected = told(result.out);
   // One is deeper than what is kept: 903 functions.
   const auto deep = std::find_if(expected.begin(), expected.end(),
@@ -175,8 +165,7 @@ class DebuggedPythonTest : public PythonTest {
     Command command = plain({"/usr/bin/gdb", "-nx", "-batch", "-iex", "set auto-load safe-path /",
                              "-x", temp() + "/script", "--args"});
     command.argv.insert(command.argv.end(), truth.argv.begin(), truth.argv.end());
-    const Result result = expect_exit(run(command));
-    return result.out;
+    return expect_exit(run(command)).out;
   }
   // Its stacks begin with told(), and have plain names in place of qualified ones.
   static Amounts by_debugger(const std::string& output) {
@@ -235,11 +224,8 @@ TEST_F(DebuggedPythonTest, DebuggerAgrees) {
 // Python functions count toward the depth.
 TEST_F(PythonTest, DepthCountsFunctions) {
   for (const std::string depth : {"1", "3", "10", "17"}) {
-    Command command = truth({"1000"});
-    command.env["MTRACE_DEPTH"] = depth;
-    const Result result = expect_exit(run(command));
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    ASSERT_EQ(logs.size(), 1u);
+    const Result result = expect_exit(run(truth({"1000"}, {{"MTRACE_DEPTH", depth}})));
+    const std::vector<Memlog> logs = logs_of(result.pid, 1);
     size_t most = 0;
     for (const Entry& entry : logs[0].entries) most = std::max(most, entry.frames.size());
     EXPECT_EQ(most, std::stoul(depth));
@@ -257,11 +243,7 @@ TEST_F(PythonTest, DepthCountsFunctions) {
 }
 
 TEST_F(PythonTest, OffOnRequest) {
-  Command command = truth({"100"});
-  command.env["MTRACE_PYTHON"] = "0";
-  const Result result = expect_exit(run(command));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
+  const std::vector<Memlog> logs = reports_of(truth({"100"}, {{"MTRACE_PYTHON", "0"}}), 1);
   const PythonFunctions functions(logs[0]);
   for (const Entry& entry : logs[0].entries) EXPECT_TRUE(functions.of(entry).empty());
   EXPECT_HAS(logs[0].get("library"), "MTRACE_PYTHON=0");
@@ -295,23 +277,19 @@ for t in idle: t.join()
 print("end", flush=True)
 sys.stdin.read()
 )TEXT";
-  Command command = python({"-c", kScript});
-  command.env["MTRACE_DEPTH"] = "12";
-  Process process(command);
-  process.read_until("begun");
+  Process process(python({"-c", kScript}, {{"MTRACE_DEPTH", "12"}}), "begun");
   for (int seq = 1; seq <= 5; ++seq) {
     process.send(SIGUSR1);
     wait_for_report(interpreter_name(), process.pid(), seq);
   }
   process.read_until("end");
-  process.close_input();
   expect_exit(process.wait());
   unsigned functions_seen = 0;
   for (const Memlog& log : logs_of(process.pid())) {
     const PythonFunctions functions(log);
     for (const Entry& entry : log.entries) {
-      const int64_t blocks = count_of(entry, "allocs");
-      const int64_t bytes = count_of(entry, "allocated");
+      const int64_t blocks = entry.count("allocs");
+      const int64_t bytes = entry.count("allocated");
       const Stack stack = functions.of(entry);
       if (blocks == 0 || bytes / blocks < 100'000 || stack.empty()) continue;
       const bool plain = stack[0].starts_with("f") && stack[0].find("\t<string>\t") == 6;
@@ -331,13 +309,10 @@ sys.stdin.read()
 // A signal handler in C maps memory in the midst of the interpreter's work. The interpreter is
 // loaded late, by a program in C, which ends it while daemon threads of it run.
 TEST_F(PythonTest, SignalsAndTheEndOfTheInterpreter) {
-  Command command = traced({program("python_embedded")});
-  command.env["MTRACE_RESOLVER"] = "none";
-  command.env["MTRACE_DEPTH"] = "60";
-  command.env["MTRACE_MMAP"] = "1";
-  const Result result = expect_exit(run(command));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
+  const std::vector<Memlog> logs = reports_of(
+      traced({program("python_embedded")},
+             {{"MTRACE_RESOLVER", "none"}, {"MTRACE_DEPTH", "60"}, {"MTRACE_MMAP", "1"}}),
+      1);
   const PythonFunctions functions(logs[0]);
   // The program's functions and the lines they are on.
   const std::map<std::string, std::pair<int, int>> kLines = {{"outer", {3, 6}},
@@ -347,8 +322,8 @@ TEST_F(PythonTest, SignalsAndTheEndOfTheInterpreter) {
                                                              {"<module>", {1, 23}}};
   unsigned handled = 0;
   for (const Entry& entry : logs[0].entries) {
-    const int64_t blocks = count_of(entry, "allocs");
-    const bool by_handler = blocks != 0 && count_of(entry, "allocated") == blocks * 31 * 4096;
+    const int64_t blocks = entry.count("allocs");
+    const bool by_handler = blocks != 0 && entry.count("allocated") == blocks * 31 * 4096;
     for (const Function& function : functions.of(entry)) {
       const auto at = kLines.find(function.substr(0, function.find('\t')));
       if (at == kLines.end() || function.find("\t<string>\t") == std::string::npos) continue;
@@ -364,15 +339,10 @@ TEST_F(PythonTest, SignalsAndTheEndOfTheInterpreter) {
 TEST_F(PythonTest, AttachedAgrees) {
   Command command = truth({"5000", "wait"});
   command.env.erase("LD_PRELOAD");
-  Process process(command);
-  process.read_until("waiting");
-  const std::string pid = std::to_string(process.pid());
-  Command attach = tool({"attach", "--depth", "128", pid});
-  attach.env["MTRACE_ENTRIES"] = "net";
-  const Result attached = expect_exit(run(attach));
-  process.write("go\n");
-  process.read_until("live");
-  const Result asked = expect_exit(memlog({"report", pid}));
+  Process process(command, "waiting");
+  expect_exit(run(tool({"attach", "--depth", "128", process.id()}, {{"MTRACE_ENTRIES", "net"}})));
+  process.say("go\n", "live");
+  expect_exit(memlog({"report", process.id()}));
   process.write("go\n");
   const Result result = expect_exit(process.wait());
   const std::vector<Memlog> logs = logs_of(process.pid());
@@ -385,10 +355,8 @@ TEST_F(PythonTest, AttachedAgrees) {
 
 // The event log has names of its own for them, and so has what is made of it.
 TEST_F(PythonTest, EventLogNamesFunctions) {
-  Command command = truth({"2000"});
-  command.env["MTRACE_EVENTS"] = "1";
-  command.env["MTRACE_RESOLVER"] = memlog_tool();
-  const Result result = expect_exit(run(command));
+  const Result result = expect_exit(
+      run(truth({"2000"}, {{"MTRACE_EVENTS", "1"}, {"MTRACE_RESOLVER", memlog_tool()}})));
   const std::string log =
       out() + "/" + interpreter_name() + "-" + std::to_string(result.pid) + ".events";
   const Result replayed = expect_exit(memlog({"report", "--from", log, "--at", "report:1"}));
@@ -398,8 +366,7 @@ TEST_F(PythonTest, EventLogNamesFunctions) {
   EXPECT_GT(expected.size(), 60u);
   expect_equal(expected, reported(read_memlog(out() + '/' + made), false));
   fs::remove(out() + '/' + made);
-  const Result events = memlog({"events", "--include", "after_a_loop", log});
-  EXPECT_HAS(events.out, "after_a_loop < ");
+  EXPECT_HAS(memlog({"events", "--include", "after_a_loop", log}).out, "after_a_loop < ");
 }
 
 // The interpreter, and a source file of its name, which is another module.
@@ -441,7 +408,7 @@ os.kill(os.getpid(), 9)
   }
   Command replay = plain({memlog_tool(), "report", "--from", log});
   replay.directory = place;
-  const Result replayed = expect_exit(run(replay));
+  expect_exit(run(replay));
   size_t reports = 0;
   for (const auto& item : fs::directory_iterator(place)) {
     if (item.path().extension() != ".memlog") continue;
@@ -465,14 +432,13 @@ for i, name in enumerate(names):
   const Result shown = expect_exit(memlog({"show", "-n", "0", "--by", "allocs", "--frames", "all",
                                            report_path(interpreter_name(), result.pid, 1)}));
   EXPECT_HAS(shown.out, "f0  " + fs::canonical(interpreter()).filename().string() + ":2");
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
+  const std::vector<Memlog> logs = logs_of(result.pid, 1);
   expect_twins(logs[0]);
   std::set<std::string> seen;
   for (const Entry& entry : logs[0].entries) {
-    if (!entry.frames.empty() && count_of(entry, "allocs") == 1) {
+    if (!entry.frames.empty() && entry.count("allocs") == 1) {
       for (const Frame& frame : entry.frames) {
-        const int64_t number = count_of(entry, "allocated") - 100'000;
+        const int64_t number = entry.count("allocated") - 100'000;
         if (number < 0 || number > 5 || frame.function != "f" + std::to_string(number)) continue;
         seen.insert(frame.function);
       }
@@ -487,26 +453,19 @@ class MadeUpPythonTest : public PythonTest {
   void SetUp() override {
     PythonTest::SetUp();
     path_ = temp() + "/made_up";
-    const Result built = expect_exit(
-        run(plain({"/usr/bin/gcc", "-O1", "-fno-builtin", "-D_GNU_SOURCE", "-pthread", "-rdynamic",
-                   "-o", path_, source_dir() + "/tests/programs/foreign/python.c"})));
+    shell("gcc -O1 -fno-builtin -D_GNU_SOURCE -pthread -rdynamic -o {} {}", path_,
+          source_dir() + "/tests/programs/foreign/python.c");
   }
   Memlog run_mode(const std::string& mode, const std::string& option = "1") {
-    Command command = traced({path_, mode});
-    command.env["MTRACE_PYTHON"] = option;
-    command.env["MTRACE_DEPTH"] = "40";
-    command.env["MTRACE_RESOLVER"] = "none";
-    const Result result = expect_exit(run(command));
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    EXPECT_EQ(logs.size(), 1u);
-    return logs.empty() ? Memlog() : logs.back();
+    return reports_of(traced({path_, mode}, {{"MTRACE_PYTHON", option}, {"MTRACE_DEPTH", "40"}}),
+                      1)[0];
   }
   // Python functions of the stacks that allocated 100 blocks of this size.
   static std::vector<Stack> stacks_of(const Memlog& log, int64_t bytes) {
     const PythonFunctions functions(log);
     std::vector<Stack> stacks;
     for (const Entry& entry : log.entries) {
-      if (count_of(entry, "allocs") == 100 && count_of(entry, "allocated") == 100 * bytes) {
+      if (entry.count("allocs") == 100 && entry.count("allocated") == 100 * bytes) {
         stacks.push_back(functions.of(entry));
       }
     }
@@ -574,35 +533,22 @@ TEST_F(MadeUpPythonTest, UntriedVersion) {
             note("on trial", "3.12.3 was not tried; compare some with traceback.print_stack()"));
 }
 
-// What reports say memlog status says, too.
-TEST_F(MadeUpPythonTest, StatusNamesTheGap) {
-  Process process(traced({path_, "misfit", "wait"}));
-  process.read_until("waiting");
-  const Result status = memlog({"status", std::to_string(process.pid())});
-  EXPECT_HAS(status.out,
-             note("not covered", "3.13.5 with offsets that are not those of this version"));
-  process.close_input();
-  expect_exit(process.wait());
-}
-
-// So do memlog top and, when the process was killed, memlog recover.
-TEST_F(MadeUpPythonTest, LedgerNamesTheGap) {
+// What reports say memlog status says, too, and memlog top and, when the process was killed, memlog
+// recover.
+TEST_F(MadeUpPythonTest, StatusAndLedgerNameTheGap) {
   const std::string line =
       note("not covered", "3.13.5 with offsets that are not those of this version");
-  Command command = traced({path_, "misfit", "wait"});
-  command.env["MTRACE_LEDGER"] = out() + "/";
-  Process process(command);
-  process.read_until("waiting");
-  const std::string pid = std::to_string(process.pid());
-  const Result top = memlog({"top", "--once", pid});
-  EXPECT_HAS(top.out, '\n' + line + '\n');
-  const Result json = memlog({"top", "--once", "--json", pid});
-  EXPECT_HAS(json.out, "\"not_covered\": \"" + line + '"');
+  Process process(traced({path_, "misfit", "wait"}, {{"MTRACE_LEDGER", out() + "/"}}), "waiting");
+  const std::string pid = process.id();
+  EXPECT_HAS(memlog({"status", pid}).out, line);
+  EXPECT_HAS(memlog({"top", "--once", pid}).out, '\n' + line + '\n');
+  EXPECT_HAS(memlog({"top", "--once", "--json", pid}).out, "\"not_covered\": \"" + line + '"');
   ::kill(process.pid(), SIGKILL);
   process.wait();
-  const Result recovered =
-      memlog({"recover", "--remove", "-o", "-", fmt::format("{}/made_up-{}.ledger", out(), pid)});
-  EXPECT_HAS(recovered.out, "\n# note: " + line + '\n');
+  EXPECT_HAS(
+      memlog({"recover", "--remove", "-o", "-", fmt::format("{}/made_up-{}.ledger", out(), pid)})
+          .out,
+      "\n# note: " + line + '\n');
 }
 
 // Versions whose structures have not been tried say so.
@@ -616,13 +562,10 @@ void* volatile kept;
 __attribute__((noinline)) void _PyEval_EvalFrameDefault(void) { kept = malloc(77); kept = 0; }
 int main(void) { _PyEval_EvalFrameDefault(); return 0; }
 )TEXT");
-  expect_exit(run(
-      plain({"/usr/bin/gcc", "-O1", "-rdynamic", "-o", temp() + "/other", temp() + "/other.c"})));
-  const Result result = expect_exit(run(traced({temp() + "/other"})));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
-  EXPECT_EQ(logs[0].get("note"), "not covered: Python frames of " + temp() +
-                                     "/other: CPython 3.14.1 (known: 3.11, 3.13)");
+  shell("gcc -O1 -rdynamic -o {0}/other {0}/other.c", temp());
+  EXPECT_EQ(
+      reports_of(traced({temp() + "/other"}), 1)[0].get("note"),
+      "not covered: Python frames of " + temp() + "/other: CPython 3.14.1 (known: 3.11, 3.13)");
 }
 
 }  // namespace

@@ -10,29 +10,15 @@ namespace {
 
 class ResidentTest : public HostTest {
  protected:
-  // The numbers of the line `heap`, or of another one.
-  static std::map<std::string, uint64_t> numbers_of(const Memlog& log,
-                                                    const std::string& line = "heap") {
-    std::map<std::string, uint64_t> numbers;
-    for (const auto& [key, value] : log.meta) {
-      if (key != line) continue;
-      std::istringstream words(value);
-      for (std::string word; words >> word;) {
-        const size_t equals = word.find('=');
-        numbers[word.substr(0, equals)] = std::stoull(word.substr(equals + 1));
-      }
-    }
-    return numbers;
-  }
-  static constexpr uint64_t kDecoded = 2 * 348000;  // blocks of the program decodes, ...
-  static constexpr uint64_t kChunk = 112;           // ... and what each takes
-  static constexpr uint64_t kPage = 4096;
+  static constexpr int64_t kDecoded = 2 * 348000;  // blocks of the program decodes, ...
+  static constexpr int64_t kChunk = 112;           // ... and what each takes
+  static constexpr int64_t kPage = 4096;
 
   // MiB by name, of the note that memlog makes of a report.
   std::map<std::string, int> named(const Memlog& log) {
     const std::string begin = "note: resident, not malloc's: ";
     std::map<std::string, int> kinds;
-    const std::string text = run(plain({memlog_tool(), "show", "--number", "1", log.path})).out;
+    const std::string text = memlog({"show", "--number", "1", log.path}).out;
     const size_t at = text.find(begin);
     if (at == std::string::npos) return kinds;
     EXPECT_EQ(at, text.rfind(begin)) << text;
@@ -48,20 +34,14 @@ class ResidentTest : public HostTest {
 
 TEST_F(ResidentTest, NamesEachKind) {
   const std::string file = temp() + "/file";
-  const Result result = expect_exit(run(traced({program("resident"), file})));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
-  EXPECT_EQ(named(logs[0]),
+  EXPECT_EQ(named(reports_of(traced({program("resident"), file}), 1)[0]),
             (std::map<std::string, int>{
                 {"mapped without a name", 24}, {file, 24}, {"code made at run time", 20}}));
 }
 
 TEST_F(ResidentTest, NamesWhatSbrkGave) {
-  Command command = traced({program("resident"), "sbrk"});
-  command.env["MTRACE_MMAP"] = "1";
-  const Result result = expect_exit(run(command));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
+  const std::vector<Memlog> logs =
+      reports_of(traced({program("resident"), "sbrk"}, {{"MTRACE_MMAP", "1"}}), 1);
   EXPECT_EQ(named(logs[0]), (std::map<std::string, int>{{"taken by sbrk", 20}}));
   const std::string region = "region: resident=20971520 size=20971520 taken by sbrk";
   EXPECT_HAS(read_file(logs[0].path), region) << region;
@@ -70,11 +50,8 @@ TEST_F(ResidentTest, NamesWhatSbrkGave) {
 // With malloc's growth in between. What was given back is not among it.
 TEST_F(ResidentTest, NamesWhatManyCallsOfSbrkGave) {
   for (const uint64_t times : {300, 1500}) {
-    Command command = traced({program("resident"), "sbrk", std::to_string(times)});
-    command.env["MTRACE_MMAP"] = "1";
-    const Result result = expect_exit(run(command));
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    ASSERT_EQ(logs.size(), 1u);
+    const std::vector<Memlog> logs = reports_of(
+        traced({program("resident"), "sbrk", std::to_string(times)}, {{"MTRACE_MMAP", "1"}}), 1);
     uint64_t taken = 0;
     uint64_t unplaced = 0;
     for (const auto& [key, value] : logs[0].meta) {
@@ -93,9 +70,8 @@ TEST_F(ResidentTest, NamesWhatManyCallsOfSbrkGave) {
 // Of threads that run and of one that has ended. Memory that the program lent to a thread is not
 // among them: it may be something else again when the thread has ended.
 TEST_F(ResidentTest, StacksOfThreads) {
-  Command command = traced({program("thread_stacks")});
-  command.env["MTRACE_MMAP"] = "1";
-  const Result result = expect_exit(run(command));
+  const Result result =
+      expect_exit(run(traced({program("thread_stacks")}, {{"MTRACE_MMAP", "1"}})));
   unsigned long stacks = 0;
   unsigned long lent = 0;
   ASSERT_EQ(sscanf(result.out.c_str(), "stacks %lu lent %lu", &stacks, &lent), 2) << result.out;
@@ -125,12 +101,10 @@ TEST_F(ResidentTest, SummaryNamesIt) {
   const auto logs = all_logs();
   ASSERT_EQ(logs.size(), 1u);
   const std::string path = logs.begin()->second.at(0).path;
-  for (const std::vector<std::string>& options :
+  for (std::vector<std::string> words :
        std::vector<std::vector<std::string>>{{"show"}, {"show", "--sum"}, {"tree"}}) {
-    std::vector<std::string> argv = {memlog_tool()};
-    argv.insert(argv.end(), options.begin(), options.end());
-    argv.push_back(path);
-    const std::string text = run(plain(argv)).out;
+    words.push_back(path);
+    const std::string text = memlog(words).out;
     EXPECT_HAS(text, note);
     EXPECT_EQ(text.find(note), text.rfind(note)) << text;
     EXPECT_HAS(text, unnamed);
@@ -139,37 +113,38 @@ TEST_F(ResidentTest, SummaryNamesIt) {
 }
 
 // Of the blocks that threads have freed, the pages that others keep are told, and by whom: each
-// block that stays is on a page of its own, or on two.
+// block that stays is on a page of its own, or on two. With whole stacks, each block of
+// the tree would have one of its own.
 TEST_F(ResidentTest, HeapsOfThreads) {
-  Command command = plain({memlog_tool(), "run", "--no-compress", "--output=" + out() + "/", "--",
-                           program("decodes"), "100"});
-  command.env["MTRACE_DEPTH"] = "10";  // whole, each block of the tree has a stack of its own
-  const Result ran = expect_exit(run(command));
+  const Result ran =
+      expect_exit(run(plain({memlog_tool(), "run", "--no-compress", "--output=" + out() + "/", "--",
+                             program("decodes"), "100"},
+                            {{"MTRACE_DEPTH", "10"}})));
   const auto logs = all_logs();
   ASSERT_EQ(logs.size(), 1u);
   const Memlog& log = logs.begin()->second.at(0);
   EXPECT_EQ(named(log).count("mapped without a name"), 0u);
-  std::map<std::string, uint64_t> heap = numbers_of(log);
-  constexpr uint64_t kKept = kDecoded / 100;
+  std::map<std::string, int64_t> heap = log.numbers("heap");
+  constexpr int64_t kKept = kDecoded / 100;
   EXPECT_GE(heap["live"], kKept * 96);
   EXPECT_LT(heap["live"], kKept * 96 + 100000);
   EXPECT_GE(heap["resident"], kDecoded * kChunk);
   EXPECT_LT(heap["resident"], kDecoded * kChunk + 1000000);
   EXPECT_GE(heap["free"], (kDecoded - kKept) * kChunk);
   EXPECT_LT(heap["free"], (kDecoded - kKept) * kChunk + 1000000);
-  EXPECT_EQ(heap["arenas"], 2u);
+  EXPECT_EQ(heap["arenas"], 2);
   EXPECT_GE(heap["empty"], heap["arenas-empty"]);
   EXPECT_LT(heap["empty"], heap["arenas-empty"] + 200000);
-  const uint64_t kept = heap["resident"] - heap["empty"];
+  const int64_t kept = heap["resident"] - heap["empty"];
   EXPECT_GE(kept, kKept * kPage);
   EXPECT_LT(kept, kKept * kPage * 104 / 100 + 400000);
-  uint64_t held = 0;
-  for (const auto& [stack, bytes] : numbers_of(log, "heap-stacks")) held += bytes;
+  int64_t held = 0;
+  for (const auto& [stack, bytes] : log.numbers("heap-stacks")) held += bytes;
   EXPECT_EQ(held, kept);
 
   const std::string note = "note: heaps of malloc: ";
-  const Result shown = run(plain({memlog_tool(), "show", log.path}));
-  const Result summed = run(plain({memlog_tool(), "show", "--sum", log.path}));
+  const Result shown = memlog({"show", log.path});
+  const Result summed = memlog({"show", "--sum", log.path});
   for (const std::string& text : {ran.err, shown.out, summed.out}) {
     const size_t at = text.find(note);
     ASSERT_NE(at, std::string::npos) << text;
@@ -187,13 +162,11 @@ TEST_F(ResidentTest, HeapsOfThreads) {
 
 // Of a running process, top says it, and report of the report that it asks for.
 TEST_F(ResidentTest, HeapsOfRunningProcess) {
-  Command command = traced({program("decodes"), "100", "wait"});
-  command.env["MTRACE_DEPTH"] = "10";
-  command.env["MTRACE_LEDGER"] = out() + "/";
-  Process process(command);
-  process.read_until("ready");
-  const std::string pid = std::to_string(process.pid());
-  const Result top = run(plain({memlog_tool(), "top", "--once", "--limit", "1", pid}));
+  Process process(traced({program("decodes"), "100", "wait"},
+                         {{"MTRACE_DEPTH", "10"}, {"MTRACE_LEDGER", out() + "/"}}),
+                  "ready");
+  const std::string pid = process.id();
+  const Result top = memlog({"top", "--once", "--limit", "1", pid});
   const Result report = run(plain({memlog_tool(), "report", pid}));
   ASSERT_TRUE(top.exited(0) && report.exited(0)) << top.err << report.err;
   expect_exit(process.wait());
@@ -219,27 +192,20 @@ TEST_F(ResidentTest, HeapsOfRunningProcess) {
 
 // Heaps without a live block are malloc's, too.
 TEST_F(ResidentTest, EmptyHeapsOfThreads) {
-  Command command = traced({program("decodes"), "0"});
-  command.env["MTRACE_DEPTH"] = "10";
-  command.env["MTRACE_LEDGER"] = out() + "/";
-  const Result result = expect_exit(run(command));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
+  const std::vector<Memlog> logs = reports_of(
+      traced({program("decodes"), "0"}, {{"MTRACE_DEPTH", "10"}, {"MTRACE_LEDGER", out() + "/"}}),
+      1);
   for (const auto& [name, size] : named(logs[0])) EXPECT_EQ(name, "mtrace's tables");
-  std::map<std::string, uint64_t> heap = numbers_of(logs[0]);
+  std::map<std::string, int64_t> heap = logs[0].numbers("heap");
   EXPECT_GE(heap["arenas-empty"], kDecoded * kChunk - 4 * kPage);
   EXPECT_LE(heap["arenas-empty"], heap["resident"]);
 }
 
 // Where not all live blocks are known, nobody knows what is free.
 TEST_F(ResidentTest, NoHeapsOfSamples) {
-  Command command = traced({program("decodes"), "100"});
-  command.env["MTRACE_DEPTH"] = "10";
-  command.env["MTRACE_SAMPLE"] = "64K";
-  const Result result = expect_exit(run(command));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
-  EXPECT_TRUE(numbers_of(logs[0]).empty());
+  const std::vector<Memlog> logs = reports_of(
+      traced({program("decodes"), "100"}, {{"MTRACE_DEPTH", "10"}, {"MTRACE_SAMPLE", "64K"}}), 1);
+  EXPECT_TRUE(logs[0].numbers("heap").empty());
 }
 
 // What is not much is not looked for, nor is malloc's own.
@@ -249,7 +215,7 @@ TEST_F(ResidentTest, NothingToSay) {
     const Result result = run(traced(argv));
     for (const Memlog& log : logs_of(result.pid)) {
       EXPECT_EQ(named(log), (std::map<std::string, int>())) << argv[0];
-      EXPECT_TRUE(numbers_of(log).empty()) << argv[0];
+      EXPECT_TRUE(log.numbers("heap").empty()) << argv[0];
     }
   }
 }
@@ -263,9 +229,7 @@ TEST_F(ResidentTest, HeapOfV8) {
              "for (let i = 0; i < 24; ++i) kept.push(Buffer.alloc(1 << 20, 1));\n"
              "process.kill(process.pid, 'SIGUSR2');\n"
              "setTimeout(() => console.log(kept.length), 1);\n");
-  Command command = traced({"/usr/bin/node", script});
-  command.env["MTRACE_SIGNAL"] = "USR2";
-  const Result result = run(command);
+  const Result result = run(traced({"/usr/bin/node", script}, {{"MTRACE_SIGNAL", "USR2"}}));
   EXPECT_EQ(result.out, "64\n") << result.how() << result.err;
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_GE(logs.size(), 1u);

@@ -32,9 +32,7 @@ TEST_F(SandboxTest, NoNewProcesses) {
   for (const char* mode : {"refused", "killed", "killed_raw"}) {
     SCOPED_TRACE(mode);
     const Result result = survive(named({program("sandboxes"), mode}));
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    ASSERT_EQ(logs.size(), 1u);
-    EXPECT_EQ(sites(logs), (Sites{{"site_before", {1000, 1}}}));
+    EXPECT_EQ(sites(logs_of(result.pid, 1)), (Sites{{"site_before", {1000, 1}}}));
   }
 }
 
@@ -43,9 +41,7 @@ TEST_F(SandboxTest, NoNewProcesses) {
 TEST_F(SandboxTest, LittleIsLeft) {
   const Result result =
       survive(named({program("sandboxes"), "little", program("plugin_first.so")}));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
-  EXPECT_EQ(logs[0].get("trigger"), "signal");
+  EXPECT_EQ(logs_of(result.pid, 1)[0].get("trigger"), "signal");
 }
 
 // In strict mode only read, write and exit are left: on its way from a known stack a block makes no
@@ -53,8 +49,7 @@ TEST_F(SandboxTest, LittleIsLeft) {
 // make is left out.
 TEST_F(SandboxTest, NothingIsLeft) {
   for (int i = 0; i < 10; ++i) {
-    const Result result = expect_exit(run(traced({program("sandboxes"), "nothing"})));
-    EXPECT_EQ(result.out, "fine\n");
+    EXPECT_EQ(expect_exit(run(traced({program("sandboxes"), "nothing"}))).out, "fine\n");
   }
 }
 
@@ -62,8 +57,7 @@ TEST_F(SandboxTest, NothingIsLeft) {
 TEST_F(SandboxTest, DescriptorsOfItsOwn) {
   fs::create_directory(temp() + "/own");
   const Result result = survive(named({program("sandboxes"), "files", temp() + "/own"}));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 7u);
+  const std::vector<Memlog> logs = logs_of(result.pid, 7);
   EXPECT_EQ(sites(logs), (Sites{{"site_before", {1000, 1}}, {"site_after", {1500, 5}}}));
 }
 
@@ -111,12 +105,7 @@ class LimitTest : public SandboxTest {
 TEST_F(LimitTest, Data) {
   for (const rlim_t megabytes : {3, 8, 24}) {
     SCOPED_TRACE(megabytes);
-    Command command = limited(
-        [] {
-          const rlimit limit = {g_limit, g_limit};
-          setrlimit(RLIMIT_DATA, &limit);
-        },
-        megabytes << 20);
+    Command command = limited(set_limit<RLIMIT_DATA>, megabytes << 20);
     command.argv = {program("attached"), "sites"};
     command.input = "aap";
     const Result with = run(command);
@@ -149,8 +138,7 @@ TEST_F(LimitTest, AddressSpace) {
 // A file may not grow beyond so much. The program gets no SIGXFSZ, and no report is cut.
 TEST_F(LimitTest, FileSize) {
   for (const rlim_t bytes : {0, 1, 100, 4096, 65536}) {
-    const Result result = expect_exit(expect_same(set_limit<RLIMIT_FSIZE>, bytes));
-    EXPECT_EQ(result.out, "fine\n");
+    EXPECT_EQ(expect_exit(expect_same(set_limit<RLIMIT_FSIZE>, bytes)).out, "fine\n");
   }
   check_memlogs(out());
 }
@@ -173,8 +161,7 @@ TEST_F(LimitTest, DescriptorsThatAreGone) {
       SCOPED_TRACE(std::string(number) + (threads ? " and threads" : ""));
       Command command = named({program("sandboxes"), "descriptors", number});
       if (threads) command.argv.push_back("threads");
-      const std::vector<Memlog> logs = logs_of(survive(command).pid);
-      ASSERT_EQ(logs.size(), 2u);
+      const std::vector<Memlog> logs = logs_of(survive(command).pid, 2);
       EXPECT_EQ(sites({logs[0]}), (Sites{{"site_before", {1000, 1}}}));
       EXPECT_EQ(sites({logs[1]}), (Sites{{"site_after", {300, 1}}}));
     }
@@ -184,10 +171,8 @@ TEST_F(LimitTest, DescriptorsThatAreGone) {
 // Where none is left, nothing can be opened: the status says so.
 TEST_F(LimitTest, NoDescriptors) {
   Command command = traced({program("sandboxes"), "descriptors", "0", "wait"});
-  Process process(command);
-  process.read_until("none");
-  const Result status = memlog({"status", std::to_string(process.pid())});
-  EXPECT_HAS(status.out, "Too many open files");
+  Process process(command, "none");
+  EXPECT_HAS(memlog({"status", process.id()}).out, "Too many open files");
   process.write("x");
   expect_exit(process.wait());
   EXPECT_TRUE(all_logs().empty());
@@ -229,8 +214,7 @@ TEST_F(LimitTest, Processes) {
              shown_copy(program("sandboxes")), "plain"});
   command.env.erase("LD_PRELOAD");
   const Result result = survive(command);
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 3u);
+  const std::vector<Memlog> logs = logs_of(result.pid, 3);
   for (const Memlog& log : logs) EXPECT_EQ(log.get("resolved"), "no");
 }
 

@@ -35,9 +35,8 @@ TEST_P(SanitizerTest, StandsAside) {
   const std::string path = program(GetParam().program);
   for (const char* mode : {"none", "leak"}) {
     const Result alone = run(plain({path, mode}));
-    Command command = traced({path, mode});
-    command.env["MTRACE_FOLLOW"] = GetParam().program;  // not the symbolizer, which may outlive it
-    const Result result = run(command);
+    // Not the symbolizer, which may outlive it.
+    const Result result = run(traced({path, mode}, {{"MTRACE_FOLLOW", GetParam().program}}));
     EXPECT_EQ(result.how(), alone.how()) << result.err;
     EXPECT_EQ(result.out, alone.out);
     EXPECT_TRUE(result.err.starts_with(line())) << result.err;
@@ -49,10 +48,9 @@ TEST_P(SanitizerTest, StandsAside) {
 
 // A signal that would have written a report does nothing; memlog says why.
 TEST_P(SanitizerTest, SaysWhyThereIsNoReport) {
-  Process process(traced({program(GetParam().program), "wait"}));
-  process.read_until("ready");
+  Process process(traced({program(GetParam().program), "wait"}), "ready");
   process.send(SIGUSR1);
-  const Result status = run(plain({memlog_tool(), "report", std::to_string(process.pid())}));
+  const Result status = run(plain({memlog_tool(), "report", process.id()}));
   EXPECT_FALSE(status.exited(0));
   EXPECT_HAS(status.err, std::string("is not traced: is built with ") + GetParam().name +
                              ": what it allocates is not covered");
@@ -60,9 +58,8 @@ TEST_P(SanitizerTest, SaysWhyThereIsNoReport) {
 }
 
 TEST_P(SanitizerTest, IsNotAttachedTo) {
-  Process process(plain({program(GetParam().program), "wait"}));
-  process.read_until("ready");
-  const Result attach = run(plain({memlog_tool(), "attach", std::to_string(process.pid())}));
+  Process process(plain({program(GetParam().program), "wait"}), "ready");
+  const Result attach = run(plain({memlog_tool(), "attach", process.id()}));
   EXPECT_FALSE(attach.exited(0)) << attach.out;
   EXPECT_HAS(attach.err, std::string("is built with ") + GetParam().name +
                              ": what it allocates is not covered");
@@ -81,7 +78,7 @@ TEST_F(HostTest, SanitizedProgramIsRunAndNotJudged) {
   const Result ran = expect_exit(run(plain({memlog_tool(), "run", "--output", out(), "--", path})));
   EXPECT_EQ(ran.out, "fine\n");
   EXPECT_HAS(ran.err, "is built with AddressSanitizer");
-  const Result judged = expect_exit(run(plain({memlog_tool(), "check", "--", path})), 2);
+  expect_exit(run(plain({memlog_tool(), "check", "--", path})), 2);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "host_test.h"
+#include "shell.h"
 
 namespace mtrace::test {
 namespace {
@@ -16,21 +17,16 @@ class SecurityTest : public HostTest {
  protected:
   // A library whose functions have the name `symbol`, at `path`.
   void make_plugin(const std::string& path, const std::string& symbol) {
-    const std::string object = temp() + "/plugin.o";
-    for (const std::vector<std::string>& argv : std::vector<std::vector<std::string>>{
-             {"/usr/bin/g++", "-g0", "-O1", "-fPIC", "-fno-builtin", "-c", "-o", object,
-              source_dir() + "/tests/programs/plugin_first.cc"},
-             {"/usr/bin/objcopy", "--redefine-sym", "site_first=" + symbol, object},
-             {"/usr/bin/g++", "-shared", "-o", temp() + "/plugin.so", object}}) {
-      const Result result = run(plain(argv));
-      ASSERT_TRUE(result.exited(0)) << argv[0] << ": " << result.err;
-    }
+    shell(
+        "cd {0} && g++ -g0 -O1 -fPIC -fno-builtin -c -o plugin.o "
+        "{1}/tests/programs/plugin_first.cc "
+        "&& objcopy --redefine-sym site_first={2} plugin.o && g++ -shared -o plugin.so plugin.o",
+        temp(), source_dir(), symbol);
     fs::rename(temp() + "/plugin.so", path);
   }
   // A program that leaves a mark when it runs.
   void plant(const std::string& path) {
-    write_file(path, "#!/bin/sh\n: > " + mark_ + "\nexec /bin/true\n");
-    fs::permissions(path, fs::perms(0755));
+    write_script(path, "#!/bin/sh\n: > " + mark_ + "\nexec /bin/true\n");
   }
   const std::string mark_ = temp() + "/was-executed";
 };
@@ -44,9 +40,7 @@ TEST_F(SecurityTest, NamesOfFunctionsAndLibraries) {
   fs::create_directories(directory);
   const std::string path = directory + "/p\n\t(\033[31m#2.so";
   ASSERT_NO_FATAL_FAILURE(make_plugin(path, evil));
-  const Result result = expect_exit(run(named({program("shortage"), path})));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 4u);
+  const std::vector<Memlog> logs = reports_of(named({program("shortage"), path}), 4);
   bool seen = false;
   for (const Memlog& log : logs) {
     for (const Entry& entry : log.entries) {
@@ -60,13 +54,10 @@ TEST_F(SecurityTest, NamesOfFunctionsAndLibraries) {
        std::vector<std::vector<std::string>>{{"show", logs[1].path},
                                              {"show", "--sum", logs[0].path},
                                              {"show", "--json", logs[1].path}}) {
-    std::vector<std::string> argv = words;
-    argv.insert(argv.begin(), memlog_tool());
-    const Result shown = run(plain(argv));
-    EXPECT_TRUE(shown.exited(0)) << argv[2] << shown.err;
+    const Result shown = expect_exit(memlog(words));
     for (const char byte : shown.out + shown.err) {
       const auto code = static_cast<unsigned char>(byte);
-      ASSERT_TRUE(code >= 0x20 || byte == '\n' || byte == '\t') << argv[1] << ": byte " << +code;
+      ASSERT_TRUE(code >= 0x20 || byte == '\n' || byte == '\t') << words[1] << ": byte " << +code;
       ASSERT_NE(code, 0x7f);
     }
   }
@@ -77,11 +68,11 @@ TEST_F(SecurityTest, ToolIsNotLookedForByPath) {
   fs::create_directories(temp() + "/lib");
   fs::copy_file(library(), temp() + "/lib/libmtrace.so");
   plant(temp() + "/memlog");
-  Command command = named({program("exits"), "return"});
-  command.env["LD_PRELOAD"] = temp() + "/lib/libmtrace.so";
-  command.env["PATH"] = temp() + ":" + command.env["PATH"];
+  Command command =
+      named({program("exits"), "return"},
+            {{"LD_PRELOAD", temp() + "/lib/libmtrace.so"}, {"PATH", temp() + ":/usr/bin:/bin"}});
   command.directory = temp();
-  const Result result = expect_exit(run(command), 11);
+  expect_exit(run(command), 11);
   EXPECT_FALSE(fs::exists(mark_));
 }
 
@@ -95,8 +86,7 @@ TEST_F(SecurityTest, AnotherRoot) {
   // A program that runs without libraries, so that nothing but its identity keeps it from running.
   write_file(temp() + "/mark.c", "#include <fcntl.h>\nint main(void) { return open(\"" + mark_ +
                                      "\", O_CREAT | O_WRONLY, 0600) < 0; }\n");
-  expect_exit(
-      run(plain({"/usr/bin/gcc", "-static", "-o", root + memlog_tool(), temp() + "/mark.c"})));
+  shell("gcc -static -o {} {}", root + memlog_tool(), temp() + "/mark.c");
   const Result result = run(named({program("sandboxes"), "chroot", root}));
   if (result.out.find("wrong: chroot") != std::string::npos)
     GTEST_SKIP() << "chroot is not allowed";

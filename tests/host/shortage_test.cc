@@ -17,14 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using Sites = std::map<std::string, Amount>;
 
-int64_t lost(const Memlog& log, const std::string& what) {
-  std::istringstream words(log.get("lost"));
-  for (std::string word; words >> word;) {
-    if (word.starts_with(what + "=")) return std::stoll(word.substr(what.size() + 1));
-  }
-  return 0;
-}
-
 class ShortageTest : public HostTest {
  protected:
   std::vector<std::string> argv(bool oom = false) const {
@@ -36,23 +28,13 @@ class ShortageTest : public HostTest {
     return site_sums(logs, program("shortage"), program("shortage"));
   }
   static Sites told(const Result& result) { return changes({}, told_sites(result.out).at(1)); }
-  Command work() const {
-    Command command = traced(argv());
-    command.env["MTRACE_DEPTH"] = "32";  // tells all its stacks apart
-    return command;
-  }
-  void clear_out() {
-    check_memlogs(out());
-    fs::remove_all(out());
-    fs::create_directory(out());
-  }
+  // The depth tells all its stacks apart.
+  Command work() const { return traced(argv(), {{"MTRACE_DEPTH", "32"}}); }
 };
 
 TEST_F(ShortageTest, EnoughOfEverything) {
   const Result result = expect_exit(run(work()));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 4u);
-  EXPECT_EQ(sites(logs), told(result));
+  EXPECT_EQ(sites(logs_of(result.pid, 4)), told(result));
 }
 
 // With a limit on stacks all bytes and blocks are there, most of them in the entry without frames.
@@ -62,15 +44,13 @@ TEST_F(ShortageTest, StacksAreLimited) {
   for (const int most : {1, 100, 700}) {
     Command command = work();
     command.env["MTRACE_MAX_STACKS"] = std::to_string(most);
-    const Result result = expect_exit(run(command));
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    ASSERT_EQ(logs.size(), 4u);
+    const std::vector<Memlog> logs = reports_of(command, 4);
     for (size_t i = 0; i < 4; ++i) {
       EXPECT_EQ(logs[i].amount("live"), whole[i].amount("live")) << i;
       EXPECT_LE(logs[i].entries.size(), static_cast<size_t>(most) + 1);
     }
-    EXPECT_GT(lost(logs[3], "stacks"), 0);
-    EXPECT_EQ(lost(logs[3], "blocks"), 0);
+    EXPECT_GT(logs[3].numbers("lost")["stacks"], 0);
+    EXPECT_EQ(logs[3].numbers("lost")["blocks"], 0);
   }
 }
 
@@ -81,7 +61,7 @@ TEST_F(ShortageTest, NoMemoryLeft) {
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_GE(logs.size(), 4u);
   EXPECT_GT(logs.back().number("failed-allocations"), 0);
-  if (lost(logs.back(), "stacks") + lost(logs.back(), "blocks") == 0) {
+  if (logs.back().numbers("lost")["stacks"] + logs.back().numbers("lost")["blocks"] == 0) {
     EXPECT_EQ(sites(logs), told(result)) << describe(sites(logs));
   }
 }
@@ -107,7 +87,9 @@ class FaultTest : public ShortageTest {
       const std::vector<Memlog>& logs = all.begin()->second;
       const Memlog& last = logs.back();
       if (last.get("label") == "end" || last.get("trigger") == "exit") {
-        if (lost(last, "stacks") + lost(last, "blocks") + lost(last, "frames") == 0 &&
+        if (last.numbers("lost")["stacks"] + last.numbers("lost")["blocks"] +
+                    last.numbers("lost")["frames"] ==
+                0 &&
             is_named(logs)) {
           EXPECT_EQ(sites(logs), told(run.result)) << describe(sites(logs));
         }

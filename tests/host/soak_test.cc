@@ -46,13 +46,10 @@ class SoakTest : public HostTest {
     for (const auto& [name, logs] : all_logs()) {
       reports_ += static_cast<long>(logs.size());
       operations_ += logs.back().amount("allocated").blocks;
-      const std::string lost = logs.back().get("lost");
-      EXPECT_HAS(lost, " stacks=0 blocks=0 ");
+      EXPECT_HAS(logs.back().get("lost"), " stacks=0 blocks=0 ");
     }
     ++runs_;
-    check_memlogs(out());
-    fs::remove_all(out());
-    fs::create_directory(out());
+    clear_out();
   }
 
   // "ledger PID SITE:BYTES:BLOCKS ..." against the memlogs of that process.

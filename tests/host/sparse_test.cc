@@ -17,16 +17,13 @@ constexpr char kBlock[] = "1073741824";  // bytes, of which two pages are writte
 class SparseTest : public HostTest {
  protected:
   // What memlog says of a process that has reserved so many TiB.
-  json ask(const char* tebibytes, const std::vector<std::string>& words) {
-    Command command = traced({program("sparse_memory"), tebibytes, kBlock});
-    command.env["MTRACE_LEDGER"] = temp() + "/";
-    Process host(command);
-    host.read_until("ready");
+  json ask(const char* tebibytes, std::vector<std::string> words) {
+    Process host(
+        traced({program("sparse_memory"), tebibytes, kBlock}, {{"MTRACE_LEDGER", temp() + "/"}}),
+        "ready");
     wait_until_blocked(host.pid(), SYS_read);
-    std::vector<std::string> all = {memlog_tool()};
-    all.insert(all.end(), words.begin(), words.end());
-    all.push_back(std::to_string(host.pid()));
-    const Result result = run(plain(all));
+    words.push_back(host.id());
+    const Result result = memlog(words);
     EXPECT_TRUE(result.exited(0) || result.exited(1)) << result.how() << result.err;
     return json::parse(result.out);
   }

@@ -10,9 +10,7 @@ class StateTest : public HostTest {
  protected:
   // Bytes below the frame of the caller, by "thread again malloc" and so on.
   std::map<std::string, long> depths(const std::string& depth) {
-    Command command = traced({program("state")});
-    command.env["MTRACE_DEPTH"] = depth;
-    const Result result = expect_exit(run(command));
+    const Result result = expect_exit(run(traced({program("state")}, {{"MTRACE_DEPTH", depth}})));
     EXPECT_TRUE(result.out.ends_with("fine\n")) << result.out;
     EXPECT_EQ(result.err, "");
     std::map<std::string, long> bytes;
@@ -27,7 +25,7 @@ class StateTest : public HostTest {
 // errno, the modes of the floating-point units, vector registers, registers that functions
 // preserve, the 128 bytes below the stack pointer: the program itself looks.
 TEST_F(StateTest, IsThePrograms) {
-  const Result without = expect_exit(run(plain({program("state")})));
+  expect_exit(run(plain({program("state")})));
   depths("256");
 }
 

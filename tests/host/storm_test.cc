@@ -28,8 +28,7 @@ class StormTest : public HostTest {
     found.insert(plugin.begin(), plugin.end());
     EXPECT_EQ(found, told_sites(result.out).at(1)) << describe(found);
     for (const Memlog& log : logs) {
-      const std::string lost = log.get("lost");
-      EXPECT_HAS(lost, " stacks=0 blocks=0 inflight=0");
+      EXPECT_HAS(log.get("lost"), " stacks=0 blocks=0 inflight=0");
     }
     reports_ += static_cast<long>(logs.size());
     for (const std::string& line : lines_of(result.out)) {
@@ -41,9 +40,7 @@ class StormTest : public HostTest {
       if (word == "done" && words >> kind >> count) operations_ += count;
       if (word == "sent" && words >> count) signals_ += count;
     }
-    check_memlogs(out());
-    fs::remove_all(out());
-    fs::create_directory(out());
+    clear_out();
   }
   long reports_ = 0;
   long signals_ = 0;

@@ -44,9 +44,7 @@ class SuitesTest : public HostTest {
     for (const auto& file : fs::directory_iterator(out())) {
       if (!file.path().filename().string().ends_with(".memlog")) fs::remove(file.path());
     }
-    check_memlogs(out());
-    fs::remove_all(out());
-    fs::create_directory(out());
+    clear_out();
   }
 };
 

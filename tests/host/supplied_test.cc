@@ -31,11 +31,7 @@ class SuppliedTest : public HostTest {
     EXPECT_EQ(host.read_line(), "done");
     EXPECT_EQ(host.wait().how(), "exit 3");
   }
-  Command command() const {
-    Command command = traced({program("supplied_pages")});
-    command.env["MTRACE_MMAP"] = "1";
-    return command;
-  }
+  Command command() const { return traced({program("supplied_pages")}, {{"MTRACE_MMAP", "1"}}); }
 };
 
 #define SKIP_WITHOUT_USERFAULTFD(host)                                              \
@@ -53,15 +49,14 @@ TEST_F(SuppliedTest, ASignalToTheThreadThatSupplies) {
     touch(host);
   }
   finish(host);
-  const std::string text = read_file(report_path("supplied_pages", host.pid(), 1));
-  EXPECT_HAS(text, " um\n");
+  EXPECT_HAS(read_file(report_path("supplied_pages", host.pid(), 1)), " um\n");
 }
 
 TEST_F(SuppliedTest, ReportsOfABorrowedThread) {
   Process host(command());
   SKIP_WITHOUT_USERFAULTFD(host);
   for (int i = 0; i < 10; ++i) {
-    const Result result = expect_exit(memlog({"report", std::to_string(host.pid())}));
+    expect_exit(memlog({"report", host.id()}));
     touch(host);
   }
   finish(host);
@@ -73,7 +68,7 @@ TEST_F(SuppliedTest, WhatMemlogReadsOfOthers) {
   Process host(with_ledger);
   SKIP_WITHOUT_USERFAULTFD(host);
   touch(host);
-  const std::string pid = std::to_string(host.pid());
+  const std::string pid = host.id();
   expect_exit(memlog({"map", pid}));
   touch(host);
   // 4,096 pages of each of three mappings, of which 3,495 + 2 are there.
@@ -91,7 +86,7 @@ TEST_F(SuppliedTest, WhatMemlogReadsOfOthers) {
 TEST_F(SuppliedTest, AttachAndDetach) {
   Process host(plain({program("supplied_pages")}));
   SKIP_WITHOUT_USERFAULTFD(host);
-  const std::string pid = std::to_string(host.pid());
+  const std::string pid = host.id();
   for (int i = 0; i < 3; ++i) {
     expect_exit(memlog({"attach", pid}));
     touch(host);

@@ -20,10 +20,8 @@ class UnknownTest : public HostTest {
     return sites;
   }
   Result run_with(const std::string& variant) {
-    Command command = named({program("strange_frees"), variant});
-    command.env["MTRACE_UNKNOWN"] = "stacks";
-    command.env["MTRACE_REPORT_ON_FATAL"] = "1";
-    return run(command);
+    return run(named({program("strange_frees"), variant},
+                     {{"MTRACE_UNKNOWN", "stacks"}, {"MTRACE_REPORT_ON_FATAL", "1"}}));
   }
   Memlog only_log(const Result& result) const {
     const std::vector<Memlog> logs = logs_of(result.pid);
@@ -50,9 +48,8 @@ TEST_F(UnknownTest, FreesTwice) {
 
 // A program that glibc ends leaves its ledger, from which memlog run makes the report.
 TEST_F(UnknownTest, RecoveredByRun) {
-  Command command = tool({"run", "-o", temp(), "--", program("strange_frees"), "twice"});
-  command.env["MTRACE_UNKNOWN"] = "stacks";
-  const Result result = run(command);
+  const Result result = run(tool({"run", "-o", temp(), "--", program("strange_frees"), "twice"},
+                                 {{"MTRACE_UNKNOWN", "stacks"}}));
   EXPECT_EQ(result.how(), "signal 6") << result.err;
   const auto processes = read_directory(temp());
   ASSERT_EQ(processes.size(), 1u);
@@ -62,13 +59,10 @@ TEST_F(UnknownTest, RecoveredByRun) {
 
 // Blocks from before the attachment are unknown, too.
 TEST_F(UnknownTest, AttachedNamesTheSites) {
-  Process process(plain({program("strange_frees"), "attached"}));
-  process.read_until("ready");
-  Command attach = tool({"attach", std::to_string(process.pid())});
-  attach.env["MTRACE_UNKNOWN"] = "stacks";
-  attach.env["MTRACE_RESOLVER"] = memlog_tool();
-  attach.env["MTRACE_EXIT_WAIT"] = "600";
-  const Result attached = expect_exit(run(attach));
+  Process process(plain({program("strange_frees"), "attached"}), "ready");
+  expect_exit(run(tool({"attach", process.id()}, {{"MTRACE_UNKNOWN", "stacks"},
+                                                  {"MTRACE_RESOLVER", memlog_tool()},
+                                                  {"MTRACE_EXIT_WAIT", "600"}})));
   process.write("go\n");
   const Result result = expect_exit(process.wait());
   const Memlog log = only_log(result);
@@ -83,16 +77,14 @@ TEST_F(UnknownTest, OnlyOnRequest) {
     Command command = named({program("strange_frees")});
     if (*sample != '0') command.env["MTRACE_UNKNOWN"] = "stacks";
     command.env["MTRACE_SAMPLE"] = sample;
-    const Result result = expect_exit(run(command));
-    EXPECT_FALSE(only_log(result).has("kind")) << sample;
+    EXPECT_FALSE(only_log(expect_exit(run(command))).has("kind")) << sample;
   }
 }
 
 // Threads that allocate and free meanwhile lose nothing.
 TEST_F(UnknownTest, TotalsStayExact) {
-  Command command = traced({program("truth_threads"), "signals"});
-  command.env["MTRACE_UNKNOWN"] = "stacks";
-  const Result result = expect_exit(run(command));
+  const Result result = expect_exit(
+      run(traced({program("truth_threads"), "signals"}, {{"MTRACE_UNKNOWN", "stacks"}})));
   for (const Memlog& log : logs_of(result.pid)) {
     EXPECT_EQ(log.number("unknown-frees"), 0);
     EXPECT_EQ(sites_of(log, "unknown-free"), (Sites{}));

@@ -22,9 +22,7 @@ class UnreachableProgramsTest : public HostTest {
   }
 
   Command served(std::vector<std::string> argv) const {
-    Command command = traced(std::move(argv));
-    command.env["MTRACE_LEDGER"] = temp();
-    return command;
+    return traced(std::move(argv), {{"MTRACE_LEDGER", temp()}});
   }
 
   // Looks at the process while `load` runs over and over in another thread, and prints for how long
@@ -72,7 +70,7 @@ TEST_F(UnreachableProgramsTest, Python) {
   ASSERT_NE(first.find("/answer "), std::string::npos) << first;
   const std::string body = first.substr(first.rfind("/answer "));
   exercise("python3", server.pid(), [&] { EXPECT_TRUE(get(socket, "/answer").ends_with(body)); });
-  const Result result = expect_exit(server.wait());
+  expect_exit(server.wait());
 }
 
 }  // namespace

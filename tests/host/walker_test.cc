@@ -222,7 +222,7 @@ TEST_P(WalkerAgainstLibunwind, EqualFrameByFrame) {
                  {"WALKCHECK_PYTHON", work.python != 0 ? "1" : "0"},
                  {"LC_ALL", "C"}};
   command.directory = directory.path();
-  const Result result = expect_exit(run(command));
+  expect_exit(run(command));
 
   EXPECT_GE(shared.stacks, work.at_least) << describe(shared);
   EXPECT_GE(shared.python, work.python) << describe(shared);
