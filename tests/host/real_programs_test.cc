@@ -19,42 +19,40 @@ class RealProgramTest : public HostTest {
     std::string without_directory;
   };
 
-  // Runs the command in two fresh directories of equal names' length, filled by `prepare`.
-  Both run_both(const std::vector<std::string>& argv, const std::string& input = "",
-                const std::map<std::string, std::string>& env = {},
-                const std::map<std::string, std::string>& traced_env = {},
-                const std::map<std::string, std::string>& files = {}) {
-    Both both = run_each(argv, input, env, traced_env, files);
-    expect_same(both);
-    return both;
-  }
+  // What it is given besides its arguments.
+  struct Given {
+    std::string input = {};
+    Settings env = {};
+    Settings traced_env = {};
+    std::map<std::string, std::string> files = {};
+  };
 
-  static void expect_same(const Both& both) {
-    EXPECT_EQ(both.with.out, both.without.out);
-    EXPECT_EQ(both.with.err, both.without.err);
-    EXPECT_EQ(both.with.status, both.without.status) << both.with.how();
-  }
-
-  Both run_each(const std::vector<std::string>& argv, const std::string& input,
-                const std::map<std::string, std::string>& env,
-                const std::map<std::string, std::string>& traced_env,
-                const std::map<std::string, std::string>& files) {
+  // Runs the command in two fresh directories of equal names' length, filled with `files`.
+  Both run_each(const std::vector<std::string>& argv, const Given& given) {
     Both both;
     for (const bool with : {true, false}) {
       const std::string directory = temp() + (with ? "/with" : "/none");
       fs::create_directory(directory);
-      for (const auto& [name, text] : files) write_file(directory + "/" + name, text);
-      Command command = with ? traced(argv) : plain(argv);
-      for (const auto& [name, value] : env) command.env[name] = value;
-      if (with) {
-        for (const auto& [name, value] : traced_env) command.env[name] = value;
-      }
+      for (const auto& [name, text] : given.files) write_file(directory + "/" + name, text);
+      Command command = with ? traced(argv, given.traced_env) : plain(argv);
+      for (const auto& [name, value] : given.env) command.env[name] = value;
       command.directory = directory;
-      command.input = input;
+      command.input = given.input;
       (with ? both.with : both.without) = run(command);
       (with ? both.with_directory : both.without_directory) = directory;
     }
     return both;
+  }
+  // The same, and it does the same.
+  Both run_both(const std::vector<std::string>& argv, const Given& given) {
+    Both both = run_each(argv, given);
+    expect_same(both);
+    return both;
+  }
+  static void expect_same(const Both& both) {
+    EXPECT_EQ(both.with.out, both.without.out);
+    EXPECT_EQ(both.with.err, both.without.err);
+    EXPECT_EQ(both.with.status, both.without.status) << both.with.how();
   }
 
   // Number of processes with memlogs by program name; each must have something to say.
@@ -67,8 +65,34 @@ class RealProgramTest : public HostTest {
   }
 };
 
+// With and without the program's own mappings in its reports.
+class MappingProgramTest : public RealProgramTest,
+                           public ::testing::WithParamInterface<const char*> {
+ protected:
+  // The changes of each process that was not forked are what its last report says is mapped.
+  void expect_mappings() const {
+    if (*GetParam() == '0') return;
+    for (const auto& [process, logs] : all_logs()) {
+      EXPECT_LACKS(logs[0].get("lost"), "regions");
+      if (logs[0].has("parent")) continue;
+      Amount sum;
+      for (const Memlog& log : logs) {
+        for (const Entry& entry : log.entries) {
+          if (entry.kind == "mmap") sum += {entry.bytes, entry.blocks};
+        }
+      }
+      EXPECT_EQ(logs.back().get("kind"), "mmap " + std::to_string(sum.bytes) + " bytes " +
+                                             std::to_string(sum.blocks) + " blocks")
+          << process;
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Mmap, MappingProgramTest, ::testing::Values("0", "1"),
+                         [](const auto& info) { return std::string(info.param); });
+
 constexpr char kPython[] = R"TEXT(
-import collections, decimal, hashlib, json, os, re, signal, sqlite3, subprocess, threading, zlib
+import collections, decimal, hashlib, json, mmap, os, re, signal, sqlite3, subprocess, threading, zlib
 def phase():
     if 'LD_PRELOAD' in os.environ: os.kill(os.getpid(), signal.SIGUSR1)
 words = [hashlib.sha256(str(i).encode()).hexdigest() for i in range(20000)]
@@ -87,9 +111,16 @@ db.executemany('insert into t(b) values(?)', [(w,) for w in words])
 print(db.execute('select count(*), min(b) from t where b like ?', ('%ab%',)).fetchone())
 db.close()
 phase()
+maps = [mmap.mmap(-1, 100000 * (i + 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) for i in range(20)]
+for m in maps[::2]: m.close()
+maps[1].resize(5000000)
+maps[1][4999999] = 7
+print(maps[1][4999999], sum(len(m) for m in maps[1::2]))
 decimal.getcontext().prec = 500
 results = []
-def work(n): results.append(decimal.Decimal(n).sqrt())
+def work(n):
+    mmap.mmap(-1, 65536).close()
+    results.append(decimal.Decimal(n).sqrt())
 threads = [threading.Thread(target=work, args=(n,)) for n in range(2, 30)]
 for t in threads: t.start()
 for t in threads: t.join()
@@ -98,19 +129,21 @@ print(subprocess.run(['/bin/echo', 'child'], capture_output=True, text=True).std
 print(os.WEXITSTATUS(os.system('exit 3')))
 pid = os.fork()
 if pid == 0:
+    maps[3].close()
     x = [b'y' * i for i in range(1000)]
     os._exit(7)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 )TEXT";
 
-TEST_F(RealProgramTest, Python) {
-  const Both both = run_both({"/usr/bin/python3", "-c", kPython}, "",
-                             {{"PYTHONHASHSEED", "0"}, {"PYTHONDONTWRITEBYTECODE", "1"}});
+TEST_P(MappingProgramTest, Python) {
+  const Both both = run_both({"/usr/bin/python3", "-c", kPython},
+                             {.env = {{"PYTHONHASHSEED", "0"}, {"PYTHONDONTWRITEBYTECODE", "1"}},
+                              .traced_env = {{"MTRACE_MMAP", GetParam()}}});
   expect_exit(both.with);
-  EXPECT_EQ(lines_of(both.with.out).size(), 7u);
-  const std::vector<Memlog> logs = logs_of(both.with.pid);
-  EXPECT_EQ(logs.size(), 4u);
+  EXPECT_EQ(lines_of(both.with.out).size(), 8u);
+  EXPECT_EQ(logs_of(both.with.pid).size(), 4u);
   EXPECT_GE(programs().size(), 2u) << "children of python";
+  expect_mappings();
 }
 
 constexpr char kPerl[] = R"TEXT(
@@ -132,29 +165,31 @@ exit 9;
 )TEXT";
 
 TEST_F(RealProgramTest, Perl) {
-  const Both both = run_both({"/usr/bin/perl", "-e", kPerl});
+  const Both both = run_both({"/usr/bin/perl", "-e", kPerl}, {});
   expect_exit(both.with, 9);
   EXPECT_EQ(logs_of(both.with.pid).size(), 3u);
 }
 
-TEST_F(RealProgramTest, Sqlite) {
-  const Both both =
-      run_both({"/usr/bin/sqlite3", "-batch", "t.db"},
-               "create table t(a integer primary key, b text, c real);\n"
-               "with recursive n(i) as (select 1 union all select i + 1 from n where i < 30000)\n"
-               "  insert into t select i, hex(i * 7919), i / 3.0 from n;\n"
-               "create index ti on t(b);\n"
-               "select count(*), sum(c), max(b) from t where b between '31' and '38';\n"
-               "select b, count(*) from t group by substr(b, 1, 3) order by 2 desc, 1 limit 5;\n"
-               "update t set c = c * 2 where a % 3 = 0;\n"
-               "delete from t where a % 5 = 0;\n"
-               "vacuum;\n"
-               "pragma integrity_check;\n"
-               "select * from missing;\n");
-  EXPECT_EQ(both.with.err.find("no such table") == std::string::npos, false) << both.with.err;
+TEST_P(MappingProgramTest, Sqlite) {
+  const Both both = run_both(
+      {"/usr/bin/sqlite3", "-batch", "t.db"},
+      {.input = "create table t(a integer primary key, b text, c real);\n"
+                "with recursive n(i) as (select 1 union all select i + 1 from n where i < 30000)\n"
+                "  insert into t select i, hex(i * 7919), i / 3.0 from n;\n"
+                "create index ti on t(b);\n"
+                "select count(*), sum(c), max(b) from t where b between '31' and '38';\n"
+                "select b, count(*) from t group by substr(b, 1, 3) order by 2 desc, 1 limit 5;\n"
+                "update t set c = c * 2 where a % 3 = 0;\n"
+                "delete from t where a % 5 = 0;\n"
+                "vacuum;\n"
+                "pragma integrity_check;\n"
+                "select * from missing;\n",
+       .traced_env = {{"MTRACE_MMAP", GetParam()}}});
+  EXPECT_HAS(both.with.err, "no such table");
   EXPECT_EQ(read_file(both.with_directory + "/t.db").size(),
             read_file(both.without_directory + "/t.db").size());
   EXPECT_EQ(programs(), (std::map<std::string, int>{{"sqlite3", 1}}));
+  expect_mappings();
 }
 
 TEST_F(RealProgramTest, Git) {
@@ -173,14 +208,13 @@ TEST_F(RealProgramTest, Git) {
        "git clone -q . copy && git -C copy log -1 --format=%H%n%an\n"
        "git diff HEAD~1 | git apply -R --stat\n"
        "git rev-parse nothing\n"},
-      "",
-      {{"GIT_CONFIG_NOSYSTEM", "1"},
-       {"GIT_AUTHOR_NAME", "A"},
-       {"GIT_AUTHOR_EMAIL", "a@example.org"},
-       {"GIT_AUTHOR_DATE", "2020-01-01T00:00:00Z"},
-       {"GIT_COMMITTER_NAME", "C"},
-       {"GIT_COMMITTER_EMAIL", "c@example.org"},
-       {"GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z"}});
+      {.env = {{"GIT_CONFIG_NOSYSTEM", "1"},
+               {"GIT_AUTHOR_NAME", "A"},
+               {"GIT_AUTHOR_EMAIL", "a@example.org"},
+               {"GIT_AUTHOR_DATE", "2020-01-01T00:00:00Z"},
+               {"GIT_COMMITTER_NAME", "C"},
+               {"GIT_COMMITTER_EMAIL", "c@example.org"},
+               {"GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z"}}});
   expect_exit(both.with, 128);
   EXPECT_GT(programs()["git"], 15);
 }
@@ -203,7 +237,7 @@ kill -TERM $BASHPID
 )TEXT";
 
 TEST_F(RealProgramTest, Bash) {
-  const Both both = run_both({"/bin/bash", "-c", kBash});
+  const Both both = run_both({"/bin/bash", "-c", kBash}, {});
   EXPECT_TRUE(WIFSIGNALED(both.with.status)) << both.with.how() << both.with.err;
   EXPECT_GT(programs()["bash"], 50) << "subshells";
 }
@@ -225,27 +259,18 @@ std::map<std::string, std::vector<long>> table() {
 int unused_parameter(int x) { return 0; }
 )TEXT";
 
-TEST_F(RealProgramTest, Gcc) {
-  const Both both =
-      run_both({"/usr/bin/g++", "-O1", "-Wall", "-Wextra", "-std=c++20", "-c", "x.cc"}, "", {}, {},
-               {{"x.cc", kSource}});
-  expect_exit(both.with);
-  EXPECT_HAS(both.with.err, "unused parameter");
-  EXPECT_EQ(read_file(both.with_directory + "/x.o"), read_file(both.without_directory + "/x.o"));
+TEST_F(RealProgramTest, Compilers) {
+  for (const char* compiler : {"g++", "clang++"}) {
+    const Both both = run_both({std::string("/usr/bin/") + compiler, "-O1", "-Wall", "-Wextra",
+                                "-std=c++20", "-c", "x.cc"},
+                               {.files = {{"x.cc", kSource}}});
+    expect_exit(both.with);
+    EXPECT_HAS(both.with.err, "unused parameter");
+    EXPECT_EQ(read_file(both.with_directory + "/x.o"), read_file(both.without_directory + "/x.o"));
+    EXPECT_FALSE(logs_of(both.with.pid).empty());
+  }
   const auto names = programs();
-  EXPECT_TRUE(names.contains("cc1plus"));
-  EXPECT_TRUE(names.contains("as"));
-  EXPECT_TRUE(names.contains("g++"));
-}
-
-TEST_F(RealProgramTest, Clang) {
-  const Both both =
-      run_both({"/usr/bin/clang++", "-O1", "-Wall", "-Wextra", "-std=c++20", "-c", "x.cc"}, "", {},
-               {}, {{"x.cc", kSource}});
-  expect_exit(both.with);
-  EXPECT_HAS(both.with.err, "unused parameter");
-  EXPECT_EQ(read_file(both.with_directory + "/x.o"), read_file(both.without_directory + "/x.o"));
-  EXPECT_GE(all_logs().size(), 1u);
+  for (const char* name : {"cc1plus", "as", "g++"}) EXPECT_TRUE(names.contains(name)) << name;
 }
 
 constexpr char kNode[] = R"TEXT(
@@ -260,38 +285,40 @@ console.log(zlib.gunzipSync(zlib.gzipSync(text)).length);
 phase();
 function hot(n) { let s = 0; for (let i = 0; i < n; ++i) s = (s * 31 + i) % 1000003; return s; }
 console.log(hot(2e6));
-console.log(execFileSync('/bin/echo', ['child']).toString().trim());
+const buffers = [];
+for (let i = 0; i < 200; ++i) buffers.push(Buffer.alloc(1 << 20, i));
+console.log(buffers.reduce((sum, b) => sum + b[77], 0), execFileSync('/bin/echo', ['child']).toString().trim());
 const { Worker } = require('worker_threads');
-const worker = new Worker("require('worker_threads').parentPort.postMessage([1, 2, 3].map(x => x * x))", { eval: true });
-worker.on('message', m => console.log(m.join()));
-worker.on('exit', code => { console.error('worker', code); process.exitCode = 6; });
+zlib.deflate(text, (error, data) => {
+  console.log(zlib.inflateSync(data).length);
+  const worker = new Worker("require('worker_threads').parentPort.postMessage([1, 2, 3].map(x => x * x))", { eval: true });
+  worker.on('message', m => console.log(m.join()));
+  worker.on('exit', code => { console.error('worker', code); process.exitCode = 6; });
+});
+phase();
 )TEXT";
 
-TEST_F(RealProgramTest, Node) {
-  const Both both = run_both({"/usr/bin/node", "-e", kNode}, "", {}, {{"MTRACE_SIGNAL", "USR2"}});
+TEST_P(MappingProgramTest, Node) {
+  const Both both =
+      run_both({"/usr/bin/node", "-e", kNode},
+               {.traced_env = {{"MTRACE_SIGNAL", "USR2"}, {"MTRACE_MMAP", GetParam()}}});
   expect_exit(both.with, 6);
-  EXPECT_EQ(lines_of(both.with.out).size(), 5u) << both.with.out;
+  EXPECT_EQ(lines_of(both.with.out).size(), 6u) << both.with.out;
   EXPECT_GE(logs_of(both.with.pid).size(), 2u);
+  expect_mappings();
 }
 
 // The program under the debugger is traced, too.
 TEST_F(RealProgramTest, Gdb) {
-  Both both = run_each({"/usr/bin/gdb", "-nx",
-                        "-q",           "-batch",
-                        "-ex",          "set print frame-arguments none",
-                        "-ex",          "set debuginfod enabled off",
-                        "-ex",          "set breakpoint pending on",
-                        "-ex",          "break site_strdup",
-                        "-ex",          "run",
-                        "-ex",          "backtrace",
-                        "-ex",          "info frame source",
-                        "-ex",          "finish",
-                        "-ex",          "print truth_count",
-                        "-ex",          "ptype struct truth_site",
-                        "-ex",          "delete",
-                        "-ex",          "continue",
-                        "--args",       program("truth_c.gcc.O0.nopie.fp")},
-                       "", {}, {}, {});
+  std::vector<std::string> argv = {"/usr/bin/gdb", "-nx", "-q", "-batch"};
+  for (const char* line :
+       {"set print frame-arguments none", "set debuginfod enabled off", "set breakpoint pending on",
+        "break site_strdup", "run", "backtrace", "info frame source", "finish", "print truth_count",
+        "ptype struct truth_site", "delete", "continue"}) {
+    argv.insert(argv.end(), {"-ex", line});
+  }
+  argv.insert(argv.end(), {"--args", program("truth_c.gcc.O0.nopie.fp")});
+  Both both = run_each(argv, {});
   // It names the process that it ran.
   for (std::string* text : {&both.with.out, &both.without.out}) {
     *text = std::regex_replace(*text, std::regex("process [0-9]+"), "process N");
