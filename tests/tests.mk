@@ -1,6 +1,6 @@
 # Tests: the programs under test, the test binaries, and the targets check and demo.
 #
-#   tests/unit/library   units of libmtrace.so, linked with its PARTS_OBJ
+#   tests/unit/library   units of libmtrace.so, linked with its PARTS_OBJ and its options
 #   tests/unit/tool      units of memlog, linked with its objects
 #   tests/host           programs run under the library; no product code is linked
 #   tests/structure      what the sources include and what the built library needs and exports
@@ -78,7 +78,8 @@ TEST_CHUNKS      := $(foreach folder,unit/library unit/library/$(ARCH) unit/tool
 UNITY_CHUNKS     += $(TEST_CHUNKS)
 $(call unity_files,$(TEST_CHUNKS)): unity ;
 
-$(TEST_BUILD)/unit_library: $(UNIT_LIBRARY_OBJ) $(SUPPORT_OBJ) $(PARTS_OBJ)
+$(TEST_BUILD)/unit_library: $(UNIT_LIBRARY_OBJ) $(SUPPORT_OBJ) $(PARTS_OBJ) \
+                            $(addprefix $(BUILD)/obj/libmtrace/life/,environment.o options.o)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ $(TEST_LIBS) $(UNIT_LIBRARY_LIBS)
 $(TEST_BUILD)/unit_tool: $(UNIT_TOOL_OBJ) $(SUPPORT_OBJ) $(filter-out $(BUILD)/obj/memlog/surface/commands/main.o,$(TOOL_OBJ))

@@ -12,13 +12,9 @@ namespace {
 
 class TriggerTest : public HostTest {
  protected:
-  // `signals MODE NUMBER` under the library.
-  Command signals(const std::string& mode, int number) const {
-    return traced({program("signals"), mode, std::to_string(number)});
-  }
-  // The same program without the library, for its output.
-  Command plain_signals(const std::string& mode, int number) const {
-    return plain({program("signals"), mode, std::to_string(number)});
+  // `signals MODE NUMBER` under the library, the same without it for its output.
+  Command signals(const std::string& mode, const Settings& settings = {}) const {
+    return traced({program("signals"), mode, std::to_string(SIGUSR1)}, settings);
   }
 };
 
@@ -33,8 +29,7 @@ class IdleTest : public TriggerTest, public ::testing::WithParamInterface<Idle> 
 
 TEST_P(IdleTest, ReportsAtOnce) {
   const Idle& idle = GetParam();
-  Process process(traced({program("idle"), idle.mode}));
-  process.read_until("ready");
+  Process process(traced({program("idle"), idle.mode}), "ready");
   if (idle.system_call >= 0) wait_until_blocked(process.pid(), idle.system_call);
   process.send(SIGUSR1);
   wait_for_report("idle", process.pid(), 1);
@@ -53,8 +48,7 @@ TEST_P(IdleTest, ReportsAtOnce) {
   } else {
     EXPECT_TRUE(last.starts_with("read 1 interrupted ")) << last;
   }
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 3u);
+  const std::vector<Memlog> logs = logs_of(result.pid, 3);
   EXPECT_EQ(logs[0].get("trigger"), "signal");
   EXPECT_EQ(logs[1].get("trigger"), "signal");
   EXPECT_EQ(logs[2].get("trigger"), "exit");
@@ -78,158 +72,135 @@ INSTANTIATE_TEST_SUITE_P(Calls, IdleTest,
 
 // In a program of one thread, kill(getpid(), ...) returns after the report.
 TEST_F(TriggerTest, KillReturnsAfterTheReport) {
-  const Result result = expect_exit(run(signals("conduct", SIGUSR1)));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 4u);
-  EXPECT_EQ(site_sums({logs[0]}, program("signals"), program("signals")),
-            (std::map<std::string, Amount>{{"site_signals", {4321, 1}}}));
+  EXPECT_EQ(
+      site_sums({reports_of(signals("conduct"), 4)[0]}, program("signals"), program("signals")),
+      (std::map<std::string, Amount>{{"site_signals", {4321, 1}}}));
 }
 
-TEST_F(TriggerTest, ErrnoDescriptorsAndMaskStay) {
-  const Result result = run(signals("conduct", SIGUSR1));
-  const std::vector<std::string> lines = lines_of(result.out);
-  ASSERT_EQ(lines.size(), 8u) << result.out;
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(lines[static_cast<size_t>(1 + 2 * i)], "errno 42");
-    EXPECT_EQ(lines[static_cast<size_t>(2 + 2 * i)], lines[0]);
+TEST_F(TriggerTest, BlockedSignalWaits) {
+  Process process(signals("blocked"));
+  EXPECT_EQ(process.read_line(), "pending 1");
+  EXPECT_FALSE(std::filesystem::exists(report_path("signals", process.pid(), 1)));
+  process.write("\n");
+  EXPECT_EQ(logs_of(expect_exit(process.wait()).pid, 2)[0].get("trigger"), "signal");
+}
+
+// What each trigger does to a program (programs/signals.c) that has dealings with its signal.
+class SignalTest : public HostTest, public ::testing::WithParamInterface<int> {
+ protected:
+  static bool toggles() { return GetParam() == SIGUSR2; }
+  Command signals(const std::string& mode, const Settings& settings = {}) const {
+    Command command = traced({program("signals"), mode, std::to_string(GetParam())}, settings);
+    if (toggles()) command.env["MTRACE_TOGGLE_SIGNAL"] = "USR2";
+    return command;
   }
-  EXPECT_EQ(lines[7], "mask 0 0");
-}
+  // It was taken so many times: each writes a report, or toggles and writes none.
+  void expect_taken(const Result& result, size_t times) const {
+    expect_exit(result);
+    EXPECT_EQ(result.err, "");
+    const std::vector<Memlog> logs = logs_of(result.pid, toggles() ? 1 : times + 1);
+    EXPECT_EQ(logs[0].get("trigger"), toggles() || times == 0 ? "exit" : "signal");
+    EXPECT_EQ(logs[0].get("recording"), toggles() && times % 2 == 1 ? "stopped" : "");
+    // What is said of the signal is about the one for reports.
+    EXPECT_FALSE(toggles() && logs[0].has("note"));
+  }
+};
 
-TEST_F(TriggerTest, ProgramSeesTheDefaultAction) {
-  const Result result = expect_exit(run(signals("query", SIGUSR1)));
+INSTANTIATE_TEST_SUITE_P(Triggers, SignalTest, ::testing::Values(SIGUSR1, SIGUSR2),
+                         [](const auto& info) {
+                           return std::string(info.param == SIGUSR1 ? "Report" : "Toggle");
+                         });
+
+TEST_P(SignalTest, ProgramSeesTheDefaultAction) {
+  const Result result = run(signals("query"));
   EXPECT_EQ(result.out,
             "action default flags 0 mask 0\n"
             "action default flags 0 mask 0\n");
-  EXPECT_EQ(logs_of(result.pid).size(), 2u);
+  expect_taken(result, 1);
 }
 
-TEST_F(TriggerTest, ProgramsHandlerWins) {
-  for (const char* mode : {"signal", "sigaction"}) {
-    const Result result = run(signals(mode, SIGUSR1));
-    EXPECT_TRUE(result.exited(0)) << mode << " " << result.how() << result.err;
-    const Result without = run(plain_signals(mode, SIGUSR1));
-    EXPECT_EQ(result.out, without.out) << mode;
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    ASSERT_EQ(logs.size(), 1u) << mode;
-    EXPECT_EQ(logs[0].get("trigger"), "exit");
+TEST_P(SignalTest, ErrnoDescriptorsAndMaskStay) {
+  const Result result = run(signals("conduct"));
+  const std::vector<std::string> lines = lines_of(result.out);
+  ASSERT_EQ(lines.size(), 8u) << result.out;
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(lines[1 + 2 * i], "errno 42");
+    EXPECT_EQ(lines[2 + 2 * i], lines[0]);
   }
+  EXPECT_EQ(lines[7], "mask 0 0");
+  expect_taken(result, 3);
 }
 
-TEST_F(TriggerTest, IgnoringItWins) {
-  for (const char* mode : {"ignore", "raw"}) {
-    const Result result = run(signals(mode, SIGUSR1));
-    const Result without = run(plain_signals(mode, SIGUSR1));
-    EXPECT_TRUE(result.exited(0)) << mode << " " << result.how();
-    EXPECT_EQ(result.out, without.out) << mode;
-    EXPECT_EQ(logs_of(result.pid).size(), 1u) << mode;
+TEST_P(SignalTest, ProgramsHandlerOrIgnoringWins) {
+  for (const char* mode : {"signal", "sigaction", "ignore", "raw"}) {
+    SCOPED_TRACE(mode);
+    const Result result = run(signals(mode));
+    expect_taken(result, 0);
+    EXPECT_EQ(result.out, run(plain(signals(mode).argv)).out);
   }
 }
 
 // Inherited over exec, as nohup does with SIGHUP.
-TEST_F(TriggerTest, InheritedIgnoringWins) {
-  Command command = signals("query", SIGUSR1);
-  command.before_exec = [] { signal(SIGUSR1, SIG_IGN); };
-  const Result result = expect_exit(run(command));
+TEST_P(SignalTest, InheritedIgnoringWins) {
+  Command command = signals("query");
+  command.before_exec = [] { signal(GetParam(), SIG_IGN); };
+  const Result result = run(command);
   EXPECT_TRUE(result.out.starts_with("action ignore ")) << result.out;
-  EXPECT_EQ(logs_of(result.pid).size(), 1u);
+  expect_taken(result, 0);
 }
 
-// Three reports and the one at exit; with the program's own handler there is none.
-TEST_F(TriggerTest, ResetToTheDefaultIsNotFatal) {
-  const Result result = expect_exit(run(signals("reset", SIGUSR1)));
+// Sent three times while the default is ours, and once to the program's own handler.
+TEST_P(SignalTest, ResetToTheDefaultIsNotFatal) {
+  const Result result = run(signals("reset"));
   EXPECT_EQ(result.out, "ran 1\n");
-  EXPECT_EQ(logs_of(result.pid).size(), 4u);
+  expect_taken(result, 3);
 }
 
-TEST_F(TriggerTest, BlockedSignalWaits) {
-  Process process(signals("blocked", SIGUSR1));
-  EXPECT_EQ(process.read_line(), "pending 1");
-  EXPECT_FALSE(std::filesystem::exists(report_path("signals", process.pid(), 1)));
-  process.write("\n");
-  const Result result = expect_exit(process.wait());
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 2u);
-  EXPECT_EQ(logs[0].get("trigger"), "signal");
-}
-
-TEST_F(TriggerTest, SmallAlternateStack) {
-  const Result result = expect_exit(run(signals("altstack", SIGUSR1)));
+TEST_P(SignalTest, SmallAlternateStack) {
+  const Result result = run(signals("altstack"));
   EXPECT_EQ(result.out, "survived\n");
-  EXPECT_EQ(logs_of(result.pid).size(), 2u);
+  expect_taken(result, 1);
 }
 
-TEST_F(TriggerTest, OtherSignals) {
-  const std::vector<std::pair<std::string, int>> kSignals = {
-      {"USR2", SIGUSR2},
-      {"SIGPROF", SIGPROF},
-      {"RTMIN+1", SIGRTMIN + 1},
-      {"RTMAX", SIGRTMAX},
-      {"RTMAX-2", SIGRTMAX - 2},
-      {"12", SIGUSR2},
-      {std::to_string(SIGRTMIN + 5), SIGRTMIN + 5}};
-  for (const auto& [name, number] : kSignals) {
-    Command command = signals("query", number);
-    command.env["MTRACE_SIGNAL"] = name;
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << name << ": " << result.how();
-    EXPECT_EQ(result.err, "") << name;
-    EXPECT_EQ(logs_of(result.pid).size(), 2u) << name;
+// With another signal, or none, it does what it does without the library.
+TEST_P(SignalTest, NoSignal) {
+  const char* const option = toggles() ? "MTRACE_TOGGLE_SIGNAL" : "MTRACE_SIGNAL";
+  for (const char* name : {"none", "PROF"}) {
+    Command command = signals("conduct");
+    command.env[option] = name;
+    EXPECT_EQ(run(command).how(), "signal " + std::to_string(GetParam()));
+    EXPECT_EQ(all_logs().size(), 0u);
   }
 }
 
-// With another signal, or none, SIGUSR1 does what it does without the library.
-TEST_F(TriggerTest, NoSignal) {
-  for (const char* name : {"none", "USR2"}) {
-    Command command = signals("conduct", SIGUSR1);
-    command.env["MTRACE_SIGNAL"] = name;
-    const Result result = run(command);
-    EXPECT_TRUE(WIFSIGNALED(result.status) && WTERMSIG(result.status) == SIGUSR1) << result.how();
-    EXPECT_EQ(logs_of(result.pid).size(), 0u);
+// By name and by number; unit tests have more of them.
+TEST_F(TriggerTest, OtherSignals) {
+  for (const auto& [name, number] : std::map<std::string, int>{
+           {"RTMAX-2", SIGRTMAX - 2}, {std::to_string(SIGRTMIN + 5), SIGRTMIN + 5}}) {
+    Command command = signals("query", {{"MTRACE_SIGNAL", name}});
+    command.argv.back() = std::to_string(number);
+    EXPECT_EQ(reports_of(command, 2)[0].get("trigger"), "signal");
   }
 }
 
 TEST_F(TriggerTest, BadOptionsAreNamedOnceAndTheDefaultHolds) {
-  const std::vector<std::pair<std::string, std::string>> kBad = {
-      {"MTRACE_SIGNAL", "USR3"},     {"MTRACE_SIGNAL", "KILL"},
-      {"MTRACE_SIGNAL", "STOP"},     {"MTRACE_SIGNAL", "0"},
-      {"MTRACE_SIGNAL", "65"},       {"MTRACE_SIGNAL", "RTMAX+1"},
-      {"MTRACE_DEPTH", "0"},         {"MTRACE_DEPTH", "257"},
-      {"MTRACE_DEPTH", "ten"},       {"MTRACE_DEPTH", "10x"},
-      {"MTRACE_DEPTH", "-3"},        {"MTRACE_EXIT_REPORT", "2"},
-      {"MTRACE_UNWINDER", "frames"}, {"MTRACE_EXIT_WAIT", "-1"},
-      {"MTRACE_COMMAND", "yes"},     {"MTRACE_DEPTH", "99999999999999999999"}};
-  for (const auto& [name, value] : kBad) {
-    Command command = signals("query", SIGUSR1);
-    command.env[name] = value;
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << name << "=" << value << ": " << result.how();
-    EXPECT_EQ(lines_of(result.err).size(), 1u) << name << "=" << value << ": " << result.err;
-    EXPECT_HAS(result.err, name);
-    EXPECT_HAS(result.err, value);
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    ASSERT_EQ(logs.size(), 2u) << name << "=" << value;
-    EXPECT_HAS(logs[0].get("library"), "MTRACE_DEPTH=256") << value;
-  }
+  const Result result =
+      expect_exit(run(signals("query", {{"MTRACE_SIGNAL", "USR3"}, {"MTRACE_DEPTH", "0"}})));
+  EXPECT_EQ(result.err,
+            "mtrace: MTRACE_DEPTH=0 is not a number from 1 to 256; using 256\n"
+            "mtrace: MTRACE_SIGNAL=USR3 is not a signal that can be caught; using USR1\n");
+  EXPECT_HAS(logs_of(result.pid, 2)[0].get("library"), "MTRACE_DEPTH=256");
 }
 
-// Names of the environment that a program may have for itself are not options.
-TEST_F(TriggerTest, GoodOptionsAreSilent) {
-  Command command = signals("query", SIGUSR1);
-  command.env["MTRACE_DEPTH"] = "128";
-  command.env["MTRACE_SIGNAL"] = "SIGUSR1";
-  command.env["MTRACE_EXIT_WAIT"] = "0";
-  command.env["MTRACE_COMMAND"] = "0";
-  const Result result = expect_exit(run(command));
-  EXPECT_EQ(result.err, "");
-  for (const Memlog& log : logs_of(result.pid)) EXPECT_FALSE(log.has("command"));
+TEST_F(TriggerTest, WithoutTheCommand) {
+  const std::vector<Memlog> logs = reports_of(signals("query", {{"MTRACE_COMMAND", "0"}}), 2);
+  for (const Memlog& log : logs) EXPECT_FALSE(log.has("command"));
 }
 
 TEST_F(TriggerTest, Api) {
   const Result result = expect_exit(run(traced({program("api"), std::string(1000, 'L')})));
   EXPECT_EQ(result.out, "report 1\nlabel 2\nnull label 3\nhostile label 4\nlong label 5\n");
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 6u);
+  const std::vector<Memlog> logs = logs_of(result.pid, 6);
   for (size_t i = 0; i < 5; ++i) EXPECT_EQ(logs[i].get("trigger"), "api");
   EXPECT_FALSE(logs[0].has("label"));
   EXPECT_EQ(logs[1].get("label"), "after the second site");
@@ -251,8 +222,7 @@ TEST_F(TriggerTest, ApiWithoutTheLibrary) {
 
 // Many signals from outside: none is fatal, and reports are numbered without a gap.
 TEST_F(TriggerTest, ManySignals) {
-  Process process(traced({program("idle"), "malloc"}));
-  process.read_until("ready");
+  Process process(traced({program("idle"), "malloc"}), "ready");
   for (int i = 0; i < 200; ++i) process.send(SIGUSR1);
   wait_for_report("idle", process.pid(), 1);
   process.write("x");
@@ -273,8 +243,7 @@ TEST_F(TriggerTest, BeforeTheConstructor) {
   wait_for_report("idle", process.pid(), 1);
   EXPECT_EQ(read_memlog(report_path("idle", process.pid(), 1)).get("trigger"), "signal");
   process.write("x");
-  const Result result = expect_exit(process.wait());
-  EXPECT_HAS(result.out, "interrupted 0\n");
+  EXPECT_HAS(expect_exit(process.wait()).out, "interrupted 0\n");
 }
 
 }  // namespace
