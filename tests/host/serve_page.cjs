@@ -1,139 +1,132 @@
 'use strict';
-// serve_page.cjs PLAIN TOKEN_BASE TOKEN PID: opens the page of two servers in Chromium, the second
-// of which asks for a token, and does what a user does with process PID. Prints "marked" when it
-// has set a mark and then waits for a line of input. Prints as JSON, in the last line, what was to
-// be seen.
+// serve_page.cjs PLAIN TOKEN_BASE TOKEN PID: opens the page of two servers, the second of which asks
+// for a token, and does what a user does with process PID, of which it expects what serve_test.cc
+// has done with it. Prints "marked" when it has set a mark and then waits for a line of input.
 
+const assert = require('node:assert');
 const readline = require('node:readline');
-const {chromium} = require('playwright-core');
+const {drive, open, wider} = require('./browser.cjs');
 const [plain, guarded, token, pid] = process.argv.slice(2);
-const kPatience = 300000;  // milliseconds; only ends a hang
-
-async function open(browser, address, options = {}) {
-  const context = await browser.newContext(
-      {viewport: {width: 1100, height: 700}, timezoneId: 'Asia/Kolkata', ...options});
-  const page = await context.newPage();
-  page.setDefaultTimeout(kPatience);
-  const facts = {problems: [], foreign: []};
-  page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) facts.problems.push(message.text());
-  });
-  page.on('pageerror', (error) => facts.problems.push(error.message));
-  page.on('request', (request) => {
-    if (!request.url().startsWith(address)) facts.foreign.push(request.url());
-  });
-  await page.goto(address, {waitUntil: 'domcontentloaded'});
-  return {page, facts};
-}
+const name = `live_target[${pid}]`;
 
 // The row's first cell and the exact numbers of the others.
 const row = (page, text) => page.locator('#rows tr').filter({hasText: text}).first();
 const numbers = (page, text) => row(page, text).evaluate(
     (tr) => [...tr.cells].slice(1).map((cell) => Number(cell.title.replaceAll(',', ''))));
+const clock = /at [0-2]\d:\d\d:\d\d GMT\+5:30$/;
 
 async function watch(browser, input) {
-  const {page, facts} = await open(browser, plain);
-  facts.process = await numbers(page, `live_target[${pid}]`);
+  const {page, problems, foreign} = await open(browser, plain, {timezoneId: 'Asia/Kolkata'});
+  // live, growth, peak, resident, blocks: 4096 are those of the output stream.
+  const [live, , , , blocks] = await numbers(page, name);
+  assert.deepEqual([live, blocks], [4096 + 1500, 3]);
   await page.keyboard.press('/');
   await page.keyboard.type('no such process');
-  facts.none = await page.textContent('#empty');
+  assert.equal(await page.textContent('#empty'), 'No row matches the search.');
   await page.keyboard.press('Escape');
   await page.click(`a[href="#${pid}"]`);
-  facts.kept = await numbers(page, 'site_kept');
-  facts.title = await page.textContent('#title');
+  assert.deepEqual((await numbers(page, 'site_kept')).slice(0, 2), [1500, 2]);
+  assert.equal(await page.textContent('#title'), name);
   await page.locator('#moment-time', {hasText: 'at '}).waitFor();
-  facts.clocks = [await page.textContent('#told'), await page.textContent('#moment-time')];
+  assert.match(await page.textContent('#told'), clock);
+  assert.match(await page.textContent('#moment-time'), clock);
   await page.locator('#course-lines .opened').waitFor({state: 'attached'});
-  facts.drawn = await page.locator('#course-lines').evaluate((svg) => {
-    const first = (name) => Number(/M([0-9.]+)/.exec(
-        svg.querySelector(name).getAttribute('d'))[1]);
+  const drawn = await page.locator('#course-lines').evaluate((svg) => {
+    const first = (part) => Number(/M([0-9.]+)/.exec(
+        svg.querySelector(part).getAttribute('d'))[1]);
     return {first: first('.line'), opened: first('.opened'),
       axes: [...svg.querySelectorAll('text')].map((text) => text.textContent)};
   });
+  assert(drawn.first < drawn.opened, 'older than the page');
+  assert.equal(drawn.axes[0], '0 bytes');
+  assert.match(drawn.axes.at(-1), /s$/);
   await page.mouse.move(0, 0);  // over the curve its text tells of the point there
   await page.locator('#course-moment', {hasText: 'Recorded from the start, and seen'}).waitFor();
   await page.locator('#graph .box').filter({hasText: 'site_kept'}).waitFor();
   await page.check('#tree');
-  facts.tree = await page.locator('#branches .leaf').filter({hasText: 'site_kept'}).textContent();
+  assert.equal(
+      await page.locator('#branches .leaf').filter({hasText: 'site_kept'}).textContent(),
+      'site_kept 1.5 KiB (26.80%), 2 blocks');
   await row(page, 'site_kept').locator('td').nth(1).click();
   await page.locator('.more .stacks tbody tr').waitFor();
-  facts.opened = await page.locator('.more .stacks tbody td').allTextContents();
+  const stack = await page.locator('.more .stacks tbody td').allTextContents();
+  assert.deepEqual([stack[0], stack[2]], ['1.5 KiB', '2']);
+  assert.match(stack[3], /^site_kept live_target\.c:\d+ < main :\d+$/);
   await row(page, 'site_kept').locator('button').click();
   await row(page, 'kept by runtimes').locator('button').click();
   await page.locator('.more .stacks tbody td', {hasText: '_IO_'}).first().waitFor();
   await row(page, 'kept by runtimes').locator('button').first().click();
-  facts.closed = await page.locator('.more').count();
-  facts.links = await page.locator('#tools a:visible').evaluateAll(
-      (links) => links.map((link) => link.getAttribute('href')));
+  assert.equal(await page.locator('.more').count(), 0);
+  assert.deepEqual(
+      await page.locator('#tools a:visible').evaluateAll(
+          (links) => links.map((link) => link.getAttribute('href'))),
+      ['#', '#reports', `#${pid}/stacks`, `api/processes/${pid}/export/html`,
+        `debug/pprof/heap?pid=${pid}`]);
   await page.keyboard.press('m');
   await page.locator('#empty', {hasText: 'Nothing changed since the mark.'}).waitFor();
   console.log('marked');
   await input.next();
   await row(page, '+700 B').waitFor();
-  facts.since = await page.locator('#rows tr').count();
-  facts.changed = await numbers(page, 'site_kept');
-  facts.course = await page.textContent('#course-live');
+  assert.equal(await page.locator('#rows tr').count(), 1, 'only what changed');
+  assert.deepEqual((await numbers(page, 'site_kept')).slice(0, 2), [700, 1]);
+  assert.equal(await page.textContent('#course-live'), 'live 100 bytes to 6.1 KiB');
   await page.keyboard.press('Escape');
-  await row(page, `live_target[${pid}]`).waitFor();
-  facts.small = await page.locator('#rows .history').getAttribute('aria-label');
-  facts.heights = await page.locator('#rows .history polyline').evaluate((line) => {
+  await row(page, name).waitFor();
+  // Since the page was opened, with what was seen of the process among all of them.
+  assert.equal(await page.locator('#rows .history').getAttribute('aria-label'),
+               'live 5.5 KiB to 6.1 KiB');
+  const [first, last] = await page.locator('#rows .history polyline').evaluate((line) => {
     const points = line.getAttribute('points').split(' ');
     return [points[0], points.at(-1)].map((point) => Number(point.split(',')[1]));
   });
-  facts.hidden = await page.locator('#course').isHidden();
-  facts.keys = await page.locator('footer').isVisible();
-  return facts;
+  assert(first > last, 'upward');
+  assert(await page.locator('#course').isHidden());
+  assert(await page.locator('footer').isVisible());
+  assert.deepEqual([problems, foreign], [[], []]);
 }
 
 async function snapshot(browser) {
-  const {page, facts} = await open(browser, `${plain}/api/processes/${pid}/export/html`);
-  facts.heading = await page.textContent('h1');
-  facts.drawn = await page.locator('#graph .box').filter({hasText: 'site_kept'}).count();
-  facts.origin = await page.evaluate(() => window.origin);
-  return facts;
+  const {page, problems, foreign} =
+      await open(browser, `${plain}/api/processes/${pid}/export/html`);
+  assert.equal(await page.textContent('h1'), name);
+  assert.equal(await page.locator('#graph .box').filter({hasText: 'site_kept'}).count(), 1);
+  assert.equal(await page.evaluate(() => window.origin), 'null', 'a sandbox');
+  assert.deepEqual([problems, foreign], [[], []]);
 }
 
 async function withToken(browser) {
-  const {page, facts} = await open(browser, guarded);
+  const {page, foreign} = await open(browser, guarded);
   await page.fill('#token', 'not the token, but long enough');
   await page.click('#ask button');
   await page.locator('#told', {hasText: 'this is not the token'}).waitFor();
   await page.fill('#token', token);
   await page.keyboard.press('Enter');
-  facts.process = await numbers(page, `live_target[${pid}]`);
-  facts.cookies = await page.evaluate(() => document.cookie);
-  return facts;
+  assert.equal((await numbers(page, name))[0], 4096 + 2200);
+  assert.equal(await page.evaluate(() => document.cookie), '', 'scripts do not see it');
+  assert.deepEqual(foreign, []);
 }
 
 async function phone(browser) {
-  const {page, facts} = await open(
+  const {page, problems, foreign} = await open(
       browser, plain, {viewport: {width: 390, height: 740}, hasTouch: true});
-  const wider = () => page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
-  await row(page, `live_target[${pid}]`).waitFor();
-  facts.wider = [await wider()];
-  facts.keys = await page.locator('footer').isVisible();
+  await row(page, name).waitFor();
+  assert(!await wider(page));
+  assert(!await page.locator('footer').isVisible(), 'there are no keys to press');
   await page.click(`a[href="#${pid}"]`);
   await page.locator('#graph .box').first().waitFor();
   await row(page, 'site_kept').click();
   await page.locator('.more .stacks tbody tr').waitFor();
-  facts.wider.push(await wider());
+  assert(!await wider(page));
   await page.setViewportSize({width: 1, height: 740});
   await page.waitForFunction(() => innerWidth === 1);
-  return facts;
+  assert.deepEqual([problems, foreign], [[], []]);
 }
 
-(async () => {
-  const root = process.getuid() === 0 ? ['--no-sandbox'] : [];
+drive(async (browser) => {
   const lines = readline.createInterface({input: process.stdin});
-  const browser = await chromium.launch(
-      {executablePath: '/usr/bin/chromium', timeout: kPatience, args: root});
-  const facts = {watch: await watch(browser, lines[Symbol.asyncIterator]()),
-                 snapshot: await snapshot(browser), token: await withToken(browser),
-                 phone: await phone(browser)};
-  await browser.close();
+  await watch(browser, lines[Symbol.asyncIterator]());
   lines.close();
-  console.log(JSON.stringify(facts));
-})().catch((error) => {
-  console.error(error);
-  process.exit(1);
+  await snapshot(browser);
+  await withToken(browser);
+  await phone(browser);
 });

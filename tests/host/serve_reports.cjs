@@ -1,100 +1,93 @@
 'use strict';
-// serve_reports.cjs ADDRESS PID: opens the page of a server that serves process PID and two directories
-// of reports, in Chromium, and does what a user does with the reports. Prints what was to be seen, as
-// JSON.
+// serve_reports.cjs ADDRESS PID DIRECTORY...: opens the page of a server that serves process PID and
+// two directories of reports, and does what a user does with the reports, of which it expects what
+// serve_test.cc has made.
 
-const {chromium} = require('playwright-core');
-const [address, pid] = process.argv.slice(2);
-const kPatience = 300000;  // milliseconds; only ends a hang
+const assert = require('node:assert');
+const {drive, open, wider} = require('./browser.cjs');
+const [address, pid, ...directories] = process.argv.slice(2);
 
 const row = (page) => page.locator('#rows tr').filter({hasText: 'site_kept'}).first();
 const numbers = (page) => row(page).evaluate(
     (tr) => [...tr.cells].slice(1).map((cell) => cell.title.replaceAll(',', '')));
 
 async function see(page) {
-  const facts = {problems: []};
-  page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) facts.problems.push(message.text());
-  });
-  page.on('pageerror', (error) => facts.problems.push(error.message));
-  await page.goto(address, {waitUntil: 'domcontentloaded'});
   await page.click('#to-reports');
   await page.locator('#rows tr').nth(1).waitFor();
-  facts.paths = await page.locator('#rows td').evaluateAll(
-      (cells) => cells.map((cell) => cell.firstChild.textContent));
+  assert.deepEqual(
+      await page.locator('#rows td').evaluateAll(
+          (cells) => cells.map((cell) => cell.firstChild.textContent)),
+      directories.map((directory, i) => `${i + 1}: ${directory}`));
   await page.locator('#rows a', {hasText: 'what grows'}).first().click();
   await row(page).waitFor();
-  facts.grows = await page.locator('button.stack').allTextContents();
-  facts.course = await row(page).locator('td').last().textContent();
-  facts.points = await row(page).locator('polyline').evaluate((line) => line.points.length);
+  // Not the first report, which has all of the start.
+  assert.match((await page.locator('button.stack').allTextContents())[0],
+               /^site_kept live_target\.c:\d+ < main :\d+ < __libc_start_call_main/);
+  assert.equal(await row(page).locator('td').last().textContent(), 'grows');
+  assert.equal(await row(page).locator('polyline').evaluate((line) => line.points.length), 7,
+               'states, as a line');
   await row(page).locator('button').click();
-  facts.frames = await row(page).locator('li').nth(1).evaluate((item) => item.firstChild.textContent);
+  assert.equal(
+      await row(page).locator('li').nth(1).evaluate((item) => item.firstChild.textContent), 'main');
   await page.fill('#f-include', 'nothing');
   await page.keyboard.press('Enter');
   await page.locator('#empty', {hasText: 'No stack grows.'}).waitFor();
-  facts.none = await page.textContent('#empty');
-  facts.link = page.url();
+  assert.match(page.url(), /#reports\/1\/leaks\?include=nothing/);
   await page.goBack();
   await row(page).waitFor();
   await page.goto(`${address}/#reports/1/stacks`);
   await page.locator('#title', {hasText: 'sum of the changes'}).waitFor();
   await row(page).locator('td').nth(3).waitFor();
-  facts.sum = await numbers(page);
+  assert.deepEqual(await numbers(page), ['37500', '10', '10']);
   await page.goto(`${address}/#diff?a=reports/2&b=reports/1`);
   await page.locator('#titles', {hasText: 'change'}).waitFor();
   await row(page).locator('td').nth(4).waitFor();
-  facts.compared = await numbers(page);
+  // A, B, the change and blocks of site_kept: 1500 and 1000 bytes in the first report.
+  assert.deepEqual(await numbers(page), ['2500', '37500', '35000', '7']);
   await page.goto(`${address}/#${pid}/stacks`);
   await page.locator('#title', {hasText: `Process ${pid}: stacks`}).waitFor();
   await page.locator('#titles', {hasText: 'live'}).waitFor();
   await row(page).waitFor();
-  facts.stacks = await numbers(page);
-  return facts;
+  assert.deepEqual(await numbers(page), ['37500', '10']);
 }
 
-async function act(page, facts) {
+async function act(page) {
+  const done = page.locator('#done');
   await page.click('#back');
   await page.locator('#attach').waitFor();
   await page.fill('#pid', 'x');
   await page.click('#attach');
   await page.locator('#done', {hasText: 'give'}).waitFor();
-  facts.bad = await page.textContent('#done');
+  assert.equal(await done.textContent(), 'give the pid of a process');
   await page.click(`a[href="#${pid}"]`);
   await page.fill('#label', 'by hand & more');
   await page.click('#report');
-  await page.locator('#done', {hasText: 'memlog'}).waitFor();
-  facts.done = await page.textContent('#done');
+  await page.locator('#done', {hasText: `live_target-${pid}-9.memlog`}).waitFor();
   await page.fill('#after', '100ms');
   await page.click('#expire');
   console.log('watching');
   await page.locator('#done', {hasText: 'watched'}).waitFor();
-  facts.expired = await page.textContent('#done');
+  assert.match(await done.textContent(), /new blocks that expired and are not freed\n/);
+  assert.match(await done.textContent(), / {2}site_kept {2}live_target.c:/);
   console.log('watched');
   await page.setViewportSize({width: 390, height: 700});
-  const wider = () => page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
-  facts.wider = [await wider()];
+  assert(!await wider(page));
   for (const [hash, title] of [['reports', 'Reports'], ['reports/1/leaks', 'what grows'],
     ['diff?a=reports/2&b=reports/1', 'compared with'], [`${pid}/stacks`, ': stacks']]) {
     await page.goto(`${address}/#${hash}`);
     await page.locator('#title', {hasText: title}).waitFor();
     await page.locator('#rows tr').first().waitFor();
-    facts.wider.push(await wider());
+    assert(!await wider(page), title);
     if (title !== 'what grows') continue;
-    facts.leaks = await page.locator('#titles th, #rows tr:first-child td').allTextContents();
+    const leaks = await page.locator('#titles th, #rows tr:first-child td').allTextContents();
+    assert(leaks.length >= 12);
+    assert.deepEqual([leaks[2], leaks[8]], ['first', '4.4 KiB']);
   }
 }
 
-(async () => {
-  const root = process.getuid() === 0 ? ['--no-sandbox'] : [];
-  const browser = await chromium.launch(
-      {executablePath: '/usr/bin/chromium', timeout: kPatience, args: root});
-  const page = await (await browser.newContext({viewport: {width: 1100, height: 700}})).newPage();
-  page.setDefaultTimeout(kPatience);
-  const facts = await see(page);
-  await act(page, facts);
-  await browser.close();
-  console.log(JSON.stringify(facts));
-})().catch((error) => {
-  console.error(error);
-  process.exit(1);
+drive(async (browser) => {
+  const {page, problems} = await open(browser, address);
+  await see(page);
+  await act(page);
+  assert.deepEqual(problems, []);
 });

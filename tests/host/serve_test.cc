@@ -34,16 +34,14 @@ class ServeTest : public HostTest {
   }
   // The same with one block of 1000 bytes. `how`: "busy": allocates and frees all the time.
   std::unique_ptr<Process> target_of_1000_bytes(const char* how) const {
-    Command command = traced({program("live_target"), how});
-    command.env["MTRACE_LEDGER"] = temp();
-    auto process = std::make_unique<Process>(command);
+    auto process = std::make_unique<Process>(
+        traced({program("live_target"), how}, {{"MTRACE_LEDGER", temp()}}));
     process->read_until("go");
     keep(*process, 1000);
     return process;
   }
   static void keep(Process& process, int bytes) {
-    process.write(std::to_string(bytes) + "\n");
-    process.read_until("done");
+    process.say(std::to_string(bytes) + "\n", "done");
   }
   // Keeps one block after another until it goes out of scope.
   class Keeping {
@@ -68,7 +66,7 @@ class ServeTest : public HostTest {
   void record_timeline(const Process& process) const {
     const json none = get_json(api(process, "/timeline"));
     EXPECT_EQ(none["samples"], json::array());
-    const std::string pid = std::to_string(process.pid());
+    const std::string pid = process.id();
     const std::string path = out() + "/live_target-" + pid + ".timeline";
     write_file(path, "# timeline 1\n# program: live_target\n# pid: " + pid +
                          "\n# started: " + none["started"].get<std::string>() +
@@ -87,12 +85,18 @@ class ServeTest : public HostTest {
   }
   // A program whose events and mappings are known, with an event log and reports that tell regions.
   void run_schedule() const {
-    Command command =
-        plain({memlog_tool(), "run", "--events", "-o", out(), "--", program("event_schedule")});
-    command.env["MTRACE_MMAP"] = "1";
-    const Result result = expect_exit(run(command));
+    expect_exit(
+        run(plain({memlog_tool(), "run", "--events", "-o", out(), "--", program("event_schedule")},
+                  {{"MTRACE_MMAP", "1"}})));
   }
-  void serve(const Process& process) { serve({std::to_string(process.pid())}); }
+  void serve(const Process& process) { serve({process.id()}); }
+  // target(), served with these words besides.
+  std::unique_ptr<Process> served(std::vector<std::string> words = {}) {
+    auto process = target();
+    words.push_back(process->id());
+    serve(words);
+    return process;
+  }
   // Leaves the server running while another is started.
   std::unique_ptr<Process> keep_server() { return std::move(server_); }
   Result end() {
@@ -113,18 +117,55 @@ class ServeTest : public HostTest {
   }
   json tool_json(std::vector<std::string> words) const {
     words.insert(words.begin(), memlog_tool());
-    const Result result = expect_exit(run(plain(words)));
-    return json::parse(result.out);
+    return json::parse(expect_exit(run(plain(words))).out);
   }
   int port() const { return port_; }
+  std::string address() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  std::map<std::string, std::string> from_here() const { return {{"Origin", address()}}; }
+  // A file that only its owner reads, and what it holds.
+  std::string write_token() const {
+    write_file(temp() + "/token", "0123456789abcdef0123\n");
+    chmod((temp() + "/token").c_str(), 0600);
+    return "0123456789abcdef0123";
+  }
+  // A script of this folder, which drives Chromium.
+  Command script(const std::string& name, std::vector<std::string> arguments) const {
+    const std::string modules = build_dir() + "/npm/node_modules";
+    EXPECT_TRUE(std::filesystem::exists(modules + "/playwright-core")) << "make deps-test gets it";
+    EXPECT_TRUE(std::filesystem::exists("/usr/bin/chromium")) << "make deps-test installs it";
+    arguments.insert(arguments.begin(),
+                     {"/usr/bin/env", "node", source_dir() + "/tests/host/" + name});
+    return plain(arguments, {{"NODE_PATH", modules}});
+  }
   const std::string& told() const { return told_; }
   std::string unzipped(const std::string& data) const {
     write_file(temp() + "/data.gz", data);
-    const Result result = expect_exit(run(plain({"/bin/gzip", "-dc", temp() + "/data.gz"})));
-    return result.out;
+    return expect_exit(run(plain({"/bin/gzip", "-dc", temp() + "/data.gz"}))).out;
+  }
+  // Why there is no answer.
+  std::string error(const std::string& path, int status) const {
+    return get_json(path, status)["error"];
+  }
+  // The status of the answer to an address of this machine.
+  int status_for(const std::string& path, const char* from) const {
+    HttpConnection one(port_, from);
+    one.send("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    return parse_answer(one.read_all()).status;
+  }
+  // What /metrics has of the bytes of site_kept.
+  std::string kept_in(const std::string& metrics, const std::string& pid) const {
+    return sample(metrics, "mtrace_function_live_bytes{pid=\"" + pid +
+                               "\",name=\"live_target\",function=\"site_kept\"}");
+  }
+  // The value of a sample line that begins with `series`.
+  static std::string sample(const std::string& text, const std::string& series) {
+    for (const std::string& line : lines_of(text)) {
+      if (line.starts_with(series + " ")) return line.substr(series.size() + 1);
+    }
+    return "none: " + text;
   }
   static std::string api(const Process& process, const std::string& rest = "") {
-    return "/api/processes/" + std::to_string(process.pid()) + rest;
+    return "/api/processes/" + process.id() + rest;
   }
 
  private:
@@ -133,18 +174,9 @@ class ServeTest : public HostTest {
   int port_ = 0;
 };
 
-// The value of a sample line that begins with `series`.
-std::string sample(const std::string& text, const std::string& series) {
-  for (const std::string& line : lines_of(text)) {
-    if (line.starts_with(series + " ")) return line.substr(series.size() + 1);
-  }
-  return "none: " + text;
-}
-
 TEST_F(ServeTest, MetricsAreThoseOfTop) {
-  const auto process = target();
-  serve(*process);
-  const std::string pid = std::to_string(process->pid());
+  const auto process = served();
+  const std::string pid = process->id();
   const json top = tool_json({"top", "--once", "--json", pid});
   const HttpAnswer answer =
       get("/metrics", {{"Accept", "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"}});
@@ -154,30 +186,25 @@ TEST_F(ServeTest, MetricsAreThoseOfTop) {
   EXPECT_TRUE(answer.body.ends_with("\n# EOF\n"));
   const std::string labels = "{pid=\"" + pid + "\",name=\"live_target\"}";
   const auto value = [&](const std::string& name) { return sample(answer.body, name + labels); };
-  EXPECT_EQ(value("mtrace_live_bytes"), std::to_string(top["bytes"].get<int64_t>()));
-  EXPECT_EQ(value("mtrace_live_blocks"), std::to_string(top["blocks"].get<int64_t>()));
-  EXPECT_EQ(value("mtrace_peak_bytes"), std::to_string(top["peak_bytes"].get<int64_t>()));
+  EXPECT_EQ(value("mtrace_live_bytes"), top["bytes"].dump());
+  EXPECT_EQ(value("mtrace_live_blocks"), top["blocks"].dump());
+  EXPECT_EQ(value("mtrace_peak_bytes"), top["peak_bytes"].dump());
   EXPECT_EQ(value("mtrace_lost_blocks_total"), "0");
   EXPECT_EQ(value("mtrace_ledger_unread"), "0");
   EXPECT_EQ(value("mtrace_report_microseconds_total"), "0");  // a name of 0.2
   EXPECT_EQ(std::stoll(value("mtrace_allocations_total")) - std::stoll(value("mtrace_frees_total")),
             top["blocks"].get<int64_t>());
-  EXPECT_EQ(sample(answer.body, "mtrace_function_live_bytes{pid=\"" + pid +
-                                    "\",name=\"live_target\",function=\"site_kept\"}"),
-            "1500");
+  EXPECT_EQ(kept_in(answer.body, pid), "1500");
   keep(*process, 700);
-  EXPECT_EQ(sample(get("/metrics").body, "mtrace_function_live_bytes{pid=\"" + pid +
-                                             "\",name=\"live_target\",function=\"site_kept\"}"),
-            "2200");
+  EXPECT_EQ(kept_in(get("/metrics").body, pid), "2200");
   expect_exit(end());
 }
 
 // No function of its own: all is "other", and the sum stays.
 TEST_F(ServeTest, FunctionsInMetricsAreBounded) {
-  const auto process = target();
-  serve({"--top", "0", std::to_string(process->pid())});
+  const auto process = served({"--top", "0"});
   const std::string text = get("/metrics").body;
-  const std::string labels = "{pid=\"" + std::to_string(process->pid()) + "\",name=\"live_target\"";
+  const std::string labels = "{pid=\"" + process->id() + "\",name=\"live_target\"";
   EXPECT_EQ(sample(text, "mtrace_function_live_bytes" + labels + ",function=\"other\"}"),
             sample(text, "mtrace_live_bytes" + labels + "}"));
   EXPECT_LACKS(text, "site_kept");
@@ -186,8 +213,8 @@ TEST_F(ServeTest, FunctionsInMetricsAreBounded) {
 // Each path of the description answers, and each key of its answer is described.
 TEST_F(ServeTest, OpenApiDescribesTheAnswers) {
   const auto process = target();
-  const std::string pid = std::to_string(process->pid());
-  const Result report = expect_exit(memlog({"report", pid}));
+  const std::string pid = process->id();
+  expect_exit(memlog({"report", pid}));
   run_schedule();
   serve({"--allow-actions", pid, out()});
   const json description = get_json("/api/openapi.json");
@@ -225,9 +252,8 @@ TEST_F(ServeTest, OpenApiDescribesTheAnswers) {
 
 TEST_F(ServeTest, ViewsAreThoseOfTheCommands) {
   const auto process = target();
-  const std::string pid = std::to_string(process->pid());
-  expect_exit(memlog({"report", pid}));
-  serve({pid, out()});
+  expect_exit(memlog({"report", process->id()}));
+  serve({process->id(), out()});
   const std::string report = report_path("live_target", process->pid(), 1);
   EXPECT_EQ(get_json("/api/reports/1/stacks?by=bytes"),
             tool_json({"show", "--json", "--sum", "--by", "bytes", out()}));
@@ -286,38 +312,35 @@ TEST_F(ServeTest, EventsOfALogWithFilters) {
   const auto last = events("last=3&size=10..41");
   ASSERT_EQ(last.size(), 3u);
   EXPECT_EQ(last[2]["size"], 41) << last[2];
-  const auto error = [&](const std::string& path, int status) {
-    return get_json("/api/reports/" + path, status)["error"].get<std::string>();
-  };
-  EXPECT_EQ(error("1/events?log=other.events", 404), "no such log: .../logs lists them");
-  EXPECT_HAS(error("1/events?size=many", 400), "--size");
-  EXPECT_HAS(error("1/events?last=0", 400), "from 1 to 100000");
-  EXPECT_HAS(error("1/events?sysroot=/", 400), "no parameter sysroot");
-  EXPECT_EQ(error("2/events", 404), "no event log: memlog run --events writes one");
+  const std::string path = "/api/reports/";
+  EXPECT_EQ(error(path + "1/events?log=other.events", 404), "no such log: .../logs lists them");
+  EXPECT_HAS(error(path + "1/events?size=many", 400), "--size");
+  EXPECT_HAS(error(path + "1/events?last=0", 400), "from 1 to 100000");
+  EXPECT_HAS(error(path + "1/events?sysroot=/", 400), "no parameter sysroot");
+  EXPECT_EQ(error(path + "2/events", 404), "no event log: memlog run --events writes one");
   std::filesystem::copy_file(out() + "/" + log, out() + "/copy.events");
-  EXPECT_EQ(error("1/events", 400), "log: there are several; .../logs lists them");
+  EXPECT_EQ(error(path + "1/events", 400), "log: there are several; .../logs lists them");
 }
 
 TEST_F(ServeTest, RegionsAreThoseOfTheMap) {
   const auto process = target();
   run_schedule();
-  serve({std::to_string(process->pid()), out()});
+  serve({process->id(), out()});
   const json map = get_json(api(*process, "/regions?limit=0"));
-  const json own = tool_json({"map", "--json", "--limit=0", std::to_string(process->pid())});
+  const json own = tool_json({"map", "--json", "--limit=0", process->id()});
   for (const char* key : {"pid", "name", "live_bytes", "live_blocks", "regions_count"}) {
     EXPECT_EQ(map[key], own[key]) << key;
   }
   EXPECT_EQ(map["regions"].size(), map["regions_count"]);
   EXPECT_EQ(get_json(api(*process, "/regions?limit=2"))["regions"].size(), 2u);
-  EXPECT_EQ(get_json("/api/processes/1/regions", 404)["error"].get<std::string>().substr(0, 24),
-            "process 1 is not served:");
+  EXPECT_HAS(error("/api/processes/1/regions", 404), "process 1 is not served:");
 }
 
 // The list of processes has the totals that the library keeps, the rest has the sums of the stacks.
 TEST_F(ServeTest, TotalsAreThoseOfTop) {
   const auto process = target();
   serve({});
-  const json top = tool_json({"top", "--once", "--json", std::to_string(process->pid())});
+  const json top = tool_json({"top", "--once", "--json", process->id()});
   const json processes = get_json("/api/processes")["processes"];
   const auto one = std::find_if(processes.begin(), processes.end(), [&](const json& candidate) {
     return candidate["pid"] == process->pid();
@@ -328,17 +351,12 @@ TEST_F(ServeTest, TotalsAreThoseOfTop) {
   for (const char* key : {"bytes", "blocks", "peak_bytes"}) EXPECT_EQ((*one)[key], top[key]) << key;
   EXPECT_GT((*one)["resident_bytes"], 0);
   EXPECT_EQ((*one)["ledger_bytes"],
-            tool_json({"status", "--json",
-                       std::to_string(process->pid())})["processes"][0]["tables_bytes"]);
+            tool_json({"status", "--json", process->id()})["processes"][0]["tables_bytes"]);
   EXPECT_GT((*one)["ledger_bytes"], 0);
 }
 
 TEST_F(ServeTest, MistakesAreExplained) {
-  const auto process = target();
-  serve({std::to_string(process->pid()), out()});
-  const auto error = [&](const std::string& path, int status) {
-    return get_json(path, status)["error"].get<std::string>();
-  };
+  const auto process = served({out()});
   EXPECT_EQ(error("/nothing", 404), "no such path: /api/openapi.json lists them");
   EXPECT_HAS(error(api(*process, "/stacks?include=("), 400), "(");
   EXPECT_HAS(error(api(*process, "/stacks?by=colour"), 400), "colour");
@@ -357,14 +375,12 @@ TEST_F(ServeTest, StatusesTellWhatIsThere) {
   write_file(temp() + "/gone.memlog", "");
   serve({"/proc/self/mem", temp() + "/damaged.memlog", temp() + "/none", temp() + "/gone.memlog"});
   std::filesystem::remove(temp() + "/gone.memlog");
-  const auto error = [&](const std::string& path, int status) {
-    return get_json("/api/reports/" + path, status)["error"].get<std::string>();
-  };
+  const std::string path = "/api/reports/";
   for (const char* view : {"/stacks", "/tree", "/leaks", "/export/pprof"}) {
-    EXPECT_HAS(error(std::string("1") + view, 500), "Input/output error");
-    EXPECT_HAS(error(std::string("2") + view, 500), "damaged.memlog:1:");
-    EXPECT_HAS(error(std::string("3") + view, 404), "none");
-    EXPECT_HAS(error(std::string("4") + view, 404), "gone.memlog");
+    EXPECT_HAS(error(path + "1" + view, 500), "Input/output error");
+    EXPECT_HAS(error(path + "2" + view, 500), "damaged.memlog:1:");
+    EXPECT_HAS(error(path + "3" + view, 404), "none");
+    EXPECT_HAS(error(path + "4" + view, 404), "gone.memlog");
   }
 }
 
@@ -374,7 +390,7 @@ TEST_F(ServeTest, MetricsWaitForNoOtherRequest) {
   const auto process = target();
   const std::string slow = temp() + "/slow.memlog";
   ASSERT_EQ(mkfifo(slow.c_str(), 0600), 0);
-  serve({std::to_string(process->pid()), slow});
+  serve({process->id(), slow});
   HttpConnection waiting(port());
   waiting.send(
       "GET /api/reports/1/stacks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -392,20 +408,18 @@ TEST_F(ServeTest, MetricsWaitForNoOtherRequest) {
 TEST_F(ServeTest, PprofProfiles) {
   const auto process = target();
   const auto other = target();
-  const std::string pid = std::to_string(process->pid());
-  serve({pid, std::to_string(other->pid())});
-  const json choice = get_json("/debug/pprof/heap", 300);
-  ASSERT_EQ(choice["processes"].size(), 2u);
+  const std::string pid = process->id();
+  serve({pid, other->id()});
+  ASSERT_EQ(get_json("/debug/pprof/heap", 300)["processes"].size(), 2u);
   const HttpAnswer heap = get("/debug/pprof/heap?pid=" + pid);
   ASSERT_EQ(heap.status, 200) << heap.body;
   const std::string profile = unzipped(heap.body);
   EXPECT_HAS(profile, "site_kept");
   EXPECT_HAS(profile, "inuse_space");
   const auto go = [&](const std::string& path, const std::string& shown) {
-    Command command = plain({"/usr/bin/go", "tool", "pprof", "-top", "-unit=B", "-symbolize=none",
-                             "http://127.0.0.1:" + std::to_string(port()) + path});
-    command.env["PPROF_TMPDIR"] = temp();
-    const Result result = expect_exit(run(command));
+    const Result result = expect_exit(run(plain(
+        {"/usr/bin/go", "tool", "pprof", "-top", "-unit=B", "-symbolize=none", address() + path},
+        {{"PPROF_TMPDIR", temp()}})));
     EXPECT_HAS(result.out, "Type: " + shown);
     return result.out;
   };
@@ -418,7 +432,7 @@ TEST_F(ServeTest, PprofProfiles) {
 TEST_F(ServeTest, PprofOfAnInterval) {
   const auto busy = target_of_1000_bytes("busy");
   Process& process = *busy;
-  serve({std::to_string(process.pid())});
+  serve({process.id()});
   const HttpAnswer answer = get("/debug/pprof/allocs?seconds=1");
   ASSERT_EQ(answer.status, 200) << answer.body;
   const std::string profile = unzipped(answer.body);
@@ -427,8 +441,7 @@ TEST_F(ServeTest, PprofOfAnInterval) {
 }
 
 TEST_F(ServeTest, EventsFollowTheProcess) {
-  const auto process = target();
-  serve(*process);
+  const auto process = served();
   HttpConnection connection(port());
   connection.send("GET " + api(*process, "/events") + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const auto bytes = [&]() -> int64_t {
@@ -443,14 +456,13 @@ TEST_F(ServeTest, EventsFollowTheProcess) {
   keep(*process, 100);
   while (bytes() != 1600) {
   }
-  process->close_input();
   process->wait();
   EXPECT_HAS(connection.read_until("event: gone"), "event: gone");
 }
 
 TEST_F(ServeTest, TagsAndCompression) {
   const auto process = target();
-  expect_exit(memlog({"report", std::to_string(process->pid())}));
+  expect_exit(memlog({"report", process->id()}));
   serve({out()});
   const HttpAnswer first = get("/api/reports/1/stacks");
   const std::string tag = first.headers.at("etag");
@@ -467,18 +479,23 @@ TEST_F(ServeTest, TagsAndCompression) {
 }
 
 TEST_F(ServeTest, HostAndOriginAreChecked) {
-  const auto process = target();
-  serve({"--allow-host", "web3.example", std::to_string(process->pid())});
-  EXPECT_EQ(get("/metrics", {{"Host", "evil.example"}}).status, 421);
-  EXPECT_EQ(get("/metrics", {{"Host", "127.0.0.1.evil.example"}}).status, 421);
-  EXPECT_EQ(get("/metrics", {{"Host", ""}}).status, 421);
-  EXPECT_EQ(get("/metrics", {{"Host", "localhost:" + std::to_string(port())}}).status, 200);
-  EXPECT_EQ(get("/metrics", {{"Host", "Web3.example:7040"}}).status, 200);
-  EXPECT_EQ(get("/metrics", {{"Origin", "http://evil.example"}}).status, 403);
-  EXPECT_EQ(get("/metrics", {{"Origin", "null"}}).status, 403);
-  EXPECT_EQ(get("/metrics", {{"Sec-Fetch-Site", "cross-site"}}).status, 403);
-  EXPECT_EQ(get("/metrics", {{"Origin", "http://127.0.0.1:" + std::to_string(port())}}).status,
-            200);
+  const auto process = served({"--allow-host", "web3.example"});
+  const struct {
+    const char* header;
+    std::string value;
+    int status;
+  } kRequests[] = {{"Host", "evil.example", 421},
+                   {"Host", "127.0.0.1.evil.example", 421},
+                   {"Host", "", 421},
+                   {"Host", "localhost:" + std::to_string(port()), 200},
+                   {"Host", "Web3.example:7040", 200},
+                   {"Origin", "http://evil.example", 403},
+                   {"Origin", "null", 403},
+                   {"Sec-Fetch-Site", "cross-site", 403},
+                   {"Origin", address(), 200}};
+  for (const auto& [header, value, status] : kRequests) {
+    EXPECT_EQ(get("/metrics", {{header, value}}).status, status) << header << value;
+  }
   const HttpAnswer page = get("/");
   EXPECT_EQ(page.status, 200);
   EXPECT_HAS(page.headers.at("content-security-policy"), "script-src 'self'");
@@ -488,8 +505,7 @@ TEST_F(ServeTest, HostAndOriginAreChecked) {
 }
 
 TEST_F(ServeTest, OnlyReadsUnlessAllowed) {
-  const auto process = target();
-  serve(*process);
+  const auto process = served();
   EXPECT_EQ(post(api(*process, "/report")).status, 403);
   EXPECT_EQ(http(port(), "DELETE", api(*process)).status, 405);
   EXPECT_EQ(http(port(), "PUT", "/").status, 403) << "it is to be told of --receive";
@@ -498,16 +514,15 @@ TEST_F(ServeTest, OnlyReadsUnlessAllowed) {
   EXPECT_EQ(head.body, "");
   end();
   EXPECT_TRUE(all_logs().empty());
-  serve({"--allow-actions", std::to_string(process->pid())});
+  serve({"--allow-actions", process->id()});
   EXPECT_EQ(get(api(*process, "/report")).status, 405);
   EXPECT_EQ(post(api(*process, "/report"), {{"Origin", "http://evil.example"}}).status, 403);
   // Also other users of this machine reach this port. A browser tells where a page is from.
   EXPECT_EQ(post(api(*process, "/report")).status, 403);
-  const std::string own = "http://127.0.0.1:" + std::to_string(port());
   const std::string other = std::to_string(getpid());
-  EXPECT_EQ(post("/api/processes/" + other + "/attach", {{"Origin", own}}).status, 404)
+  EXPECT_EQ(post("/api/processes/" + other + "/attach", from_here()).status, 404)
       << "it is not served";
-  const HttpAnswer answer = post(api(*process, "/report?label=now"), {{"Origin", own}});
+  const HttpAnswer answer = post(api(*process, "/report?label=now"), from_here());
   EXPECT_EQ(answer.status, 200) << answer.body;
   ASSERT_EQ(logs_of("live_target").size(), 1u);
 }
@@ -517,25 +532,25 @@ TEST_F(ServeTest, OnlyReadsUnlessAllowed) {
 TEST_F(ServeTest, ExpireTellsOfNewBlocksThatLiveOn) {
   const auto busy = target_of_1000_bytes("busy");
   Process& process = *busy;
-  const std::string pid = std::to_string(process.pid());
+  const std::string pid = process.id();
   const std::string path = api(process, "/expire?after=100ms&seconds=60&max_expired=1");
   serve({pid});
-  const std::string own = "http://127.0.0.1:";
-  EXPECT_EQ(post(path, {{"Origin", own + std::to_string(port())}}).status, 403) << "it only reads";
+  EXPECT_EQ(post(path, from_here()).status, 403) << "it only reads";
   end();
   serve({"--allow-actions", pid});
-  const std::map<std::string, std::string> here = {{"Origin", own + std::to_string(port())}};
   EXPECT_EQ(post(path).status, 403) << "who asks?";
   EXPECT_EQ(post(path, {{"Origin", "http://evil.example"}}).status, 403);
   EXPECT_EQ(get(path).status, 405);
   for (const char* query : {"after=soon", "after=50ms", "after=5s&seconds=5", "seconds=61"}) {
-    EXPECT_EQ(post(api(process, std::string("/expire?") + query), here).status, 400) << query;
+    EXPECT_EQ(post(api(process, std::string("/expire?") + query), from_here()).status, 400)
+        << query;
   }
-  EXPECT_EQ(post("/api/processes/" + std::to_string(getpid()) + "/expire", here).status, 404);
+  EXPECT_EQ(post("/api/processes/" + std::to_string(getpid()) + "/expire", from_here()).status,
+            404);
   HttpAnswer answer;
   {
     const Keeping keeping(process, 64);
-    answer = post(path, here);
+    answer = post(path, from_here());
   }
   ASSERT_EQ(answer.status, 200) << answer.body;
   const json expired = json::parse(answer.body);
@@ -559,21 +574,20 @@ TEST_F(ServeTest, ExpireTellsOfNewBlocksThatLiveOn) {
 
 TEST_F(ServeTest, TokenIsAskedFor) {
   const auto process = target();
-  const std::string pid = std::to_string(process->pid());
-  const std::string token = "0123456789abcdef0123";
-  write_file(temp() + "/token", token + "\n");
+  const std::string token = write_token();
   chmod((temp() + "/token").c_str(), 0644);
-  const Result open =
-      expect_exit(run(plain({memlog_tool(), "serve", "--token-file", temp() + "/token", pid})), 1);
-  EXPECT_HAS(open.err, "chmod 600");
-  chmod((temp() + "/token").c_str(), 0600);
-  serve({"--token-file", temp() + "/token", pid});
+  EXPECT_HAS(
+      expect_exit(memlog({"serve", "--token-file", temp() + "/token", process->id()}), 1).err,
+      "chmod 600");
+  write_token();
+  serve({"--token-file", temp() + "/token", process->id()});
   EXPECT_EQ(get("/").status, 200) << "the page holds no data";
   EXPECT_EQ(get("/metrics").status, 401);
+  for (const std::string& wrong :
+       {token + "0", std::string(), std::string("0123456789abcdef0124")}) {
+    EXPECT_EQ(get("/metrics", {{"Authorization", "Bearer " + wrong}}).status, 401) << wrong;
+  }
   EXPECT_EQ(get("/metrics", {{"Authorization", "Bearer " + token}}).status, 200);
-  EXPECT_EQ(get("/metrics", {{"Authorization", "Bearer " + token + "0"}}).status, 401);
-  EXPECT_EQ(get("/metrics", {{"Authorization", "Bearer "}}).status, 401);
-  EXPECT_EQ(get("/metrics", {{"Authorization", "Bearer 0123456789abcdef0124"}}).status, 401);
   EXPECT_EQ(get("/api/session").status, 401);
   const HttpAnswer session = get("/api/session", {{"Authorization", "Bearer " + token}});
   const std::string cookie = session.headers.at("set-cookie");
@@ -583,25 +597,10 @@ TEST_F(ServeTest, TokenIsAskedFor) {
   EXPECT_EQ(get("/metrics", {{"Cookie", "memlog_session="}}).status, 401);
 }
 
-TEST_F(ServeTest, OtherAddressesNeedAToken) {
-  for (const char* address : {"0.0.0.0:0", "[::]:0", "10.1.2.3:0"}) {
-    const Result result = expect_exit(run(plain({memlog_tool(), "serve", "--listen", address})), 2);
-    EXPECT_HAS(result.err, "--token-file or --client-ca is required");
-  }
-}
-
 // With Debian's openssl and Python's client.
 class TlsTest : public ServeTest {
  protected:
   std::string file(const std::string& name) const { return temp() + "/" + name; }
-  // NAME.pem and NAME.key, signed by itself.
-  void make_certificate(const std::string& name) const {
-    const Result result = expect_exit(run(plain(
-        {"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-         "-nodes", "-days", "2", "-subj", "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1",
-         "-keyout", file(name + ".key"), "-out", file(name + ".pem")})));
-    chmod(file(name + ".key").c_str(), 0600);
-  }
   // What a client says of /metrics: its status, or why there was none.
   std::string fetch(const std::string& certificate, const std::string& setting = "") const {
     const Result result =
@@ -626,11 +625,10 @@ except (OSError, http.client.HTTPException) as error:
 };
 
 TEST_F(TlsTest, EncryptsAndAsksForCertificates) {
-  for (const char* name : {"server", "scraper", "stranger"}) make_certificate(name);
+  for (const char* name : {"server", "scraper", "stranger"}) make_certificate(temp(), name);
   const auto process = target();
-  const std::string pid = std::to_string(process->pid());
   const std::vector<std::string> tls = {"--tls-cert", file("server.pem"), "--tls-key",
-                                        file("server.key"), pid};
+                                        file("server.key"), process->id()};
   serve(tls);
   EXPECT_TRUE(told().starts_with("listening at https://127.0.0.1:")) << told();
   EXPECT_EQ(fetch(""), "200 True");
@@ -653,40 +651,31 @@ TEST_F(TlsTest, EncryptsAndAsksForCertificates) {
 }
 
 TEST_F(TlsTest, FilesThatAreNoGoodAreNamed) {
-  for (const char* name : {"server", "other"}) make_certificate(name);
-  const auto error = [&](std::vector<std::string> words, int status) {
-    words.insert(words.begin(), {memlog_tool(), "serve", "--listen", "127.0.0.1:0"});
-    const Result result = run(plain(words));
-    EXPECT_TRUE(result.exited(status)) << result.how() << result.err;
-    return result.err;
-  };
-  const auto expect = [&](const std::vector<std::string>& words, int status,
-                          const std::string& text) {
-    EXPECT_HAS(error(words, status), text) << text;
+  for (const char* name : {"server", "other"}) make_certificate(temp(), name);
+  const auto expect = [&](std::vector<std::string> words, const std::string& text) {
+    words.insert(words.begin(), {"serve", "--listen", "127.0.0.1:0"});
+    EXPECT_HAS(expect_exit(memlog(words), 1).err, text);
   };
   const std::string certificate = file("server.pem");
-  expect({"--tls-cert", certificate}, 2, "--tls-cert needs --tls-key");
-  expect({"--client-ca", certificate}, 2, "--client-ca needs --tls-cert");
-  expect({"--tls-cert", file("none"), "--tls-key", file("server.key")}, 1, file("none") + ": ");
-  expect({"--tls-cert", certificate, "--tls-key", file("other.key")}, 1, file("other.key") + ": ");
+  expect({"--tls-cert", file("none"), "--tls-key", file("server.key")}, file("none") + ": ");
+  expect({"--tls-cert", certificate, "--tls-key", file("other.key")}, file("other.key") + ": ");
   expect({"--tls-cert", certificate, "--tls-key", file("server.key"), "--client-ca",
           file("server.key")},
-         1, file("server.key") + ": no certificates");
+         file("server.key") + ": no certificates");
   chmod(file("server.key").c_str(), 0644);
-  expect({"--tls-cert", certificate, "--tls-key", file("server.key")}, 1, "chmod o-rwx");
+  expect({"--tls-cert", certificate, "--tls-key", file("server.key")}, "chmod o-rwx");
 }
 
 TEST_F(ServeTest, UnixSocket) {
   const auto process = target();
   const std::string path = temp() + "/socket";
-  serve({std::to_string(process->pid())}, "unix:" + path);
+  serve({process->id()}, "unix:" + path);
   EXPECT_EQ(told(), "listening at unix:" + path);
   struct stat info = {};
   ASSERT_EQ(stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
   EXPECT_HAS(test::get(path, "/metrics"), "mtrace_live_bytes");
-  const Result second =
-      expect_exit(run(plain({memlog_tool(), "serve", "--listen", "unix:" + path})), 1);
+  const Result second = expect_exit(memlog({"serve", "--listen", "unix:" + path}), 1);
   EXPECT_HAS(second.err, "Address already in use");
   end();
   EXPECT_FALSE(std::filesystem::exists(path));
@@ -694,8 +683,7 @@ TEST_F(ServeTest, UnixSocket) {
 
 // Requests that never end keep nobody waiting, and one with endless headers is cut off.
 TEST_F(ServeTest, SlowAndLargeRequests) {
-  const auto process = target();
-  serve(*process);
+  const auto process = served();
   std::vector<std::unique_ptr<HttpConnection>> slow;
   for (int i = 0; i < 25; ++i) {
     slow.push_back(std::make_unique<HttpConnection>(port()));
@@ -717,8 +705,7 @@ TEST_F(ServeTest, SlowAndLargeRequests) {
 }
 
 TEST_F(ServeTest, TooManyConnections) {
-  const auto process = target();
-  serve(*process);
+  const auto process = served();
   std::vector<std::unique_ptr<HttpConnection>> held;
   const auto hold = [&](int count, const char* from) {
     for (int i = 0; i < count; ++i) {
@@ -727,23 +714,17 @@ TEST_F(ServeTest, TooManyConnections) {
       held.back()->read_until("data: ");
     }
   };
-  const auto status_for = [&](const char* from) {
-    HttpConnection one(port(), from);
-    one.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    return parse_answer(one.read_all()).status;
-  };
   hold(32, "127.0.0.1");
-  EXPECT_EQ(status_for("127.0.0.1"), 503) << "the others are for other addresses";
-  EXPECT_EQ(status_for("127.0.0.2"), 200);
+  EXPECT_EQ(status_for("/metrics", "127.0.0.1"), 503) << "the others are for other addresses";
+  EXPECT_EQ(status_for("/metrics", "127.0.0.2"), 200);
   hold(32, "127.0.0.2");
-  EXPECT_EQ(status_for("127.0.0.3"), 503);
+  EXPECT_EQ(status_for("/metrics", "127.0.0.3"), 503);
   held.clear();
   wait_until("the connections are free again", [&] { return get("/metrics").status == 200; });
 }
 
 TEST_F(ServeTest, TooManyRequests) {
-  const auto process = target();
-  serve({"--max-rate", "2", std::to_string(process->pid())});
+  const auto process = served({"--max-rate", "2"});
   std::vector<int> statuses;
   for (int i = 0; i < 4; ++i) statuses.push_back(get("/serve.css").status);
   EXPECT_EQ(statuses, std::vector<int>(4, 200)) << "two seconds' worth at once";
@@ -759,15 +740,12 @@ TEST_F(ServeTest, TooManyRequests) {
     }
   }
   EXPECT_GT(refused, 0);
-  HttpConnection other(port(), "127.0.0.2");
-  other.send("GET /serve.css HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  EXPECT_EQ(parse_answer(other.read_all()).status, 200) << "each address has its own";
+  EXPECT_EQ(status_for("/serve.css", "127.0.0.2"), 200) << "each address has its own";
 }
 
 // A range is a copy of the answer; thousands of them would fill the memory.
 TEST_F(ServeTest, RangesAreIgnored) {
-  const auto process = target();
-  serve(*process);
+  const auto process = served();
   std::string ranges = "bytes=0-";
   while (ranges.size() < 6000) ranges += ",0-";
   const HttpAnswer answer = get("/serve.js", {{"Range", ranges}});
@@ -794,213 +772,91 @@ TEST_F(ServeTest, ProcessInAContainer) {
         temp() + "/place"}) {
     words.push_back(word);
   }
-  Command command = traced(words);
-  command.env["MTRACE_LEDGER"] = temp();
-  Process process(command);
-  process.read_until("go");
+  Process process(traced(words, {{"MTRACE_LEDGER", temp()}}), "go");
   keep(process, 1500);
   const std::vector<pid_t> inside = children_of(process.pid());
   ASSERT_EQ(inside.size(), 1u);
   ASSERT_FALSE(std::filesystem::exists(temp() + "/place/live_target"));
   const std::string pid = std::to_string(inside[0]);
   serve({pid});
-  const std::string kept =
-      "mtrace_function_live_bytes{pid=\"" + pid + "\",name=\"live_target\",function=\"site_kept\"}";
-  EXPECT_EQ(sample(get("/metrics").body, kept), "1500");
+  EXPECT_EQ(kept_in(get("/metrics").body, pid), "1500");
   const json stacks = get_json("/api/processes/" + pid + "/stacks?include=site_kept");
   EXPECT_EQ(stacks["reports"][0]["stacks"][0]["bytes"], 1500) << stacks;
   EXPECT_EQ(get_json("/api/processes/" + pid)["process"]["program"], temp() + "/place/live_target");
   end();
   serve({"--sysroot", temp(), pid});
-  EXPECT_EQ(sample(get("/metrics").body, kept).substr(0, 5), "none:") << "not the files of here";
+  EXPECT_EQ(kept_in(get("/metrics").body, pid).substr(0, 5), "none:") << "not the files of here";
 }
 
 // Chromium shows the page, and what a user does with it; see serve_page.cjs.
 TEST_F(ServeTest, PageInABrowser) {
-  const std::string modules = build_dir() + "/npm/node_modules";
-  ASSERT_TRUE(std::filesystem::exists(modules + "/playwright-core")) << "make deps-test gets it";
-  ASSERT_TRUE(std::filesystem::exists("/usr/bin/chromium")) << "make deps-test installs it";
   const auto process = target();
-  const std::string pid = std::to_string(process->pid());
-  const std::string token = "0123456789abcdef0123";
-  write_file(temp() + "/token", token + "\n");
-  chmod((temp() + "/token").c_str(), 0600);
-  serve({"--token-file", temp() + "/token", pid});
-  const std::string guarded = "http://127.0.0.1:" + std::to_string(port());
+  const std::string token = write_token();
+  serve({"--token-file", temp() + "/token", process->id()});
+  const std::string guarded = address();
   const auto first = keep_server();
   serve(*process);
   record_timeline(*process);
-  Command command = plain({"/bin/sh", "-c", "exec node \"$@\"", "node",
-                           source_dir() + "/tests/host/serve_page.cjs",
-                           "http://127.0.0.1:" + std::to_string(port()), guarded, token, pid});
-  command.env["NODE_PATH"] = modules;
-  Process browser(command);
-  browser.read_until("marked");
+  Process browser(script("serve_page.cjs", {address(), guarded, token, process->id()}), "marked");
   keep(*process, 700);
   browser.write("go\n");
-  const Result result = expect_exit(browser.wait());
-  const json facts = json::parse(lines_of(result.out).back());
-  const json& watch = facts["watch"];
-  // live, growth, peak, resident, blocks: 4096 are those of the output stream.
-  EXPECT_EQ(watch["process"][0], 4096 + 1500);
-  EXPECT_EQ(watch["process"][4], 3);
-  EXPECT_EQ(watch["none"], "No row matches the search.");
-  EXPECT_EQ(watch["kept"][0], 1500);
-  EXPECT_EQ(watch["kept"][1], 2);
-  EXPECT_EQ(watch["title"], "live_target[" + pid + "]");
-  for (const std::string clock : watch["clocks"]) {
-    EXPECT_TRUE(std::regex_search(clock, std::regex("at [0-2]\\d:\\d\\d:\\d\\d GMT\\+5:30$")))
-        << clock;
-  }
-  EXPECT_EQ(watch["links"],
-            json({"#", "#reports", "#" + pid + "/stacks", api(*process, "/export/html").substr(1),
-                  "debug/pprof/heap?pid=" + pid}));
-  EXPECT_EQ(watch["since"], 1) << "only what changed";
-  EXPECT_EQ(watch["changed"][0], 700);
-  EXPECT_EQ(watch["changed"][1], 1);
-  EXPECT_LT(watch["drawn"]["first"], watch["drawn"]["opened"]) << "older than the page";
-  EXPECT_EQ(watch["drawn"]["axes"][0], "0 bytes");
-  EXPECT_TRUE(watch["drawn"]["axes"].back().get<std::string>().ends_with("s"))
-      << watch["drawn"]["axes"];
-  EXPECT_EQ(watch["tree"], "site_kept 1.5 KiB (26.80%), 2 blocks");
-  EXPECT_EQ(watch["opened"][0], "1.5 KiB");
-  EXPECT_EQ(watch["opened"][2], "2");
-  const std::string stack = watch["opened"][3];
-  EXPECT_TRUE(std::regex_match(stack, std::regex("site_kept live_target\\.c:\\d+ < main :\\d+")))
-      << stack;
-  EXPECT_EQ(watch["closed"], 0);
-  EXPECT_EQ(watch["course"], "live 100 bytes to 6.1 KiB");
-  // Since the page was opened, with what was seen of the process among all of them.
-  EXPECT_EQ(watch["small"], "live 5.5 KiB to 6.1 KiB");
-  EXPECT_GT(watch["heights"][0], watch["heights"][1]) << "upward";
-  EXPECT_EQ(watch["hidden"], true);
-  EXPECT_EQ(facts["snapshot"]["heading"], "live_target[" + pid + "]");
-  EXPECT_EQ(facts["snapshot"]["drawn"], 1);
-  EXPECT_EQ(facts["snapshot"]["origin"], "null") << "a sandbox";
-  EXPECT_EQ(facts["token"]["process"][0], 4096 + 2200);
-  EXPECT_EQ(facts["token"]["cookies"], "") << "scripts do not see it";
-  EXPECT_EQ(facts["phone"]["wider"], json({false, false}));
-  EXPECT_EQ(facts["phone"]["keys"], false) << "there are none to press";
-  EXPECT_EQ(watch["keys"], true);
-  for (const char* part : {"watch", "snapshot", "phone"}) {
-    EXPECT_EQ(facts[part]["problems"], json::array()) << part;
-  }
-  for (const auto& [part, seen] : facts.items()) EXPECT_EQ(seen["foreign"], json::array()) << part;
+  expect_exit(browser.wait());
 }
 
 // In the answers, and in the first line of the page.
 TEST_F(ServeTest, ResourcesOfTheProgramsOwn) {
-  Command command = traced({program("resources")});
-  command.env["MTRACE_LEDGER"] = temp();
-  Process process(command);
-  process.read_until("ready");
+  Process process(traced({program("resources")}, {{"MTRACE_LEDGER", temp()}}), "ready");
   serve(process);
   EXPECT_EQ(get_json(api(process, "/functions"))["process"]["kinds"],
             json::parse(R"({"cuda": {"bytes": 5000, "blocks": 1}, "fd": {"bytes": 8, "blocks": 8},
                             "gl-Buffers": {"bytes": 1, "blocks": 1},
                             "gl-Textures": {"bytes": 3, "blocks": 3}})"));
-  const std::string modules = build_dir() + "/npm/node_modules";
-  ASSERT_TRUE(std::filesystem::exists(modules + "/playwright-core")) << "make deps-test gets it";
-  Command browser =
-      plain({"/bin/sh", "-c", "exec node -e \"$@\"", "node", R"(
-    const {chromium} = require('playwright-core');
-    (async () => {
-      const browser = await chromium.launch(
-          {executablePath: '/usr/bin/chromium',
-           args: process.getuid() === 0 ? ['--no-sandbox'] : []});
-      const page = await browser.newPage();
-      page.setDefaultTimeout(300000);
-      await page.goto(process.argv[1], {waitUntil: 'domcontentloaded'});
+  write_file(temp() + "/line.cjs", R"(
+    const {drive, open} = require(process.argv[2]);
+    drive(async (browser) => {
+      const {page} = await open(browser, process.argv[3]);
       await page.locator('#told', {hasText: ' live in '}).waitFor();
       console.log(await page.textContent('#told'));
-      await browser.close();
-    })();)",
-             "http://127.0.0.1:" + std::to_string(port()) + "/#" + std::to_string(process.pid())});
-  browser.env["NODE_PATH"] = modules;
-  const Result shown = run(browser);
-  EXPECT_HAS(shown.out,
-             ", @cuda 5,000 in 1, @fd 8 in 8, @gl-Buffers 1 in 1, @gl-Textures 3 in "
-             "3, at ");
-  process.close_input();
+    });)");
+  Command browser = script("browser.cjs", {address() + "/#" + process.id()});
+  browser.argv.insert(browser.argv.begin() + 2, temp() + "/line.cjs");
+  EXPECT_HAS(run(browser).out,
+             ", @cuda 5,000 in 1, @fd 8 in 8, @gl-Buffers 1 in 1, @gl-Textures 3 in 3, at ");
   expect_exit(process.wait());
 }
 
 // Chromium shows served reports, and writes one more; see serve_reports.cjs.
 TEST_F(ServeTest, ReportsInABrowser) {
-  const std::string modules = build_dir() + "/npm/node_modules";
-  ASSERT_TRUE(std::filesystem::exists(modules + "/playwright-core")) << "make deps-test gets it";
   const auto process = target();
-  const std::string pid = std::to_string(process->pid());
+  const std::string pid = process->id();
   for (int bytes = 1000; bytes < 9000; bytes += 1000) {
     keep(*process, bytes);
     expect_exit(memlog({"report", pid}));
   }
-  std::filesystem::create_directory(temp() + "/first");
-  std::filesystem::copy_file(report_path("live_target", process->pid(), 1),
-                             temp() + "/first/live_target-" + pid + "-1.memlog");
-  serve({"--allow-actions", pid, out(), temp() + "/first"});
-  Command command = plain({"/bin/sh", "-c", "exec node \"$@\"", "node",
-                           source_dir() + "/tests/host/serve_reports.cjs",
-                           "http://127.0.0.1:" + std::to_string(port()), pid});
-  command.env["NODE_PATH"] = modules;
-  Process browser(command);
-  browser.read_until("watching");
+  const std::string other = temp() + "/first";
+  std::filesystem::create_directory(other);
+  std::filesystem::copy(report_path("live_target", process->pid(), 1), other);
+  serve({"--allow-actions", pid, out(), other});
+  Process browser(script("serve_reports.cjs", {address(), pid, out(), other}), "watching");
   {
     const Keeping keeping(*process, 64);
     browser.read_until("watched");
   }
-  const Result result = expect_exit(browser.wait());
-  const json facts = json::parse(lines_of(result.out).back());
-  EXPECT_EQ(facts["paths"], json({"1: " + out(), "2: " + temp() + "/first"}));
-  // Not the first report, which has all of the start.
-  const std::string grows = facts["grows"][0];
-  EXPECT_TRUE(std::regex_search(
-      grows, std::regex("^site_kept live_target\\.c:\\d+ < main :\\d+ < __libc_start_call_main")))
-      << grows;
-  EXPECT_EQ(facts["course"], "grows");
-  EXPECT_EQ(facts["points"], 7) << "states, as a line";
-  EXPECT_EQ(facts["frames"], "main");
-  EXPECT_EQ(facts["none"], "No stack grows.");
-  EXPECT_HAS(facts["link"].get<std::string>(), "#reports/1/leaks?include=nothing");
-  // A, B, the change and blocks of site_kept: 1500 and 1000 bytes in the first report.
-  EXPECT_EQ(facts["compared"], json({"2500", "37500", "35000", "7"}));
-  EXPECT_EQ(facts["stacks"], json({"37500", "10"}));
-  EXPECT_EQ(facts["sum"], json({"37500", "10", "10"}));
-  EXPECT_HAS(facts["done"].get<std::string>(), "live_target-" + pid + "-9.memlog") << facts["done"];
-  EXPECT_EQ(facts["bad"], "give the pid of a process");
-  const std::string expired = facts["expired"];
-  EXPECT_HAS(expired, "new blocks that expired and are not freed\n");
-  EXPECT_HAS(expired, "  site_kept  live_target.c:");
-  EXPECT_EQ(facts["problems"], json::array());
-  ASSERT_GE(facts["leaks"].size(), 12u) << facts["leaks"];
-  EXPECT_EQ(facts["leaks"][2], "first");
-  EXPECT_EQ(facts["leaks"][8], "4.4 KiB");
-  EXPECT_EQ(facts["wider"], json({false, false, false, false, false}));
-  const std::vector<Memlog> logs = logs_of(process->pid());
-  ASSERT_EQ(logs.size(), 9u);
-  EXPECT_EQ(logs[8].get("label"), "by hand & more");
+  expect_exit(browser.wait());
+  EXPECT_EQ(logs_of(process->pid(), 9)[8].get("label"), "by hand & more");
 }
 
-// Debian's Prometheus scrapes, answers a query, and an alert fires on memory that grew.
+// Debian's Prometheus scrapes, and answers a query, also when memory has grown.
 TEST_F(ServeTest, PrometheusScrapes) {
-  const auto process = target();
-  serve(*process);
+  const auto process = served();
   const HttpAnswer text = get("/metrics", {{"Accept", "*/*"}});
   EXPECT_EQ(text.headers.at("content-type"), "text/plain; version=0.0.4; charset=utf-8");
   write_file(temp() + "/metrics", text.body);
   const Result lint =
       expect_exit(run(plain({"/bin/sh", "-c", "promtool check metrics <" + temp() + "/metrics"})));
   EXPECT_EQ(lint.out + lint.err, "");
-  write_file(temp() + "/rules.yml", R"(
-groups:
-  - name: mtrace
-    rules:
-      - alert: HeapGrows
-        expr: mtrace_function_live_bytes{function="site_kept"} > 1000000
-)");
   write_file(temp() + "/prometheus.yml", R"(
-global: {scrape_interval: 1s, evaluation_interval: 1s}
-rule_files: [rules.yml]
+global: {scrape_interval: 1s}
 scrape_configs:
   - job_name: mtrace
     static_configs: [{targets: ['127.0.0.1:)" +
@@ -1009,21 +865,21 @@ scrape_configs:
   Process prometheus(plain({"/usr/bin/prometheus", "--config.file=" + temp() + "/prometheus.yml",
                             "--storage.tsdb.path=" + temp() + "/data", "--log.level=error",
                             "--web.listen-address=127.0.0.1:" + std::to_string(own)}));
-  const auto ask = [&](const std::string& path) {
-    try {
-      return http(own, "GET", path, {{"Connection", "close"}}).body;
-    } catch (const std::runtime_error&) {
-      return std::string();  // it does not listen yet
-    }
+  const auto wait_for_sample = [&](const std::string& value) {
+    wait_until("a sample of " + value, [&] {
+      try {
+        const std::string query =
+            "/api/v1/query?query=mtrace_function_live_bytes%7Bfunction%3D%22site_kept%22%7D";
+        return http(own, "GET", query, {{"Connection", "close"}}).body.find(value) !=
+               std::string::npos;
+      } catch (const std::runtime_error&) {
+        return false;  // it does not listen yet
+      }
+    });
   };
-  const std::string query =
-      "/api/v1/query?query=mtrace_function_live_bytes%7Bfunction%3D%22site_kept%22%7D";
-  wait_until("a sample", [&] { return ask(query).find("\"1500\"") != std::string::npos; });
-  EXPECT_LACKS(ask("/api/v1/alerts"), "firing");
+  wait_for_sample("\"1500\"");
   keep(*process, 2000000);
-  wait_until("the alert", [&] {
-    return ask("/api/v1/alerts").find("\"state\":\"firing\"") != std::string::npos;
-  });
+  wait_for_sample("\"2001500\"");
 }
 
 }  // namespace
