@@ -36,40 +36,6 @@ bool opens_memory(const ToolCall& call) {
          call.path.ends_with("/mem");
 }
 
-// Another tracer, which hands its signals on, as strace does. Then memlog can hold no thread.
-class Tracer {
- public:
-  explicit Tracer(pid_t pid) {
-    int ready[2];
-    if (pipe(ready) != 0) throw std::runtime_error("no pipe");
-    child_ = fork();
-    if (child_ == 0) {
-      const char good = ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == 0 ? 'y' : 'n';
-      if (write(ready[1], &good, 1) != 1 || good == 'n') _exit(1);
-      // The program's input must come to its end when the test closes it.
-      close_range(3, ~0u, 0);
-      for (int status = 0; waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status);) {
-        ptrace(PTRACE_CONT, pid, nullptr, status >> 16 != 0 ? 0 : WSTOPSIG(status));
-      }
-      _exit(0);
-    }
-    close(ready[1]);
-    char good = 'n';
-    EXPECT_EQ(read(ready[0], &good, 1), 1);
-    close(ready[0]);
-    EXPECT_EQ(good, 'y');
-  }
-  ~Tracer() {
-    kill(child_, SIGKILL);
-    waitpid(child_, nullptr, 0);
-  }
-  Tracer(const Tracer&) = delete;
-  Tracer& operator=(const Tracer&) = delete;
-
- private:
-  pid_t child_;
-};
-
 // What kernel.yama.ptrace_scope and another user's process have in common: no look at its memory.
 void forbid_tracing() {
   const sock_filter filter[] = {
@@ -84,6 +50,12 @@ void forbid_tracing() {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) _exit(125);
 }
+
+// The program that becomes others, once it is there.
+class Execs : public Process {
+ public:
+  explicit Execs(const Command& command) : Process(command) { read_until("ready " + id()); }
+};
 
 class AskingTest : public HostTest {
  protected:
@@ -109,10 +81,6 @@ class AskingTest : public HostTest {
   size_t reports() const {
     return static_cast<size_t>(std::distance(fs::directory_iterator(out()), {}));
   }
-  static void expect_alive(Process& process) {
-    process.close_input();
-    const Result result = expect_exit(process.wait());
-  }
 };
 
 // It becomes a program without the library just before memlog would send a signal.
@@ -129,7 +97,7 @@ TEST_F(AskingTest, AnotherProgramBeforeTheSignal) {
     return true;
   });
   EXPECT_FALSE(sent) << "a thread can be borrowed";
-  expect_alive(process);
+  expect_exit(process.wait());
 }
 
 // No thread can be borrowed: the signal comes while all stand still, and none can go elsewhere.
@@ -151,7 +119,7 @@ TEST_F(AskingTest, NoOtherProgramWhileItIsHeld) {
   EXPECT_EQ(sent, 1);
   process.read_until("bare");
   EXPECT_EQ(read_memlog(report_path("execs", process.pid(), 1)).get("label"), "held") << result.err;
-  expect_alive(process);
+  expect_exit(process.wait());
 }
 
 // Nor can it be held, because another program traces it: exec waits until the signal was sent.
@@ -174,7 +142,7 @@ TEST_F(AskingTest, ExecWaitsForTheSignal) {
                });
   EXPECT_EQ(sent, 1);
   process.read_until("bare");
-  expect_alive(process);
+  expect_exit(process.wait());
 }
 
 // A debugger would stop at the signal: it is sent only on demand.
@@ -188,7 +156,7 @@ TEST_F(AskingTest, ProcessOfADebugger) {
   EXPECT_TRUE(logs_of(process.pid()).empty());
   const Result signalled = expect_exit(run(tool({"report", "--signal", pid})));
   EXPECT_EQ(logs_of(process.pid()).size(), 1u);
-  expect_alive(process);
+  expect_exit(process.wait());
 }
 
 // One that came just before is not left to the next program.
@@ -217,7 +185,7 @@ TEST_F(AskingTest, AfterAnExecThatFailed) {
     process.write("fail\n");
     process.read_until("failed");
     const Result result = expect_exit(report(process.pid(), "after"));
-    expect_alive(process);
+    expect_exit(process.wait());
   }
 }
 

@@ -1,36 +1,45 @@
-// A running process seen through its ledger: memlog top, on a terminal and in a pipe, and memlog
-// report where no signal gets through.
+// A running process seen through its ledger: memlog top, on a terminal, in a pipe and as JSON, and
+// memlog report and status on processes that are traced and on others.
 #include <signal.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
-#include <stdexcept>
 
 #include "host_test.h"
+#include "stepped_tool.h"
 
 namespace mtrace::test {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 
 class LiveTest : public HostTest {
  protected:
   Command target(const std::string& mode) const {
-    Command command = traced({program("live_target"), mode});
-    command.env["MTRACE_LEDGER"] = temp();
-    return command;
+    return traced({program("live_target"), mode}, {{"MTRACE_LEDGER", temp()}});
   }
   Result memlog(std::vector<std::string> words) const {
     words.insert(words.begin(), memlog_tool());
     return run(plain(words));
   }
   static void keep(Process& process, const std::string& bytes) {
-    process.write(bytes + "\n");
-    process.read_until("done");
+    process.say(bytes + "\n", "done");
+  }
+  json answer(std::vector<std::string> words, int status = 0) const {
+    words.emplace_back("--json");
+    return json::parse(expect_exit(memlog(words), status).out);
+  }
+  // The stack of site_kept.
+  static json kept_in(const json& stacks) {
+    for (const json& stack : stacks) {
+      if (stack["frames"][0].value("function", "") == "site_kept") return stack;
+    }
+    ADD_FAILURE() << stacks;
+    return {};
   }
   // A line of the listing, as words.
   static std::vector<std::string> row(const std::string& text, const std::string& site) {
@@ -44,11 +53,10 @@ class LiveTest : public HostTest {
 };
 
 TEST_F(LiveTest, TopInAPipe) {
-  Process process(target(""));
-  process.read_until("go");
+  Process process(target(""), "go");
   keep(process, "1000");
   keep(process, "500");
-  const std::string pid = std::to_string(process.pid());
+  const std::string pid = process.id();
   const Result once = expect_exit(memlog({"top", "--once", pid}));
   const std::vector<std::string> words = row(once.out, "site_kept");
   ASSERT_GE(words.size(), 7u) << once.out;
@@ -63,9 +71,11 @@ TEST_F(LiveTest, TopInAPipe) {
   EXPECT_EQ(stack[0], "1500");
   EXPECT_EQ(stack[7], "main");
   EXPECT_HAS(once.out, "  kept by runtimes\n");
-  EXPECT_HAS(memlog({"top", "--once", "--json", pid}).out, "_IO_file_doallocate");
   const Result status = memlog({"status", pid});
   EXPECT_HAS(status.out, "\n        ledger " + temp() + "/live_target-" + pid + ".ledger\n");
+  for (const std::string& word : {pid, std::string("live_target"), std::string("USR1"), out()}) {
+    EXPECT_HAS(status.out, word);
+  }
   struct stat ledger = {};
   ASSERT_EQ(stat((temp() + "/live_target-" + pid + ".ledger").c_str(), &ledger), 0);
   std::string plain_numbers = status.out;
@@ -76,18 +86,109 @@ TEST_F(LiveTest, TopInAPipe) {
   // Two looks, between which nothing happens.
   const Result twice =
       expect_exit(memlog({"top", "-b", "-n", "2", "-d", "50ms", "--limit", "1", pid}));
-  const std::string second = twice.out.substr(twice.out.find("\n\n"));
-  EXPECT_HAS(second, "  +0/s  0 allocs/s") << twice.out;
+  EXPECT_HAS(twice.out.substr(twice.out.find("\n\n")), "  +0/s  0 allocs/s") << twice.out;
   // Nobody has noticed, and the program can be traced on.
   const Result result = expect_exit(process.wait());
   EXPECT_EQ(result.err, "");
   EXPECT_EQ(logs_of(result.pid).size(), 1u);
 }
 
+TEST_F(LiveTest, TopAndStatusAsJson) {
+  Process process(target(""), "go");
+  keep(process, "1000");
+  keep(process, "500");
+  const json top = answer({"top", "--once", process.id()});
+  EXPECT_EQ(top["view"], "top");
+  EXPECT_EQ(top["pid"], process.pid());
+  EXPECT_HAS(top.dump(), "_IO_file_doallocate");
+  const json kept = kept_in(top["stacks"]);
+  for (const auto& [key, value] : {std::pair("bytes", 1500), {"blocks", 2}, {"peak_bytes", 1500}}) {
+    EXPECT_EQ(kept[key], value) << key;
+  }
+  EXPECT_EQ(kept["stack"].get<std::string>().size(), 16u);
+  EXPECT_EQ(kept["frames"][0]["module"], program("live_target"));
+  EXPECT_TRUE(kept["frames"][0]["line"].is_number_unsigned()) << kept;
+  EXPECT_EQ(answer({"top", "--once", "--limit", "1", process.id()})["stacks"].size(), 1u);
+
+  const json status = answer({"status", process.id()});
+  ASSERT_EQ(status["processes"].size(), 1u);
+  json one = status["processes"][0];
+  const json expected = {
+      {"pid", process.pid()},      {"name", "live_target"},
+      {"state", "active"},         {"signal", "USR1"},
+      {"signal_state", "blocked"}, {"ledger", temp() + "/live_target-" + process.id() + ".ledger"},
+      {"directory", out()}};
+  for (const auto& [key, value] : expected.items()) EXPECT_EQ(one[key], value) << key;
+  EXPECT_EQ(answer({"status", "no-such-process-here"}, 1)["processes"], json::array());
+  expect_exit(process.wait());
+}
+
+// The sizes of the blocks that the program keeps, from its ledger: 900 and 1000 in one class.
+TEST_F(LiveTest, SizesOfLiveBlocks) {
+  Process process(target(""), "go");
+  for (const char* bytes : {"1000", "900", "5000"}) keep(process, bytes);
+  const json sizes = answer({"show", "--sizes", process.id()});
+  EXPECT_EQ(sizes["pid"], process.pid());
+  uint64_t bytes = 0;
+  for (const json& stack : sizes["stacks"]) bytes += stack["bytes"].get<uint64_t>();
+  EXPECT_EQ(sizes["bytes"], bytes);
+  const json kept = kept_in(sizes["stacks"]);
+  for (const auto& [key, value] :
+       {std::pair("bytes", 6900), {"blocks", 3}, {"average_bytes", 2300}}) {
+    EXPECT_EQ(kept[key], value) << key;
+  }
+  EXPECT_EQ(kept["sizes"], json::parse(R"([
+    {"least_bytes": 512, "most_bytes": 1023, "blocks": 2, "bytes": 1900},
+    {"least_bytes": 4096, "most_bytes": 8191, "blocks": 1, "bytes": 5000}])"));
+  const Result text = expect_exit(memlog({"show", "--sizes", "--by", "size", process.id()}));
+  EXPECT_HAS(text.out, "6900 bytes in 3 blocks of 2300 bytes on average");
+  EXPECT_HAS(text.out, "              512..1023             2            1900  ##\n");
+  expect_exit(process.wait());
+}
+
+// The path of a report that is complete and named.
+TEST_F(LiveTest, ReportPrintsThePathOfTheNamedReport) {
+  Process process(named({program("idle"), "read"}), "ready");
+  for (int seq = 1; seq <= 3; ++seq) {
+    const std::string label = "round " + std::to_string(seq);
+    const Result result = expect_exit(memlog({"report", "--label", label, process.id()}));
+    ASSERT_EQ(lines_of(result.out).size(), 1u) << result.out << result.err;
+    // Absolute, or relative to where memlog runs.
+    const std::string path = report_path("idle", process.pid(), seq);
+    EXPECT_EQ(fs::weakly_canonical(fs::path(temp()) / lines_of(result.out)[0]), path);
+    const Memlog log = read_memlog(path);
+    EXPECT_EQ(log.get("resolved"), "yes");
+    EXPECT_EQ(log.get("label"), label);
+  }
+  process.write("x");
+  expect_exit(process.wait());
+}
+
+// A program that is not preloaded would die of the signal: it is not sent.
+TEST_F(LiveTest, ReportNeverSignalsAnotherProcess) {
+  Process process(plain({program("idle"), "read"}), "ready");
+  EXPECT_NE(expect_exit(memlog({"report", process.id()}), 1).err, "");
+  const Result status = memlog({"status", process.id()});
+  EXPECT_NE(status.out + status.err, "");
+  process.write("x");
+  expect_exit(process.wait());
+}
+
+TEST_F(LiveTest, ReportOfAProgramThatTookTheSignal) {
+  Process process(traced({"/usr/bin/perl", "-e",
+                          "$SIG{USR1} = sub { print qq(own\\n) }; $| = 1; print qq(ready\\n); "
+                          "my $x = <STDIN>; print qq(end\\n)"}),
+                  "ready");
+  expect_exit(memlog({"report", "--label", "asked without", process.id()}));
+  EXPECT_EQ(read_memlog(report_path("perl", process.pid(), 1)).get("label"), "asked without");
+  EXPECT_HAS(memlog({"status", process.id()}).out, "perl");
+  process.write("x\n");
+  EXPECT_EQ(process.wait().out, "ready\nend\n") << "its handler did not run";
+}
+
 TEST_F(LiveTest, TopNeedsALedger) {
-  Process process(named({program("live_target")}));
-  process.read_until("go");
-  const std::string pid = std::to_string(process.pid());
+  Process process(named({program("live_target")}), "go");
+  const std::string pid = process.id();
   const Result result = expect_exit(memlog({"top", "--once", pid}), 1);
   EXPECT_EQ(result.err, "memlog: " + pid +
                             " (live_target) has no ledger: start it with memlog run, or with "
@@ -96,12 +197,11 @@ TEST_F(LiveTest, TopNeedsALedger) {
 }
 
 TEST_F(LiveTest, TopOfWhatIsNotTracedSuggestsAttach) {
-  Process process(plain({program("live_target")}));
-  process.read_until("go");
-  const std::string pid = std::to_string(process.pid());
-  const Result result = expect_exit(memlog({"top", "--once", pid}), 1);
-  EXPECT_EQ(result.err, "memlog: " + pid + " (live_target) is not traced; memlog attach " + pid +
-                            ", or memlog top --attach " + pid + "\n");
+  Process process(plain({program("live_target")}), "go");
+  const std::string pid = process.id();
+  EXPECT_EQ(expect_exit(memlog({"top", "--once", pid}), 1).err,
+            "memlog: " + pid + " (live_target) is not traced; memlog attach " + pid +
+                ", or memlog top --attach " + pid + "\n");
 }
 
 TEST_F(LiveTest, PathOfTheLedgerIsShort) {
@@ -110,24 +210,21 @@ TEST_F(LiveTest, PathOfTheLedgerIsShort) {
     Command command = named({program("live_target")});
     command.directory = temp();
     command.env["MTRACE_LEDGER"] = place;
-    Process process(std::move(command));
-    process.read_until("go");
-    const std::string pid = std::to_string(process.pid());
-    const Result result = memlog({"status", pid});
-    const std::string name = place[2] == 'h' ? "here" : "live_target-" + pid + ".ledger";
+    Process process(std::move(command), "go");
+    const Result result = memlog({"status", process.id()});
+    const std::string name = place[2] == 'h' ? "here" : "live_target-" + process.id() + ".ledger";
     EXPECT_HAS(result.out, "        ledger " + temp() + '/' + name + '\n');
   }
 }
 
 // A block that outlives the time is told of with its function, one that is freed before is not.
 TEST_F(LiveTest, Expire) {
-  Process process(target("busy"));
-  process.read_until("go");
+  Process process(target("busy"), "go");
   keep(process, "4000");  // from before the watch
-  const std::string pid = std::to_string(process.pid());
-  Process watch(plain({memlog_tool(), "expire", "--after", "100ms", "--max-expired", "2", pid}));
+  Process watch(
+      plain({memlog_tool(), "expire", "--after", "100ms", "--max-expired", "2", process.id()}));
   ASSERT_EQ(watch.read_line(),
-            "live_target (" + pid + "): blocks from now on that outlive 0.100 s");
+            "live_target (" + process.id() + "): blocks from now on that outlive 0.100 s");
   keep(process, "1000");
   keep(process, "500");
   const Result result = expect_exit(watch.wait());
@@ -169,15 +266,11 @@ class Tmux {
 };
 
 TEST_F(LiveTest, TopOnATerminal) {
-  Process process(target(""));
-  process.read_until("go");
+  Process process(target(""), "go");
   keep(process, "3145728");
-  Command base = plain({});
-  base.env["TERM"] = "xterm";
-  const Tmux tmux(base, temp() + "/tmux");
+  const Tmux tmux(plain({}, {{"TERM", "xterm"}}), temp() + "/tmux");
   tmux.words({"new-session", "-d", "-x", "110", "-y", "20",
-              memlog_tool() + " top --delay 100ms " + std::to_string(process.pid()) +
-                  "; echo status $?; cat"});
+              memlog_tool() + " top --delay 100ms " + process.id() + "; echo status $?; cat"});
   tmux.wait_for("site_kept ");
   EXPECT_EQ(row(tmux.screen(), "site_kept ")[1], "3.0");
   tmux.wait_for("q quit");
@@ -224,23 +317,18 @@ TEST_F(LiveTest, TopOnATerminal) {
   tmux.press("q");
   tmux.wait_for("status 0");
   EXPECT_LACKS(tmux.screen(), "GROWTH/S") << "the screen is as it was";
-  const Result result = expect_exit(process.wait());
-  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(expect_exit(process.wait()).err, "");
 }
 
 // The signal is blocked in every thread: asked through the ledger, a process reports at its next
 // allocation.
 TEST_F(LiveTest, ReportOfOneThatBlocksTheSignal) {
-  Process process(target("busy"));
-  process.read_until("go");
+  Process process(target("busy"), "go");
   keep(process, "1000");
-  const std::string pid = std::to_string(process.pid());
   for (const char* label : {"one", "two"}) {
-    const Result result =
-        expect_exit(memlog({"report", "--timeout", "600", "--label", label, pid}));
+    expect_exit(memlog({"report", "--timeout", "600", "--label", label, process.id()}));
   }
-  const std::vector<Memlog> logs = logs_of(process.pid());
-  ASSERT_EQ(logs.size(), 2u);
+  const std::vector<Memlog> logs = logs_of(process.pid(), 2);
   EXPECT_EQ(logs[0].get("trigger"), "request");
   EXPECT_EQ(logs[1].get("label"), "two");
   const std::string path = program("live_target");
@@ -250,12 +338,9 @@ TEST_F(LiveTest, ReportOfOneThatBlocksTheSignal) {
 
 // One that does nothing cannot answer: a thread of it is borrowed.
 TEST_F(LiveTest, ReportOfAnIdleOne) {
-  Process process(target(""));
-  process.read_until("go");
+  Process process(target(""), "go");
   keep(process, "1000");
-  const Result result =
-      expect_exit(memlog({"report", "--label", "idle", std::to_string(process.pid())}));
-  process.close_input();
+  expect_exit(memlog({"report", "--label", "idle", process.id()}));
   process.wait();
   const std::vector<Memlog> logs = logs_of(process.pid());
   ASSERT_EQ(logs.size(), 2u) << "once for once";
@@ -266,46 +351,12 @@ TEST_F(LiveTest, ReportOfAnIdleOne) {
   EXPECT_EQ(site_sums({logs[0]}, path, path).at("site_kept"), (Amount{1000, 1}));
 }
 
-// Keeps everybody else from tracing a process.
-class LiveTracer {
- public:
-  explicit LiveTracer(pid_t pid) {
-    int ready[2];
-    if (::pipe(ready) != 0 || ::pipe(end_) != 0) throw std::runtime_error("no pipe");
-    child_ = ::fork();
-    if (child_ == 0) {
-      ::close(end_[1]);
-      const char good = ::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == 0 ? 'y' : 'n';
-      char byte = 0;
-      if (::write(ready[1], &good, 1) == 1) (void)!::read(end_[0], &byte, 1);
-      ::_exit(0);
-    }
-    ::close(ready[1]);
-    ::close(end_[0]);
-    char good = 'n';
-    (void)!::read(ready[0], &good, 1);
-    ::close(ready[0]);
-    EXPECT_EQ(good, 'y');
-  }
-  ~LiveTracer() {
-    ::close(end_[1]);
-    ::waitpid(child_, nullptr, 0);
-  }
-  LiveTracer(const LiveTracer&) = delete;
-  LiveTracer& operator=(const LiveTracer&) = delete;
-
- private:
-  int end_[2];
-  pid_t child_;
-};
-
 // Where that is not allowed either, its ledger is read, and the next report is none the poorer.
 TEST_F(LiveTest, SnapshotOfAnIdleOneThatIsTraced) {
-  Process process(target(""));
-  process.read_until("go");
+  Process process(target(""), "go");
   keep(process, "1000");
-  const std::string pid = std::to_string(process.pid());
-  std::optional<LiveTracer> tracer(process.pid());
+  const std::string pid = process.id();
+  std::optional<Tracer> tracer(process.pid());
   const Result result = expect_exit(memlog({"report", "--label", "idle", pid}));
   EXPECT_EQ(result.out, "live_target-" + pid + "-snapshot.memlog\n");
   const Memlog snapshot = read_memlog(temp() + "/live_target-" + pid + "-snapshot.memlog");
@@ -314,7 +365,6 @@ TEST_F(LiveTest, SnapshotOfAnIdleOneThatIsTraced) {
   EXPECT_EQ(named_site_sums({snapshot}).at("site_kept"), (Amount{1000, 1}));
   EXPECT_EQ(logs_of(process.pid()).size(), 0u);
   tracer.reset();
-  process.close_input();
   process.wait();
   const std::vector<Memlog> logs = logs_of(process.pid());
   ASSERT_EQ(logs.size(), 1u) << "what was asked for is not answered later";

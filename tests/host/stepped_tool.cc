@@ -96,4 +96,30 @@ Result run_stepwise(const Command& command, const std::function<bool(const ToolC
   return result;
 }
 
+Tracer::Tracer(pid_t pid) {
+  int ready[2];
+  if (::pipe(ready) != 0) throw std::runtime_error("no pipe");
+  child_ = ::fork();
+  if (child_ == 0) {
+    const char good = ::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == 0 ? 'y' : 'n';
+    if (::write(ready[1], &good, 1) != 1 || good == 'n') ::_exit(1);
+    // The program's input must come to its end when the test closes it.
+    ::close_range(3, ~0u, 0);
+    for (int status = 0; ::waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status);) {
+      ::ptrace(PTRACE_CONT, pid, nullptr, status >> 16 != 0 ? 0 : WSTOPSIG(status));
+    }
+    ::_exit(0);
+  }
+  ::close(ready[1]);
+  char good = 'n';
+  const bool is_read = ::read(ready[0], &good, 1) == 1;
+  ::close(ready[0]);
+  if (!is_read || good != 'y') throw std::runtime_error("cannot trace " + std::to_string(pid));
+}
+
+Tracer::~Tracer() {
+  ::kill(child_, SIGKILL);
+  ::waitpid(child_, nullptr, 0);
+}
+
 }  // namespace mtrace::test

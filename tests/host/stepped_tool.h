@@ -23,4 +23,16 @@ struct ToolCall {
 // Its children and further threads are left alone. command.input is a file to it.
 Result run_stepwise(const Command& command, const std::function<bool(const ToolCall&)>& look);
 
+// Another tracer, which hands its signals on, as strace does. Then memlog can hold no thread.
+class Tracer {
+ public:
+  explicit Tracer(pid_t pid);
+  ~Tracer();
+  Tracer(const Tracer&) = delete;
+  Tracer& operator=(const Tracer&) = delete;
+
+ private:
+  pid_t child_;
+};
+
 }  // namespace mtrace::test
