@@ -1,11 +1,13 @@
-// memlog unreachable on processes whose lost blocks are known.
+// memlog unreachable on processes whose lost blocks are known, and on their core files.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "host_test.h"
@@ -17,6 +19,18 @@ namespace {
 
 using nlohmann::json;
 
+// A traced program with a ledger that waits for input, and what it said before.
+class Waiting : public Process {
+ public:
+  explicit Waiting(const Command& command) : Process(command), said_(read_until("ready")) {
+    wait_until_blocked(pid(), SYS_read);
+  }
+  const std::vector<std::string>& said() const { return said_; }
+
+ private:
+  std::vector<std::string> said_;
+};
+
 class UnreachableTest : public HostTest {
  protected:
   static json answer(const Result& result) {
@@ -24,89 +38,82 @@ class UnreachableTest : public HostTest {
     return json::parse(result.out);
   }
   Result look(pid_t pid, std::vector<std::string> more = {}) {
-    std::vector<std::string> words = {memlog_tool(), "unreachable", "--json", "--pause", "10ms"};
-    words.insert(words.end(), more.begin(), more.end());
-    words.push_back(std::to_string(pid));
-    return run(plain(words));
+    more.insert(more.begin(), {"unreachable", "--json", "--pause", "10ms"});
+    more.push_back(std::to_string(pid));
+    return memlog(more);
   }
-  // A traced program with a ledger that waits for input, and what it said before.
-  struct Ready {
-    std::unique_ptr<Process> process;
-    std::vector<std::string> said;
-  };
-  Ready ready(std::vector<std::string> words) const {
-    Command command = traced(std::move(words));
-    command.env["MTRACE_LEDGER"] = out() + "/";
-    Ready one = {std::make_unique<Process>(command), {}};
-    one.said = one.process->read_until("ready");
-    wait_until_blocked(one.process->pid(), SYS_read);
-    return one;
+  Command ledgered(std::vector<std::string> words) const {
+    return traced(std::move(words), {{"MTRACE_LEDGER", out() + "/"}});
   }
-  // What the program said it has, by "definite", "indirect", ...
-  static std::map<std::string, std::pair<uint64_t, uint64_t>> told(
-      const std::vector<std::string>& lines) {
-    std::map<std::string, std::pair<uint64_t, uint64_t>> sums;
+  // What the program said it has of each kind.
+  static json told(const std::vector<std::string>& lines) {
+    const std::map<std::string, std::string> kKinds = {{"definite", "definitely_lost"},
+                                                       {"indirect", "indirectly_lost"},
+                                                       {"possible", "possibly_lost"},
+                                                       {"reachable", "reachable"}};
+    json sums;
     for (const std::string& line : lines) {
-      char what[32];
-      unsigned long bytes = 0;
-      unsigned long blocks = 0;
-      if (sscanf(line.c_str(), "%31s %lu %lu", what, &bytes, &blocks) == 3) {
-        sums[what] = {bytes, blocks};
+      std::istringstream words(line);
+      std::string what;
+      uint64_t bytes = 0;
+      uint64_t blocks = 0;
+      if (!(words >> what >> bytes >> blocks) || !kKinds.contains(what)) continue;
+      sums[kKinds.at(what) + "_bytes"] = bytes;
+      sums[kKinds.at(what) + "_blocks"] = blocks;
+    }
+    EXPECT_EQ(sums.size(), 8u) << sums;
+    return sums;
+  }
+  // What is lost is that, and what libraries hold besides is reachable, too.
+  static void expect_lost(const json& found, const json& expected) {
+    for (const char* kind : {"definitely_lost", "indirectly_lost", "possibly_lost"}) {
+      for (const std::string unit : {"_bytes", "_blocks"}) {
+        EXPECT_EQ(found[kind + unit], expected[kind + unit]) << kind << unit << found;
       }
     }
-    return sums;
+    EXPECT_GE(found["reachable_bytes"], expected["reachable_bytes"]) << found;
   }
 };
 
 // Each way to hold a block, and each to lose one. What the libraries hold besides is reachable.
 TEST_F(UnreachableTest, TellsEveryKindApart) {
-  const Ready one = ready({program("held_blocks")});
-  Process& process = *one.process;
-  const auto sums = told(one.said);
-  ASSERT_EQ(sums.size(), 4u);
+  Waiting process(ledgered({program("held_blocks")}));
+  const json sums = told(process.said());
   for (int round = 0; round < 3; ++round) {
     const Result result = expect_exit(look(process.pid(), {"--reachable", "--limit", "0"}), 1);
     const json found = answer(result);
-    EXPECT_EQ(found["definitely_lost_bytes"], sums.at("definite").first) << result.out;
-    EXPECT_EQ(found["definitely_lost_blocks"], sums.at("definite").second);
-    EXPECT_EQ(found["indirectly_lost_bytes"], sums.at("indirect").first);
-    EXPECT_EQ(found["indirectly_lost_blocks"], sums.at("indirect").second);
-    EXPECT_EQ(found["possibly_lost_bytes"], sums.at("possible").first) << result.out;
-    EXPECT_EQ(found["possibly_lost_blocks"], sums.at("possible").second);
-    EXPECT_GE(found["reachable_bytes"], sums.at("reachable").first);
+    expect_lost(found, sums);
     EXPECT_FALSE(found.contains("unknown_blocks"));
     uint64_t bytes = 0;
     for (const json& stack : found["stacks"]) bytes += stack["bytes"].get<uint64_t>();
-    EXPECT_EQ(bytes, found["definitely_lost_bytes"].get<uint64_t>() +
-                         found["indirectly_lost_bytes"].get<uint64_t>() +
-                         found["possibly_lost_bytes"].get<uint64_t>() +
-                         found["reachable_bytes"].get<uint64_t>());
+    for (const char* kind : {"definitely_lost", "indirectly_lost", "possibly_lost", "reachable"}) {
+      bytes -= found[std::string(kind) + "_bytes"].get<uint64_t>();
+    }
+    EXPECT_EQ(bytes, 0u) << "the stacks add up to the kinds";
     // All that is lost was allocated by one function.
     ASSERT_EQ(found["functions"].size(), 1u) << result.out;
     const json& function = found["functions"][0];
     EXPECT_EQ(function["function"], "make");
-    for (const char* sum : {"definitely_lost", "indirectly_lost", "possibly_lost"}) {
-      for (const char* unit : {"_bytes", "_blocks"}) {
-        EXPECT_EQ(function[std::string(sum) + unit], found[std::string(sum) + unit]) << sum << unit;
-      }
-    }
+    json own = function;
+    own["reachable_bytes"] = found["reachable_bytes"];
+    expect_lost(own, found);
     EXPECT_HAS(result.out, "g_list (held_blocks)");
   }
   // The copies are gone, also for the kernel.
-  const std::string own = "/proc/" + std::to_string(process.pid());
-  EXPECT_EQ(read_file(own + "/task/" + std::to_string(process.pid()) + "/children"), "");
+  const std::string own = "/proc/" + process.id();
+  EXPECT_EQ(read_file(own + "/task/" + process.id() + "/children"), "");
   expect_exit(process.wait());
 }
 
 // Of an arena that the kernel has made one mapping with other memory, nothing is a root: not what
 // was freed, either.
 TEST_F(UnreachableTest, ArenaJoinedWithOtherMemoryHoldsNothing) {
-  const Ready one = ready({program("arenas"), "4", "lost"});
-  const json found = answer(look(one.process->pid()));
+  Waiting process(ledgered({program("arenas"), "4", "lost"}));
+  const json found = answer(look(process.pid()));
   EXPECT_EQ(found["definitely_lost_blocks"].get<int>() + found["indirectly_lost_blocks"].get<int>(),
             4 * 64)
       << found;
-  expect_exit(one.process->wait());
+  expect_exit(process.wait());
 }
 
 // What memcheck says of the same program at its exit, by "definitely", "indirectly", ...
@@ -131,13 +138,12 @@ std::map<std::string, std::pair<uint64_t, uint64_t>> judged_by_memcheck(const Re
 // cycle that a later block points to it has called one definitely lost by then.
 TEST_F(UnreachableTest, AgreesWithMemcheckOnRandomGraphs) {
   for (const char* seed : {"1", "2", "3", "4", "5", "6"}) {
-    Command checked = plain({"/usr/bin/valgrind", "--leak-check=full", "--leak-resolution=low",
-                             program("random_graph"), seed});
-    const auto expected = judged_by_memcheck(run(checked));
+    const auto expected =
+        judged_by_memcheck(run(plain({"/usr/bin/valgrind", "--leak-check=full",
+                                      "--leak-resolution=low", program("random_graph"), seed})));
     ASSERT_EQ(expected.size(), 4u);
     EXPECT_GT(expected.at("definitely").second, 10u);
-    const Ready one = ready({program("random_graph"), seed});
-    Process& process = *one.process;
+    Waiting process(ledgered({program("random_graph"), seed}));
     const json found = answer(look(process.pid()));
     const auto same = [&](const char* own, const char* theirs) {
       const auto [bytes, blocks] = expected.at(theirs);
@@ -165,18 +171,11 @@ TEST_F(UnreachableTest, AgreesWithMemcheckOnRandomGraphs) {
 // A process that cannot be copied is searched while it is stopped, if that may be.
 TEST_F(UnreachableTest, SearchesWhatCannotBeCopiedWhileItIsStopped) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can read a filter";
-  const Ready one = ready({program("held_blocks"), "alone"});
-  Process& process = *one.process;
-  const auto sums = told(one.said);
-  ASSERT_EQ(sums.size(), 4u);
+  Waiting process(ledgered({program("held_blocks"), "alone"}));
   const Result refused = expect_exit(look(process.pid()), 1);
   EXPECT_EQ(refused.out, "");
   EXPECT_HAS(refused.err, "cannot be copied (fork): Cannot allocate memory; --stop-limit 1s");
-  const json found = answer(look(process.pid(), {"--stop-limit", "1h"}));
-  EXPECT_EQ(found["definitely_lost_bytes"], sums.at("definite").first) << found;
-  EXPECT_EQ(found["indirectly_lost_bytes"], sums.at("indirect").first) << found;
-  EXPECT_EQ(found["possibly_lost_bytes"], sums.at("possible").first) << found;
-  EXPECT_GE(found["reachable_bytes"], sums.at("reachable").first);
+  expect_lost(answer(look(process.pid(), {"--stop-limit", "1h"})), told(process.said()));
   // Too short a time, on all but a very quick machine: the process goes on in any case.
   const Result cut = look(process.pid(), {"--stop-limit", "1ms"});
   if (cut.exited(1) && cut.out.empty()) {
@@ -187,14 +186,12 @@ TEST_F(UnreachableTest, SearchesWhatCannotBeCopiedWhileItIsStopped) {
 
 // The library remembers walks with the words of stacks that they rest on. No block is held by them.
 TEST_F(UnreachableTest, WhatTheLibraryRemembersHoldsNothing) {
-  const Ready one = ready({program("lost_paths")});
-  Process& process = *one.process;
+  Waiting process(ledgered({program("lost_paths")}));
   const json found = answer(look(process.pid()));
   EXPECT_EQ(found["definitely_lost_blocks"], 9) << found;
   EXPECT_EQ(found["definitely_lost_bytes"], 9 * 16) << found;
   EXPECT_EQ(found["indirectly_lost_blocks"], 18) << found;
   EXPECT_EQ(found["indirectly_lost_bytes"], 9 * 16 + 9 * 10005) << found;
-  process.close_input();
   expect_exit(process.wait());
 }
 
@@ -252,8 +249,7 @@ TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {
                          place + '/' + id.substr(2) + ".debug"})));
   for (const std::string& file : {program("held_types"), stripped, bare}) {
     const bool whole = file != stripped;
-    const Ready one = ready({file});
-    Process& process = *one.process;
+    Waiting process(ledgered({file}));
     std::vector<std::string> options = {"--reachable", "--interior", "--limit", "0"};
     if (file == bare) options.insert(options.end(), {"--symbols", symbols});
     const json found = answer(look(process.pid(), options));
@@ -274,23 +270,20 @@ TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {
       EXPECT_EQ(type, whole ? known.types[1] : "") << path;
       EXPECT_EQ(path.value("type", ""), whole ? known.types[2] : "") << path;
     }
-    process.close_input();
     expect_exit(process.wait());
   }
 }
 
 // Of one block: held by a variable, held by that block, lost, and lost with that one.
 TEST_F(UnreachableTest, TellsOfOneBlock) {
-  const Ready one = ready({program("one_block")});
+  Waiting process(ledgered({program("one_block")}));
   unsigned long held[2] = {};
   unsigned long lost[2] = {};
-  ASSERT_EQ(sscanf(one.said.at(0).c_str(), "0x%lx 0x%lx", &held[0], &held[1]), 2);
-  ASSERT_EQ(sscanf(one.said.at(1).c_str(), "0x%lx 0x%lx", &lost[0], &lost[1]), 2);
+  ASSERT_EQ(sscanf(process.said().at(0).c_str(), "0x%lx 0x%lx", &held[0], &held[1]), 2);
+  ASSERT_EQ(sscanf(process.said().at(1).c_str(), "0x%lx 0x%lx", &lost[0], &lost[1]), 2);
   const auto hex = [](unsigned long address) { return fmt::format("0x{:x}", address); };
   const auto ask = [&](unsigned long address, int status) {
-    const Result result = look(one.process->pid(), {"--block", hex(address)});
-    EXPECT_TRUE(result.exited(status)) << result.how() << result.err;
-    return json::parse(result.out)["block"];
+    return answer(expect_exit(look(process.pid(), {"--block", hex(address)}), status))["block"];
   };
   const json root = ask(held[0] + 103, 0);
   EXPECT_EQ(root["address"], hex(held[0]));
@@ -310,26 +303,22 @@ TEST_F(UnreachableTest, TellsOfOneBlock) {
   const json indirect = ask(lost[1], 1);
   EXPECT_EQ(indirect["reach"], "indirectly_lost");
   EXPECT_EQ(indirect["lost_with"], hex(lost[0]));
-  const std::string pid = std::to_string(one.process->pid());
+  const std::string pid = process.id();
   const auto text = [&](const std::string& address) {
-    return run(plain({memlog_tool(), "unreachable", "--block", address, pid}));
+    return memlog({"unreachable", "--block", address, pid});
   };
   const std::string words = text(hex(held[1])).out;
   EXPECT_HAS(words, hex(held[1]) + ", a block of 208 bytes, allocated ");
   EXPECT_HAS(words, "    make  one_block.c:");
   EXPECT_HAS(words, "    held by g_root");
-  const Result nowhere = expect_exit(text(hex(held[0] + 104)), 1);
-  EXPECT_HAS(nowhere.err, " lies in no live block of " + pid);
+  EXPECT_HAS(expect_exit(text(hex(held[0] + 104)), 1).err, " lies in no live block of " + pid);
   expect_exit(text("here"), 2);
-  one.process->close_input();
-  expect_exit(one.process->wait());
+  expect_exit(process.wait());
 }
 
 TEST_F(UnreachableTest, TextNamesTheStacks) {
-  const Ready one = ready({program("held_blocks")});
-  Process& process = *one.process;
-  const Result result = expect_exit(
-      run(plain({memlog_tool(), "unreachable", "--limit", "1", std::to_string(process.pid())})), 1);
+  Waiting process(ledgered({program("held_blocks")}));
+  const Result result = expect_exit(memlog({"unreachable", "--limit", "1", process.id()}), 1);
   EXPECT_EQ(result.err, "");
   EXPECT_HAS(result.out,
              "definitely lost: 104 bytes in 1 block, and 440 bytes in 5 blocks "
@@ -340,23 +329,34 @@ TEST_F(UnreachableTest, TextNamesTheStacks) {
   expect_exit(process.wait());
 }
 
+TEST_F(UnreachableTest, ARunningProcessCanBeSuppressedToo) {
+  Waiting process(ledgered({program("held_blocks")}));
+  write_file(temp() + "/suppressed.txt", "leak:make_lost_list\n");
+  const json all = answer(look(process.pid()));
+  const json some = answer(look(process.pid(), {"--suppressions", temp() + "/suppressed.txt"}));
+  // The list: 104 bytes, and five nodes of 88 that hang on it.
+  EXPECT_EQ(some["suppressed_bytes"], 104 + 5 * 88) << some;
+  EXPECT_EQ(some["suppressed_blocks"], 6);
+  EXPECT_EQ(some["definitely_lost_bytes"], all["definitely_lost_bytes"].get<int>() - 104);
+  EXPECT_EQ(some["indirectly_lost_bytes"], all["indirectly_lost_bytes"].get<int>() - 5 * 88);
+  EXPECT_EQ(some["reachable_bytes"], all["reachable_bytes"]);
+  EXPECT_FALSE(all.contains("suppressed_bytes"));
+  expect_exit(process.wait());
+}
+
 // The program is not to notice: it has no child to wait for, and its own it finds.
 TEST_F(UnreachableTest, TheCopiesAreNoChildrenOfTheProgram) {
-  Command command = traced({program("waits_for_children")});
-  command.env["MTRACE_LEDGER"] = out() + "/";
-  Process process(command);
-  process.read_until("ready");
+  Process process(ledgered({program("waits_for_children")}), "ready");
   for (int round = 0; round < 10; ++round) {
     const Result result = look(process.pid());
     EXPECT_EQ(answer(result)["definitely_lost_blocks"], 0) << result.out;
   }
-  const Result result = expect_exit(process.wait());
+  expect_exit(process.wait());
 }
 
 // Blocks from before are not known: what they hold is held.
 TEST_F(UnreachableTest, AttachesToWhatIsNotTraced) {
-  Process process(plain({program("attached"), "sites"}));
-  process.read_until("ready");
+  Process process(plain({program("attached"), "sites"}), "ready");
   const json found = answer(look(process.pid(), {"--attach"}));
   EXPECT_EQ(found["unknown_blocks"], "memlog attached to it later");
   EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
@@ -366,86 +366,187 @@ TEST_F(UnreachableTest, AttachesToWhatIsNotTraced) {
 
 // Its ledger begins at the fork, so it does not know the block of the parent's that holds another.
 TEST_F(UnreachableTest, WhatAChildKeepsInItsParentsBlocksIsReachable) {
-  Command command = traced({program("holds_after_fork")});
-  command.env["MTRACE_LEDGER"] = out() + "/";
-  Process process(command);
-  process.read_until("ready");
+  Process process(ledgered({program("holds_in_file"), "fork"}), "ready");
   const pid_t child = children_of(process.pid()).at(0);
   wait_until_blocked(child, SYS_read);
   const json found = answer(look(child));
   EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
   EXPECT_GE(found["reachable_bytes"], 1000);
   EXPECT_EQ(found["unknown_blocks"], "it has blocks of the process that forked it");
-  process.close_input();
   expect_exit(process.wait());
 }
 
 TEST_F(UnreachableTest, WhatIsHeldByBlocksFromBeforeTheRecordingIsReachable) {
   for (const char* start : {"0", "1"}) {
-    Command command = traced({program("held_list"), "100"});
-    command.env["MTRACE_LEDGER"] = out() + "/";
-    command.env["MTRACE_START"] = start;
-    Process process(command);
-    process.read_until("ready");
-    wait_until_blocked(process.pid(), SYS_read);
+    Waiting process(traced({program("held_list"), "100"},
+                           {{"MTRACE_LEDGER", out() + "/"}, {"MTRACE_START", start}}));
     const json found = answer(look(process.pid()));
     EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
     EXPECT_EQ(found.value("unknown_blocks", ""),
               *start == '0' ? "recording was off for a time" : "");
-    process.close_input();
     expect_exit(process.wait());
   }
 }
 
 TEST_F(UnreachableTest, MemoryHoldsBlocksWhateverItsAccessBecame) {
   for (const char* const page : {"shared", "file", "write-only"}) {
-    const Ready one = ready({program("held_list"), "100", page});
-    const json found = answer(look(one.process->pid()));
+    Waiting process(ledgered({program("held_list"), "100", page}));
+    const json found = answer(look(process.pid()));
     EXPECT_EQ(found["definitely_lost_blocks"], 0) << page << found;
     EXPECT_FALSE(found.contains("unknown_blocks")) << page << found;
-    one.process->close_input();
-    expect_exit(one.process->wait());
+    expect_exit(process.wait());
   }
 }
 
 // A disk that is full: the ledger lacks most of the list.
 TEST_F(UnreachableTest, NothingIsLostForWantOfALedger) {
-  Command command = traced({program("held_list"), "60000"});
-  command.env["MTRACE_LEDGER"] = out() + "/";
+  Command command = ledgered({program("held_list"), "60000"});
   command.before_exec = [] {
     const rlimit limit = {2400000, 2400000};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   };
-  Process process(command);
-  process.read_until("ready");
-  wait_until_blocked(process.pid(), SYS_read);
+  Waiting process(command);
   const json found = answer(look(process.pid()));
   EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
   EXPECT_EQ(found["unknown_blocks"], "its ledger lacks a part of the live blocks");
   const std::string note = "note: a part of the ledger could not be read";
   for (const char* const one : {"heap", "map"}) {
-    const Result shown = run(plain({memlog_tool(), one, std::to_string(process.pid())}));
-    EXPECT_HAS(shown.out, note);
+    EXPECT_HAS(memlog({one, process.id()}).out, note);
   }
-  Process expire(plain({memlog_tool(), "expire", std::to_string(process.pid())}));
+  Process expire(plain({memlog_tool(), "expire", process.id()}));
   ASSERT_TRUE(expire.read_line());
   process.send(SIGKILL);
   process.wait();
-  const Result expired = expire.wait();
-  EXPECT_HAS(expired.out, note);
-  const Result pack =
-      expect_exit(run(plain({memlog_tool(), "pack", "-o", temp() + "/packed", out()})), 2);
+  EXPECT_HAS(expire.wait().out, note);
+  const Result pack = expect_exit(memlog({"pack", "-o", temp() + "/packed", out()}), 2);
   EXPECT_HAS(pack.err, "a part of it is missing; packed as it is");
   std::filesystem::remove(fmt::format("{}/held_list-{}.ledger", out(), process.pid()));
 }
 
 TEST_F(UnreachableTest, SaysWhatIsMissing) {
-  Process process(traced({program("attached"), "sites"}));
-  process.read_until("ready");
-  const Result result = expect_exit(look(process.pid()), 1);
-  EXPECT_HAS(result.err, "ledger");
+  Process process(traced({program("attached"), "sites"}), "ready");
+  EXPECT_HAS(expect_exit(look(process.pid()), 1).err, "ledger");
   process.write("q");
   expect_exit(process.wait());
+}
+
+// ---- On core files of such a process.
+
+class UnreachableCoreTest : public UnreachableTest {
+ protected:
+  // Makes a core file of a program with that filter (core(5)), and kills it. Its ledger stays. What
+  // its blocks were told to be while it ran: `expected`.
+  std::string make_core(const std::vector<std::string>& words, const char* filter,
+                        json* expected = nullptr, bool with_ledger = true) {
+    Waiting process(with_ledger ? traced(words, {{"MTRACE_LEDGER", temp() + "/"}}) : traced(words));
+    if (expected != nullptr) *expected = answer(look(process.pid()));
+    std::ofstream("/proc/" + process.id() + "/coredump_filter") << filter;
+    const std::string core = temp() + "/core";
+    expect_exit(run(plain({"/usr/bin/gcore", "-o", core, process.id()})));
+    process.send(SIGKILL);
+    process.wait();
+    return core + "." + process.id();
+  }
+  std::string make_core(const char* filter, json* expected = nullptr, bool with_ledger = true) {
+    return make_core({program("held_blocks")}, filter, expected, with_ledger);
+  }
+  Result look_at(const std::string& core, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"unreachable", "--core", core});
+    return memlog(more);
+  }
+  std::string ledger() const {
+    for (const auto& file : std::filesystem::directory_iterator(temp())) {
+      if (file.path().extension() == ".ledger") return file.path();
+    }
+    return {};
+  }
+  static void expect_same(const json& found, const json& expected) {
+    expect_lost(found, expected);
+    EXPECT_EQ(found["reachable_bytes"], expected["reachable_bytes"]) << found;
+    EXPECT_EQ(found["missing_bytes"], 0) << found;
+    EXPECT_FALSE(found.contains("unknown_blocks")) << found;
+  }
+  void expect_refused(const Result& result, const std::string& why) {
+    expect_exit(result, 1);
+    EXPECT_EQ(result.out, "");
+    EXPECT_HAS(result.err, why);
+  }
+};
+
+// What the kernel writes by default: the ledger is read from its file.
+TEST_F(UnreachableCoreTest, TellsWhatTheRunningProcessTells) {
+  json expected;
+  const std::string core = make_core("0x33", &expected);
+  const Result result = expect_exit(look_at(core, {"--json", "--reachable", "--limit", "0"}), 1);
+  const json found = json::parse(result.out);
+  expect_same(found, expected);
+  EXPECT_EQ(found["core"], core);
+  EXPECT_HAS(result.out, "make_lost_cycle");
+  EXPECT_HAS(result.out, "g_list (held_blocks)");
+  // A ledger elsewhere.
+  const std::string moved = temp() + "/moved";
+  std::filesystem::rename(ledger(), moved);
+  expect_refused(look_at(core), ".ledger cannot be read: No such file or directory; name a copy");
+  expect_same(json::parse(look_at(core, {"--json", moved}).out), expected);
+}
+
+TEST_F(UnreachableCoreTest, ReadsTheLedgerInTheCoreFile) {
+  json expected;
+  const std::string core = make_core("0x3f", &expected);
+  std::filesystem::remove(ledger());
+  expect_same(json::parse(look_at(core, {"--json"}).out), expected);
+}
+
+// A file holds a block: it is read where it is, and without it nothing is lost for certain.
+TEST_F(UnreachableCoreTest, DoubtsWhatAMissingFileMayHold) {
+  const std::string file = temp() + "/shared";
+  const std::string core = make_core({program("holds_in_file"), file}, "0x33");
+  const json whole = json::parse(look_at(core, {"--json"}).out);
+  EXPECT_EQ(whole["missing_bytes"], 0) << whole;
+  EXPECT_EQ(whole["definitely_lost_blocks"], 0) << whole;
+  EXPECT_EQ(whole["possibly_lost_blocks"], 0) << whole;
+  EXPECT_GE(whole["reachable_bytes"], 4000) << whole;
+  std::filesystem::remove(file);
+  const json found = json::parse(look_at(core, {"--json"}).out);
+  EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
+  EXPECT_EQ(found["possibly_lost_bytes"], 4000) << found;
+  EXPECT_EQ(found["missing_bytes"], 4096) << found;
+  EXPECT_HAS(expect_exit(look_at(core)).out, "the core file lacks 4,096 bytes");
+}
+
+// The kernel writes the core file, and says of what it leaves out that it was there.
+TEST_F(UnreachableCoreTest, DoubtsWhatTheKernelLeftOut) {
+  const std::string pattern = read_file("/proc/sys/kernel/core_pattern");
+  if (pattern != "core\n") GTEST_SKIP() << "core files go elsewhere: " << pattern;
+  for (const bool shared : {true, false}) {
+    const std::string script = "cd '" + temp() + "' && ulimit -c unlimited && echo " +
+                               (shared ? "0x33" : "0x31") +
+                               " >/proc/self/coredump_filter && exec \"$0\"";
+    Waiting process(traced({"/bin/bash", "-c", script, program("holds_in_file")},
+                           {{"MTRACE_LEDGER", temp() + "/"}}));
+    process.send(SIGABRT);
+    process.wait();
+    std::string core = temp() + "/core";
+    if (!std::filesystem::exists(core)) core += "." + process.id();
+    ASSERT_TRUE(std::filesystem::exists(core)) << "no core file";
+    const json found = json::parse(look_at(core, {"--json"}).out);
+    EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
+    EXPECT_EQ(found["possibly_lost_bytes"], shared ? 0 : 4000) << found;
+    EXPECT_EQ(found["missing_bytes"], shared ? 0 : 4096) << found;
+    std::filesystem::remove(core);
+  }
+}
+
+TEST_F(UnreachableCoreTest, SaysWhatIsMissing) {
+  const std::string core = make_core("0x33");
+  expect_refused(look_at("/no/such/core"), "cannot open /no/such/core: No such file");
+  expect_refused(look_at(program("held_blocks")), "held_blocks: not a core file");
+  const std::string cut = temp() + "/cut";
+  std::filesystem::copy(core, cut);
+  std::filesystem::resize_file(cut, std::filesystem::file_size(core) / 2);
+  expect_refused(look_at(cut), "cut off: ");
+  expect_refused(look_at(make_core("0x30")), "lacks ");
+  expect_refused(look_at(make_core("0x33", nullptr, false)), "its process had no ledger; start it");
 }
 
 }  // namespace
