@@ -29,8 +29,7 @@ class WaitTest : public HostTest {
  protected:
   void SetUp() override {
     // Runs for as long as the program.
-    write_file(hangs(), "#!/bin/sh\nexec sleep 100000\n");
-    fs::permissions(hangs(), fs::perms::owner_all);
+    write_script(hangs(), "#!/bin/sh\nexec sleep 100000\n");
   }
   std::string hangs() const { return temp() + "/hangs"; }
   // A program that has a helper from its first report on, or from its start with an event log.
@@ -70,17 +69,16 @@ TEST_F(WaitTest, WithAHelper) {
 
 TEST_F(WaitTest, AsTheFirstProcess) {
   const std::vector<std::string> unshare = {"/usr/bin/unshare", "--mount-proc", "--pid", "--fork"};
-  std::vector<std::string> attempt = unshare;
-  attempt.emplace_back("/bin/true");
-  if (run(plain(attempt)).status != 0) GTEST_SKIP() << "no namespaces may be made here";
+  Command attempt = plain(unshare);
+  attempt.argv.emplace_back("/bin/true");
+  if (run(attempt).status != 0) GTEST_SKIP() << "no namespaces may be made here";
   for (const Way& way : kWays) {
     SCOPED_TRACE(way.name);
     Command command = helped(way);
-    std::vector<std::string> argv = unshare;
-    argv.insert(argv.end(), {"/usr/bin/env", "LD_PRELOAD=" + command.env["LD_PRELOAD"]});
-    argv.insert(argv.end(), command.argv.begin(), command.argv.end());
+    std::vector<std::string>& argv = command.argv;
+    argv.insert(argv.begin(), {"/usr/bin/env", "LD_PRELOAD=" + command.env["LD_PRELOAD"]});
+    argv.insert(argv.begin(), unshare.begin(), unshare.end());
     command.env.erase("LD_PRELOAD");
-    command.argv = argv;
     expect_as_alone(run(command));
   }
 }
@@ -88,14 +86,12 @@ TEST_F(WaitTest, AsTheFirstProcess) {
 TEST_F(WaitTest, Attached) {
   for (const bool events : {false, true}) {
     SCOPED_TRACE(events);
-    Process process(plain({program("every_child")}));
-    process.read_until("ready");
-    const std::string pid = std::to_string(process.pid());
-    Command attach = tool({"attach", pid});
+    Process process(plain({program("every_child")}), "ready");
+    Command attach = tool({"attach", process.id()});
     if (events) attach.argv.insert(attach.argv.end() - 1, "--events");
     attach.env["MTRACE_RESOLVER"] = events ? memlog_tool() : hangs();
     attach.env["MTRACE_EXIT_WAIT"] = "0";
-    const Result attached = expect_exit(run(attach));
+    expect_exit(run(attach));
     process.send(SIGUSR1);
     if (!events) wait_for_report("every_child", process.pid(), 1);
     process.write("\n");

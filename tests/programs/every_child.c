@@ -13,20 +13,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { kPolls = 200 };
+enum { kPolls = 200, kWays = 6, kLook = 5, kStatus = 7 };
 
 static volatile void* kept;
+static _Thread_local int status;
 
 // As waitpid().
 static pid_t find(int how, int options) {
-  int status;
   struct rusage usage;
   siginfo_t found = {0};
   if (how == 0) return waitpid(-1, &status, options);
   if (how == 1) return wait3(&status, options, &usage);
   if (how == 2) return wait4(-1, &status, options, &usage);
   if (how == 3) return waitpid(0, &status, options);  // of its process group
-  return waitid(P_ALL, 0, &found, options | WEXITED) == 0 ? found.si_pid : -1;
+  // kLook: twice, the first time to find it again.
+  const int look = how == kLook ? WNOWAIT : 0;
+  if (waitid(P_ALL, 0, &found, options | WEXITED | look) != 0) return -1;
+  if (look != 0 && found.si_pid != 0 &&
+      waitid(P_PID, (id_t)found.si_pid, &found, options | WEXITED) != 0) {
+    return -1;
+  }
+  if (found.si_pid != 0) status = found.si_status << 8;
+  return found.si_pid;
 }
 
 static void expect(const char* what, int how, int options, long answer, long right) {
@@ -40,7 +48,7 @@ static const unsigned kOptions[] = {__WALL, __WCLONE, __WALL | __WCLONE};
 
 // `of_all`, `of_clones`: what a poll finds with __WALL and with __WCLONE alone.
 static void poll_all(const char* what, long of_all, long of_clones) {
-  for (int how = 0; how < 5; ++how) {
+  for (int how = 0; how < kWays; ++how) {
     for (int i = 0; i < 3; ++i) {
       const long right = kOptions[i] == __WCLONE ? of_clones : of_all;
       for (int poll = 0; poll < (right == -1 ? kPolls : 10); ++poll) {
@@ -67,7 +75,7 @@ static int read_on(void* pipes) {
   const int* ends = pipes;
   char c;
   close(ends[1]);
-  return (int)read(ends[0], &c, 1);
+  return kStatus + (int)read(ends[0], &c, 1);
 }
 static int leave(void* unused) { return unused != NULL; }
 
@@ -83,7 +91,9 @@ static void with_child(const char* what, int flags, int how) {
   close(ends[1]);
   const int options = ordinary ? __WALL : kOptions[how % 3];
   expect(what, how, options, find(how, options), child);
+  expect("its status", how, options, status, kStatus << 8);
   expect("none after one", how, options, find(how, options), -1);
+  expect("no status", how, options, status, kStatus << 8);
 }
 
 static void* wait_too(void* how) {
@@ -103,7 +113,7 @@ int main(int argc, char** argv) {
   fflush(stdout);
   getchar();
   alarm(300);  // a wait that never ends
-  for (int how = 0; how < 5; ++how) {
+  for (int how = 0; how < kWays; ++how) {
     for (int i = 0; i < 3; ++i) make(leave, SIGCHLD, NULL);
     for (int i = 0; i < 3; ++i) {
       if (find(how, __WALL) <= 0) printf("way %d finds no child\n", how);
@@ -112,6 +122,7 @@ int main(int argc, char** argv) {
     with_child("an ordinary child", SIGCHLD, how);
     with_child("a clone child", 0, how);
     with_child("a child with another signal", SIGWINCH, how);
+    if (how == kLook) continue;  // the other thread may take what one has looked at
     // Each child is found by one of two threads, and both learn that there are no more.
     for (int i = 0; i < 20; ++i) make(leave, SIGCHLD, NULL);
     pthread_t thread;
