@@ -1,5 +1,8 @@
 // What the reader refuses, and what it says then.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <cstdlib>
 
 #include "sample.h"
 #include "tool_test.h"
@@ -7,471 +10,318 @@
 namespace mtrace::test {
 namespace {
 
-struct MalformedCase {
-  const char* name;
-  std::string text;
-  const char* error;
+// The sample with `line` in place of its line `number`; below 0: before line -`number`.
+std::string with(int number, const std::string& line) {
+  return number < 0 ? inserted(static_cast<size_t>(-number), line)
+                    : replaced(static_cast<size_t>(number), line);
+}
+
+struct Refused {
+  int number;  // as above
+  std::string line;
+  const char* error;  // behind the place
+  int place = 0;      // 0: the line itself
 };
 
-class Malformed : public testing::TestWithParam<MalformedCase> {};
-
-TEST_P(Malformed, IsRefusedWithItsPlace) { EXPECT_EQ(error_of(GetParam().text), GetParam().error); }
+void expect_refused(const std::vector<Refused>& all) {
+  for (const auto& [number, line, error, place] : all) {
+    EXPECT_EQ(error_of(with(number, line)),
+              fmt::format("f:{}: {}", place == 0 ? std::abs(number) : place, error))
+        << line;
+  }
+}
 
 std::string cut_at(size_t bytes) { return join(kLines).substr(0, bytes); }
 
-std::string many_frames() {
-  std::string frames;
-  for (int i = 0; i < 257; ++i) frames += "(0x1)\n\t";
-  frames.resize(frames.size() - 2);
-  return small_memlog({frames});
+TEST(Malformed, Files) {
+  const std::string foreign = "f:1: not a memlog: it does not begin with \"# memlog 2\"";
+  const std::string program = "f:1: not a memlog, but a program: memlog run makes one of it";
+  const std::string more = "; what comes before: memlog show --partial f";
+  for (const auto& [text, error] : {
+           std::pair{std::string(), std::string("f:1: not a memlog: the file is empty")},
+           {"PK\x03\n", foreign},
+           {"# memlog", foreign},
+           {"\177ELF\n", program},
+           {"#!/bin/sh\n", program},
+           {without(31), "f:30: the file ends without \"# end\"" + more},
+           {cut_at(join(kLines).size() - 1), "f:31: the last line is not complete" + more},
+           {cut_at(70), "f:4: the last line is not complete"},
+           {join(kLines) + "# end\n", "f:32: something follows \"# end\""},
+           {join(kLines) + "\n", "f:32: something follows \"# end\""},
+       }) {
+    EXPECT_EQ(error_of(text), error) << text;
+  }
+  for (const char* version : {"3", "2 x", "2\r"}) {
+    EXPECT_EQ(error_of(with(1, std::string("# memlog ") + version)),
+              fmt::format("f:1: version \"{}\" of the format; this program reads versions 1 and 2",
+                          version == std::string("2\r") ? "2\\x0d" : version));
+  }
+}
+
+TEST(Malformed, Bytes) {
+  expect_refused({
+      {2, "# program: /usr/bin/app\r", "byte 24 is 0x0d, which must be escaped"},
+      {4, std::string("# pid: 4\0", 9), "byte 9 is 0x00, which must be escaped"},
+      {7, "# label: caf\xe9", "byte 13 is 0xe9, which must be escaped"},
+      {7, "# label: \xc0\xaf", "byte 10 is 0xc0, which must be escaped"},
+      {15, "\tf\x7f\t(0x1)", "byte 3 is 0x7f, which must be escaped"},
+      {7, "# label: a\tb", "byte 11 is 0x09, which must be escaped"},
+      {7, "# label: a\\qb", "a backslash that begins neither \\\\ nor \\xHH in \"a\\\\qb\""},
+      {7, "# label: a\\x4", "a backslash that begins neither \\\\ nor \\xHH in \"a\\\\x4\""},
+      {7, "# label: a\\x4A", "a backslash that begins neither \\\\ nor \\xHH in \"a\\\\x4A\""},
+  });
+}
+
+TEST(Malformed, Lines) {
+  expect_refused({
+      {-14, "", "an empty line"},
+      {-14, "hello", "neither a \"# key: value\" line, an entry nor a frame"},
+      {7, "#label: x", "not a line of the form \"# key: value\""},
+      {7, "# label x", "not a line of the form \"# key: value\""},
+      {7, "# Label: x", "not a line of the form \"# key: value\""},
+  });
+}
+
+// A key that the sample has not stands before the line.
+TEST(Malformed, ValuesOfKeys) {
+  const char* const time = "a time like 2026-11-20T20:15:31.123456Z";
+  const char* const numbers = "a list of name=number";
+  struct Key {
+    int number;
+    const char* key;
+    const char* form;
+    std::vector<const char*> values;
+  };
+  for (const auto& [number, key, form, values] : std::vector<Key>{
+           {4, "pid", "a number from 1", {"0", "x", "+1", "0001", "99999999999999999999999"}},
+           {5, "seq", "a number from 1", {"0"}},
+           {6, "trigger", "a trigger like signal, exit or api", {""}},
+           {8, "started", time, {"2026-11-20T20:15:00Z"}},
+           {9, "taken", time, {"2026-13-20T20:15:31.123456Z"}},
+           {10,
+            "delta",
+            "\"+N bytes +M blocks\"",
+            {"60 bytes +2 blocks", "+60 +2", "-0 bytes +2 blocks",
+             "+9223372036854775808 bytes +2 blocks"}},
+           {11, "live", "\"N bytes M blocks\"", {"-1 bytes 0 blocks"}},
+           {12,
+            "peak",
+            "\"N bytes TIME\"",
+            {"5 bytes", "+5 bytes 2026-11-20T20:15:12.000412Z", "5 bytes 2026-11-20",
+             "9223372036854775808 bytes 2026-11-20T20:15:12.000412Z",
+             "5 bytes 2026-11-20T20:15:12.000412Z x"}},
+           {13, "lost", numbers, {"frames=many"}},
+           {13, "peak-error", "\"N bytes\"", {"5"}},
+           {13, "sampled", "\"N bytes\"", {"512K"}},
+           {13, "recording", "stopped", {"going on"}},
+           {27, "host", "\"NAME boot-id=UUID arch=NAME\"", {"web3 x"}},
+           {28, "rss", "\"N bytes\"", {"5 KiB"}},
+           {29, "uptime", "\"N.NNN seconds\"", {"31 seconds"}},
+           {28, "resolved", "no, partly or yes", {"maybe"}},
+           {28,
+            "kind",
+            "\"NAME N bytes M blocks\"",
+            {"mmap", "@mmap 5 bytes 1 blocks", "mmap +5 bytes +1 blocks", "mmap 5 bytes 1",
+             " 5 bytes 1 blocks"}},
+           {28, "heap", numbers, {"resident"}},
+           {28,
+            "region",
+            "\"resident=N size=N NAME\"",
+            {"malloc", "resident=+1 size=2 malloc", "size=2 resident=1 malloc",
+             "resident=1 size=2 "}},
+           {28, "calls", numbers, {"malloc=many", "malloc", "=5", "malloc=1  free=1", ""}},
+           {28, "misuse", numbers, {"x=-1"}},
+           {28, "failed-allocations", "a number", {"-1"}},
+           {28, "unknown-frees", "a number", {"x"}},
+           {28, "reports", "\"written=N failed=N\"", {"written=1", "failed=1 written=1"}},
+           {28, "reports", numbers, {"written=x failed=1"}},
+           {28, "rss-max", "\"N bytes\"", {"5"}},
+           {28, "virtual", "\"N bytes\"", {"-5 bytes"}},
+           {28, "resolution", "\"N.NNN ms\"", {"1.024", "1 ms", "1. ms", "1.x ms"}},
+       }) {
+    const std::string begin = fmt::format("# {}: ", key);
+    const bool there = kLines[static_cast<size_t>(number) - 1].starts_with(begin);
+    for (const char* value : values) {
+      EXPECT_EQ(error_of(with(there ? number : -number, begin + value)),
+                fmt::format("f:{}: {}: \"{}\" is not {}", number, key, value, form));
+    }
+  }
+}
+
+TEST(Malformed, KeysThatAreMissing) {
+  for (const size_t number : {2, 4, 5, 6, 8, 9, 10, 11, 13}) {
+    const std::string key = kLines[number - 1].substr(0, kLines[number - 1].find(':') + 1);
+    EXPECT_EQ(error_of(without(number)), fmt::format("f:13: no \"{}\" before this line", key));
+  }
+  EXPECT_EQ(error_of("# memlog 2\n# end\n"), "f:2: no \"# program:\" before this line");
+}
+
+TEST(Malformed, KeysThatAreTwice) {
+  for (const char* line :
+       {"# calls: malloc=1", "# failed-allocations: 1", "# unknown-frees: 1", "# misuse: x=1",
+        "# reports: written=1 failed=0", "# rss-max: 5 bytes", "# virtual: 5 bytes",
+        "# resolution: 1.0 ms", "# host: web4 boot-id=x arch=y"}) {
+    const std::string text = line;
+    EXPECT_EQ(error_of(with(-30, text + '\n' + text)),
+              fmt::format("f:{}: a second \"{}\"", text.starts_with("# host") ? 30 : 31,
+                          text.substr(0, text.find(':') + 1)));
+  }
+  const std::string kind = "# kind: mmap 5 bytes 1 blocks";
+  expect_refused({
+      {-5, "# pid: 4711", "a second \"# pid:\""},
+      {-13, "# peak: 5 bytes 2026-11-20T20:15:12.000412Z", "a second \"# peak:\""},
+      {-28, kind + '\n' + kind, "kind: mmap stands there twice", 29},
+      {13, "# lost: frames=0 frames=0", "lost: frames= stands there twice"},
+      {-28, "# calls: new[]=1 new[]=2", "calls: new[]= stands there twice"},
+      {-25, "# module: /usr/lib/libglib-2.0.so.0 base=0x0",
+       "module: \"/usr/lib/libglib-2.0.so.0\" stands there twice"},
+  });
+}
+
+TEST(Malformed, KeysAtTheWrongPlace) {
+  for (const char* line : {"# seq: 3", "# peak: 5 bytes 2026-11-20T20:15:12.000412Z",
+                           "# peak-error: 5 bytes", "# recording: stopped"}) {
+    const std::string key(line, std::string_view(line).find(':') + 1);
+    EXPECT_EQ(error_of(with(-24, line)),
+              fmt::format("f:24: \"{}\" belongs before the entries", key));
+  }
+  expect_refused({
+      {-4, "# region: resident=1 size=2 malloc", "\"# pid:\" belongs before the entries", 5},
+      {-25, "-41\tblocks=+0\tlive=0\tstack=0000000000000002",
+       "an entry after the lines that end the entries"},
+  });
+}
+
+TEST(Malformed, Sums) {
+  expect_refused({
+      {10, "# delta: +61 bytes +2 blocks", "delta: the entries sum up to +60 bytes +2 blocks"},
+      {10, "# delta: +60 bytes +3 blocks", "delta: the entries sum up to +60 bytes +2 blocks"},
+      {12, "# allocated: 1893425 bytes 20417 blocks\n# freed: 5 bytes 0 blocks",
+       "allocated: less freed: is not live:", 13},
+      {-14, "+9223372036854775807\tblocks=+1\tlive=0\tstack=5f3e1a90c2d4b718",
+       "the sum of the entries does not fit 64 bits", 15},
+      {21, "+101\tblocks=-1\tlive=0\tstack=0000000000000001",
+       "the entry is larger than the one before it"},
+      {21, "-40\tblocks=-1\tlive=0\tstack=0000000000000001\tpeak=2441129",
+       "peak= is more than the peak of the process"},
+  });
+}
+
+TEST(Malformed, Entries) {
+  const std::string stack = "\tstack=5f3e1a90c2d4b718";
+  const char* const no_number = "is not a signed number of bytes of 64 bits";
+  for (const char* bytes : {"+", "-0", "+9223372036854775808"}) {
+    EXPECT_EQ(error_of(with(14, bytes + ("\tblocks=+3\tlive=1" + stack))),
+              fmt::format("f:14: \"{}\" {}", bytes, no_number));
+  }
+  expect_refused({
+      {14, "100\tblocks=+3\tlive=1" + stack,
+       "neither a \"# key: value\" line, an entry nor a frame"},
+      {14, "+100\tlive=1" + stack, "the entry has no blocks="},
+      {14, "+100\tblocks=+3" + stack, "the entry has no live="},
+      {14, "+100\tblocks=+3\tlive=1", "the entry has no stack="},
+      {14, "+100\tblocks=3\tlive=1" + stack, "blocks=\"3\" is not a signed number of 64 bits"},
+      {14, "+100\tblocks=+3\tlive=+1" + stack, "live=\"+1\" is not a number of bytes"},
+      {14, "+100\tblocks=+3\tlive=1\tstack=5f3e", "stack=\"5f3e\" is not 16 hex digits"},
+      {14, "+100\tblocks=+3\tlive=1\tstack=5F3E1A90C2D4B718",
+       "stack=\"5F3E1A90C2D4B718\" is not 16 hex digits"},
+      {14, "+100\tblocks=+3\tblocks=+3\tlive=1", "blocks= stands there twice"},
+      {14, "+100\tblocks", "\"blocks\" is not key=value"},
+      {14, "+100\t\tblocks=+3", "\"\" is not key=value"},
+      {23, "@\t+1\tblocks=+1", "\"@\" is not a kind of entry"},
+      {23, "@a b\t+1\tx=1", "\"@a b\" is not a kind of entry"},
+      {23, "@mmap", "the kind is not followed by a number of bytes"},
+      {23, "@mmap\t+1", "the entry has no field"},
+  });
+}
+
+TEST(Malformed, FieldsOfEntries) {
+  const std::string entry = "+100\tblocks=+3\tlive=126720\tstack=5f3e1a90c2d4b718\t";
+  for (const std::string field : {"allocs", "temporary", "short-lived", "lifetime-min",
+                                  "lifetime-mean", "lifetime-max", "age", "slack", "peak"}) {
+    for (const char* value : {"+5", "-1", "05", "9223372036854775808", "1.5"}) {
+      EXPECT_EQ(error_of(with(14, fmt::format("{}{}={}", entry, field, value))),
+                fmt::format("f:14: {}=\"{}\" is not a number", field, value));
+    }
+    EXPECT_EQ(error_of(with(14, fmt::format("{}{}=5\t{}=5", entry, field, field))),
+              fmt::format("f:14: {}= stands there twice", field));
+  }
+  const std::string freed = entry + "allocs=4\tallocated=101\tfrees=1\tfreed=1\t";
+  const char* const order = "lifetime-min=, lifetime-mean= and lifetime-max= are not in this order";
+  expect_refused({
+      {14, entry + "allocs=4\tallocated=120\tfrees=1\tfreed=19",
+       "allocs=, frees= and their bytes do not come to the entry's blocks and bytes"},
+      {14, entry + "lifetime-max=5", "a lifetime without frees="},
+      {14, freed + "lifetime-min=3\tlifetime-mean=2\tlifetime-max=5", order},
+      {14, freed + "lifetime-mean=6\tlifetime-max=5", order},
+      {14, freed + "lifetime-mean=6", order},
+      {14, entry + "peak=2441129", "peak= is more than the peak of the process"},
+  });
+}
+
+TEST(Malformed, Frames) {
+  for (const char* place :
+       {"x", "(/lib+0x1", "(+0x1)", "(/lib+0x)", "(0x01)", "(/lib+0x10000000000000000)", ""}) {
+    EXPECT_EQ(error_of(with(15, std::string("\t") + place)),
+              fmt::format("f:15: \"{}\" is not (MODULE+0xHEX), (0xHEX) or (inlined)", place));
+  }
+  const char* const inlined =
+      "the inlined frame before this line is not followed by what it is part of";
+  expect_refused({
+      {-14, "\t(0x1)", "a frame without an entry"},
+      {-28, "\t(0x1)", "a frame without an entry"},
+      {-21, "\t(0x1)", "a frame after \"...\""},
+      {-21, "\t...", "a frame after \"...\""},
+      {15, "\ta\tb:1\tc\t(0x1)", "a frame of 4 fields: at most function, source and place"},
+      {15, "\t\ta.c:1\t(0x1)", "the name of the function is empty"},
+      {15, "\tf\ta.c\t(0x1)", "\"a.c\" is not FILE:LINE"},
+      {15, "\tf\ta.c:0\t(0x1)", "\"a.c:0\" is not FILE:LINE"},
+      {15, "\tf\t:7\t(0x1)", "\":7\" is not FILE:LINE"},
+      {15, "\t(/lib#1+0x1)", "\"#1\" is not a module's generation (from 2)"},
+      {15, "\t(/lib#x+0x1)", "\"#x\" is not a module's generation (from 2)"},
+      {19, "\tf\t(inlined)", inlined, 20},
+      {20, "\tf\t(inlined)", inlined, 21},
+      {24, "# module: /usr/lib/libglib-2.0.so.0 build-id=5f1e", "module: has no base=0xHEX"},
+      {24, "# module: /l build-id=5f1 base=0x0", "module: \"5f1\" is not a build-id"},
+      {24, "# module: /l build-id=5f base=12", "module: \"12\" is not 0xHEX"},
+  });
+  EXPECT_EQ(error_of(small_memlog(std::vector<std::string>(257, "(0x1)"))),
+            "f:268: a stack of more than 256 frames");
 }
 
 // The first stack ends with tail ...1, which ends with ...2.
-std::string with_tails(const std::string& first, const std::string& lines) {
-  auto all = kLines;
-  all[19] = first;
-  all[22] += "\n" + lines;
-  return join(all);
+TEST(Malformed, Tails) {
+  const std::string first = "\t^ tail=0000000000000001";
+  const std::string outer = "# tail: 0000000000000002\n\tmain\t(0x5)";
+  const auto inner = [](const std::string& end = "\t^ tail=0000000000000002") {
+    return "# tail: 0000000000000001\n\t(0x4)\n" + end;
+  };
+  std::string deep = "# tail: 0000000000000001";
+  for (int i = 0; i < 257; ++i) deep += "\n\t(0x1)";
+  const auto expect = [&](const std::string& end, const std::string& lines, const char* error) {
+    auto all = kLines;
+    all[19] = end;
+    all[22] += "\n" + lines;
+    EXPECT_EQ(error_of(join(all)), error);
+  };
+  expect(first, inner(), "f:34: no tail 0000000000000002, which a stack ends with");
+  expect(first, inner(first), "f:34: a stack of more than 256 frames");
+  expect(first, outer + "\n" + outer, "f:26: a tail that was there before");
+  expect(first, deep, "f:281: a stack of more than 256 frames");
+  expect(first, "# tail: 0000000000000001", "f:32: tail 0000000000000001 has no frame");
+  expect(first + "\n\t(0x1)", inner() + "\n" + outer, "f:21: a frame after a tail");
+  expect(first + "\n\t...", inner() + "\n" + outer, "f:21: a frame after a tail");
+  expect(first, inner() + "\n" + outer + "\n@mmap\t+1\tblocks=+1",
+         "f:29: an entry after the tails");
+  expect_refused({
+      {20, first, "no tail 0000000000000001, which a stack ends with", 31},
+      {17, first, "the inlined frame before this line is not followed by what it is part of"},
+      {22, first, "a tail without a frame before it"},
+      {20, "\t^ tail=12", "a tail without 16 hex digits"},
+      {-14, outer, "a tail that does not come directly behind the entries"},
+      {-28, outer, "a tail that does not come directly behind the entries"},
+  });
 }
-const std::string kFirstTail = "\t^ tail=0000000000000001";
-const std::string kOuterTail = "# tail: 0000000000000002\n\tmain\t(0x5)";
-std::string inner_tail(const std::string& end = "\t^ tail=0000000000000002") {
-  return "# tail: 0000000000000001\n\t(0x4)\n" + end;
-}
-std::string deep_tail() {
-  std::string lines = "# tail: 0000000000000001";
-  for (int i = 0; i < 257; ++i) lines += "\n\t(0x1)";
-  return lines;
-}
-
-const std::string kHeapEntry = "+100\tblocks=+3\tlive=126720\tstack=5f3e1a90c2d4b718";
-
-INSTANTIATE_TEST_SUITE_P(
-    Reader, Malformed,
-    testing::ValuesIn(std::vector<MalformedCase>{
-        {"empty", "", "f:1: not a memlog: the file is empty"},
-        {"foreign", "PK\x03\n", "f:1: not a memlog: it does not begin with \"# memlog 2\""},
-        {"program",
-         "\x7f"
-         "ELF\n",
-         "f:1: not a memlog, but a program: memlog run makes one of it"},
-        {"script", "#!/bin/sh\n", "f:1: not a memlog, but a program: memlog run makes one of it"},
-        {"nearly", "# memlog", "f:1: not a memlog: it does not begin with \"# memlog 2\""},
-        {"newer", replaced(1, "# memlog 3"),
-         "f:1: version \"3\" of the format; this program reads versions 1 and 2"},
-        {"longer", replaced(1, "# memlog 2 x"),
-         "f:1: version \"2 x\" of the format; this program reads versions 1 and 2"},
-        {"crlf", replaced(1, "# memlog 2\r"),
-         "f:1: version \"2\\x0d\" of the format; this program reads versions 1 and 2"},
-        {"crlf_later", replaced(2, "# program: /usr/bin/app\r"),
-         "f:2: byte 24 is 0x0d, which must be escaped"},
-        {"nul", replaced(4, std::string("# pid: 4\0", 9)),
-         "f:4: byte 9 is 0x00, which must be escaped"},
-        {"latin1", replaced(7, "# label: caf\xe9"), "f:7: byte 13 is 0xe9, which must be escaped"},
-        {"overlong_utf8", replaced(7, "# label: \xc0\xaf"),
-         "f:7: byte 10 is 0xc0, which must be escaped"},
-        {"del", replaced(15, "\tf\x7f\t(0x1)"), "f:15: byte 3 is 0x7f, which must be escaped"},
-        {"tab_in_meta", replaced(7, "# label: a\tb"),
-         "f:7: byte 11 is 0x09, which must be escaped"},
-        {"activity_and_change",
-         replaced(14,
-                  "+100\tblocks=+3\tlive=126720\tallocs=4\tallocated=120\tfrees=1\tfreed=19"
-                  "\tstack=5f3e1a90c2d4b718"),
-         "f:14: allocs=, frees= and their bytes do not come to the entry's blocks and bytes"},
-        {"activity_negative",
-         replaced(14, "+100\tblocks=+3\tlive=126720\tallocs=-3\tstack=5f3e1a90c2d4b718"),
-         "f:14: allocs=\"-3\" is not a number"},
-        {"totals_and_live",
-         replaced(12, "# allocated: 1893425 bytes 20417 blocks\n# freed: 5 bytes 0 blocks"),
-         "f:13: allocated: less freed: is not live:"},
-        {"no_tail", replaced(20, kFirstTail),
-         "f:31: no tail 0000000000000001, which a stack ends with"},
-        {"no_outer_tail", with_tails(kFirstTail, inner_tail()),
-         "f:34: no tail 0000000000000002, which a stack ends with"},
-        {"tail_of_itself", with_tails(kFirstTail, inner_tail(kFirstTail)),
-         "f:34: a stack of more than 256 frames"},
-        {"tail_twice", with_tails(kFirstTail, kOuterTail + "\n" + kOuterTail),
-         "f:26: a tail that was there before"},
-        {"tail_too_deep", with_tails(kFirstTail, deep_tail()),
-         "f:281: a stack of more than 256 frames"},
-        {"tail_without_frames", with_tails(kFirstTail, "# tail: 0000000000000001"),
-         "f:32: tail 0000000000000001 has no frame"},
-        {"tail_and_frame", with_tails(kFirstTail + "\n\t(0x1)", inner_tail() + "\n" + kOuterTail),
-         "f:21: a frame after a tail"},
-        {"tail_and_cut", with_tails(kFirstTail + "\n\t...", inner_tail() + "\n" + kOuterTail),
-         "f:21: a frame after a tail"},
-        {"tail_after_inlined", replaced(17, kFirstTail),
-         "f:17: the inlined frame before this line is not followed by what it is part of"},
-        {"tail_alone", replaced(22, kFirstTail), "f:22: a tail without a frame before it"},
-        {"tail_without_id", replaced(20, "\t^ tail=12"), "f:20: a tail without 16 hex digits"},
-        {"tail_before_entries", inserted(14, kOuterTail),
-         "f:14: a tail that does not come directly behind the entries"},
-        {"tail_behind_modules", inserted(28, kOuterTail),
-         "f:28: a tail that does not come directly behind the entries"},
-        {"entry_behind_tail",
-         with_tails(kFirstTail, inner_tail() + "\n" + kOuterTail + "\n@mmap\t+1\tblocks=+1"),
-         "f:29: an entry after the tails"},
-        {"empty_line", inserted(14, ""), "f:14: an empty line"},
-        {"prose", inserted(14, "hello"),
-         "f:14: neither a \"# key: value\" line, an entry nor a frame"},
-        {"no_space", replaced(7, "#label: x"), "f:7: not a line of the form \"# key: value\""},
-        {"no_colon", replaced(7, "# label x"), "f:7: not a line of the form \"# key: value\""},
-        {"capital_key", replaced(7, "# Label: x"), "f:7: not a line of the form \"# key: value\""},
-        {"bad_escape", replaced(7, "# label: a\\qb"),
-         "f:7: a backslash that begins neither \\\\ nor \\xHH in \"a\\\\qb\""},
-        {"half_escape", replaced(7, "# label: a\\x4"),
-         "f:7: a backslash that begins neither \\\\ nor \\xHH in \"a\\\\x4\""},
-        {"capital_escape", replaced(7, "# label: a\\x4A"),
-         "f:7: a backslash that begins neither \\\\ nor \\xHH in \"a\\\\x4A\""},
-        {"second_pid", inserted(5, "# pid: 4711"), "f:5: a second \"# pid:\""},
-        {"second_host", inserted(28, "# host: web4 boot-id=x arch=y"),
-         "f:28: a second \"# host:\""},
-        {"no_program", without(2), "f:13: no \"# program:\" before this line"},
-        {"no_pid", without(4), "f:13: no \"# pid:\" before this line"},
-        {"no_seq", without(5), "f:13: no \"# seq:\" before this line"},
-        {"no_trigger", without(6), "f:13: no \"# trigger:\" before this line"},
-        {"no_started", without(8), "f:13: no \"# started:\" before this line"},
-        {"no_taken", without(9), "f:13: no \"# taken:\" before this line"},
-        {"no_delta", without(10), "f:13: no \"# delta:\" before this line"},
-        {"no_live", without(11), "f:13: no \"# live:\" before this line"},
-        {"no_lost", without(13), "f:13: no \"# lost:\" before this line"},
-        {"nothing", "# memlog 2\n# end\n", "f:2: no \"# program:\" before this line"},
-        {"pid_zero", replaced(4, "# pid: 0"), "f:4: pid: \"0\" is not a number from 1"},
-        {"pid_text", replaced(4, "# pid: x"), "f:4: pid: \"x\" is not a number from 1"},
-        {"pid_sign", replaced(4, "# pid: +1"), "f:4: pid: \"+1\" is not a number from 1"},
-        {"pid_zeros", replaced(4, "# pid: 0001"), "f:4: pid: \"0001\" is not a number from 1"},
-        {"pid_long", replaced(4, "# pid: 99999999999999999999999"),
-         "f:4: pid: \"99999999999999999999999\" is not a number from 1"},
-        {"seq_zero", replaced(5, "# seq: 0"), "f:5: seq: \"0\" is not a number from 1"},
-        {"trigger_empty", replaced(6, "# trigger: "),
-         "f:6: trigger: \"\" is not a trigger like signal, exit or api"},
-        {"time_short", replaced(8, "# started: 2026-11-20T20:15:00Z"),
-         "f:8: started: \"2026-11-20T20:15:00Z\" is not a time like 2026-11-20T20:15:31.123456Z"},
-        {"time_month", replaced(9, "# taken: 2026-13-20T20:15:31.123456Z"),
-         "f:9: taken: \"2026-13-20T20:15:31.123456Z\" is not a time like "
-         "2026-11-20T20:15:31.123456Z"},
-        {"delta_unsigned", replaced(10, "# delta: 60 bytes +2 blocks"),
-         "f:10: delta: \"60 bytes +2 blocks\" is not \"+N bytes +M blocks\""},
-        {"delta_words", replaced(10, "# delta: +60 +2"),
-         "f:10: delta: \"+60 +2\" is not \"+N bytes +M blocks\""},
-        {"delta_minus_zero", replaced(10, "# delta: -0 bytes +2 blocks"),
-         "f:10: delta: \"-0 bytes +2 blocks\" is not \"+N bytes +M blocks\""},
-        {"delta_overflow", replaced(10, "# delta: +9223372036854775808 bytes +2 blocks"),
-         "f:10: delta: \"+9223372036854775808 bytes +2 blocks\" is not \"+N bytes +M blocks\""},
-        {"live_negative", replaced(11, "# live: -1 bytes 0 blocks"),
-         "f:11: live: \"-1 bytes 0 blocks\" is not \"N bytes M blocks\""},
-        {"lost_text", replaced(13, "# lost: frames=many"),
-         "f:13: lost: \"frames=many\" is not a list of name=number"},
-        {"lost_twice", replaced(13, "# lost: frames=0 frames=0"),
-         "f:13: lost: frames= stands there twice"},
-        {"wrong_bytes", replaced(10, "# delta: +61 bytes +2 blocks"),
-         "f:10: delta: the entries sum up to +60 bytes +2 blocks"},
-        {"wrong_blocks", replaced(10, "# delta: +60 bytes +3 blocks"),
-         "f:10: delta: the entries sum up to +60 bytes +2 blocks"},
-        {"no_sign", replaced(14, "100\tblocks=+3\tlive=1\tstack=5f3e1a90c2d4b718"),
-         "f:14: neither a \"# key: value\" line, an entry nor a frame"},
-        {"only_sign", replaced(14, "+\tblocks=+3\tlive=1\tstack=5f3e1a90c2d4b718"),
-         "f:14: \"+\" is not a signed number of bytes of 64 bits"},
-        {"minus_zero", replaced(14, "-0\tblocks=+3\tlive=1\tstack=5f3e1a90c2d4b718"),
-         "f:14: \"-0\" is not a signed number of bytes of 64 bits"},
-        {"bytes_overflow",
-         replaced(14, "+9223372036854775808\tblocks=+3\tlive=1\tstack=5f3e1a90c2d4b718"),
-         "f:14: \"+9223372036854775808\" is not a signed number of bytes of 64 bits"},
-        {"sum_overflow",
-         inserted(14, "+9223372036854775807\tblocks=+1\tlive=0\tstack=5f3e1a90c2d4b718"),
-         "f:15: the sum of the entries does not fit 64 bits"},
-        {"no_blocks", replaced(14, "+100\tlive=1\tstack=5f3e1a90c2d4b718"),
-         "f:14: the entry has no blocks="},
-        {"no_live_field", replaced(14, "+100\tblocks=+3\tstack=5f3e1a90c2d4b718"),
-         "f:14: the entry has no live="},
-        {"no_stack", replaced(14, "+100\tblocks=+3\tlive=1"), "f:14: the entry has no stack="},
-        {"blocks_unsigned", replaced(14, "+100\tblocks=3\tlive=1\tstack=5f3e1a90c2d4b718"),
-         "f:14: blocks=\"3\" is not a signed number of 64 bits"},
-        {"live_sign", replaced(14, "+100\tblocks=+3\tlive=+1\tstack=5f3e1a90c2d4b718"),
-         "f:14: live=\"+1\" is not a number of bytes"},
-        {"stack_short", replaced(14, "+100\tblocks=+3\tlive=1\tstack=5f3e"),
-         "f:14: stack=\"5f3e\" is not 16 hex digits"},
-        {"stack_capital", replaced(14, "+100\tblocks=+3\tlive=1\tstack=5F3E1A90C2D4B718"),
-         "f:14: stack=\"5F3E1A90C2D4B718\" is not 16 hex digits"},
-        {"field_twice", replaced(14, "+100\tblocks=+3\tblocks=+3\tlive=1"),
-         "f:14: blocks= stands there twice"},
-        {"field_bare", replaced(14, "+100\tblocks"), "f:14: \"blocks\" is not key=value"},
-        {"field_empty", replaced(14, "+100\t\tblocks=+3"), "f:14: \"\" is not key=value"},
-        {"kind_empty", replaced(23, "@\t+1\tblocks=+1"), "f:23: \"@\" is not a kind of entry"},
-        {"kind_space", replaced(23, "@a b\t+1\tx=1"), "f:23: \"@a b\" is not a kind of entry"},
-        {"kind_alone", replaced(23, "@mmap"),
-         "f:23: the kind is not followed by a number of bytes"},
-        {"kind_no_field", replaced(23, "@mmap\t+1"), "f:23: the entry has no field"},
-        {"unsorted", replaced(21, "+101\tblocks=-1\tlive=0\tstack=0000000000000001"),
-         "f:21: the entry is larger than the one before it"},
-        {"frame_first", inserted(14, "\t(0x1)"), "f:14: a frame without an entry"},
-        {"frame_late", inserted(28, "\t(0x1)"), "f:28: a frame without an entry"},
-        {"after_cut", inserted(21, "\t(0x1)"), "f:21: a frame after \"...\""},
-        {"two_cuts", inserted(21, "\t..."), "f:21: a frame after \"...\""},
-        {"many_fields", replaced(15, "\ta\tb:1\tc\t(0x1)"),
-         "f:15: a frame of 4 fields: at most function, source and place"},
-        {"empty_function", replaced(15, "\t\ta.c:1\t(0x1)"),
-         "f:15: the name of the function is empty"},
-        {"source_bare", replaced(15, "\tf\ta.c\t(0x1)"), "f:15: \"a.c\" is not FILE:LINE"},
-        {"source_zero", replaced(15, "\tf\ta.c:0\t(0x1)"), "f:15: \"a.c:0\" is not FILE:LINE"},
-        {"source_no_file", replaced(15, "\tf\t:7\t(0x1)"), "f:15: \":7\" is not FILE:LINE"},
-        {"place_bare", replaced(15, "\tf\tx"),
-         "f:15: \"x\" is not (MODULE+0xHEX), (0xHEX) or (inlined)"},
-        {"place_open", replaced(15, "\t(/lib+0x1"),
-         "f:15: \"(/lib+0x1\" is not (MODULE+0xHEX), (0xHEX) or (inlined)"},
-        {"place_no_module", replaced(15, "\t(+0x1)"),
-         "f:15: \"(+0x1)\" is not (MODULE+0xHEX), (0xHEX) or (inlined)"},
-        {"place_no_hex", replaced(15, "\t(/lib+0x)"),
-         "f:15: \"(/lib+0x)\" is not (MODULE+0xHEX), (0xHEX) or (inlined)"},
-        {"place_zeros", replaced(15, "\t(0x01)"),
-         "f:15: \"(0x01)\" is not (MODULE+0xHEX), (0xHEX) or (inlined)"},
-        {"place_long", replaced(15, "\t(/lib+0x10000000000000000)"),
-         "f:15: \"(/lib+0x10000000000000000)\" is not (MODULE+0xHEX), (0xHEX) or (inlined)"},
-        {"place_empty", replaced(15, "\t"),
-         "f:15: \"\" is not (MODULE+0xHEX), (0xHEX) or (inlined)"},
-        {"generation_one", replaced(15, "\t(/lib#1+0x1)"),
-         "f:15: \"#1\" is not a module's generation (from 2)"},
-        {"generation_text", replaced(15, "\t(/lib#x+0x1)"),
-         "f:15: \"#x\" is not a module's generation (from 2)"},
-        {"inlined_cut", replaced(19, "\tf\t(inlined)"),
-         "f:20: the inlined frame before this line is not followed by what it is part of"},
-        {"inlined_last", replaced(20, "\tf\t(inlined)"),
-         "f:21: the inlined frame before this line is not followed by what it is part of"},
-        {"too_deep", many_frames(), "f:268: a stack of more than 256 frames"},
-        {"late_pid", inserted(24, "# seq: 3"), "f:24: \"# seq:\" belongs before the entries"},
-        {"late_entry", inserted(25, "-41\tblocks=+0\tlive=0\tstack=0000000000000002"),
-         "f:25: an entry after the lines that end the entries"},
-        {"module_twice", inserted(25, "# module: /usr/lib/libglib-2.0.so.0 base=0x0"),
-         "f:25: module: \"/usr/lib/libglib-2.0.so.0\" stands there twice"},
-        {"module_no_base", replaced(24, "# module: /usr/lib/libglib-2.0.so.0 build-id=5f1e"),
-         "f:24: module: has no base=0xHEX"},
-        {"module_build_id", replaced(24, "# module: /l build-id=5f1 base=0x0"),
-         "f:24: module: \"5f1\" is not a build-id"},
-        {"module_base", replaced(24, "# module: /l build-id=5f base=12"),
-         "f:24: module: \"12\" is not 0xHEX"},
-        {"host_word", replaced(27, "# host: web3 x"),
-         "f:27: host: \"web3 x\" is not \"NAME boot-id=UUID arch=NAME\""},
-        {"rss_unit", replaced(28, "# rss: 5 KiB"), "f:28: rss: \"5 KiB\" is not \"N bytes\""},
-        {"uptime_unit", replaced(29, "# uptime: 31 seconds"),
-         "f:29: uptime: \"31 seconds\" is not \"N.NNN seconds\""},
-        {"resolved_word", inserted(28, "# resolved: maybe"),
-         "f:28: resolved: \"maybe\" is not no, partly or yes"},
-        {"peak_bare", replaced(12, "# peak: 5 bytes"),
-         "f:12: peak: \"5 bytes\" is not \"N bytes TIME\""},
-        {"peak_sign", replaced(12, "# peak: +5 bytes 2026-11-20T20:15:12.000412Z"),
-         "f:12: peak: \"+5 bytes 2026-11-20T20:15:12.000412Z\" is not \"N bytes TIME\""},
-        {"peak_time", replaced(12, "# peak: 5 bytes 2026-11-20"),
-         "f:12: peak: \"5 bytes 2026-11-20\" is not \"N bytes TIME\""},
-        {"peak_long", replaced(12, "# peak: 9223372036854775808 bytes 2026-11-20T20:15:12.000412Z"),
-         "f:12: peak: \"9223372036854775808 bytes 2026-11-20T20:15:12.000412Z\" is not \"N bytes "
-         "TIME\""},
-        {"peak_more", replaced(12, "# peak: 5 bytes 2026-11-20T20:15:12.000412Z x"),
-         "f:12: peak: \"5 bytes 2026-11-20T20:15:12.000412Z x\" is not \"N bytes TIME\""},
-        {"peak_error_unit", inserted(13, "# peak-error: 5"),
-         "f:13: peak-error: \"5\" is not \"N bytes\""},
-        {"sampled_unit", inserted(13, "# sampled: 512K"),
-         "f:13: sampled: \"512K\" is not \"N bytes\""},
-        {"age_sign", replaced(14, "+100\tblocks=+3\tlive=1\tage=-1\tstack=5f3e1a90c2d4b718"),
-         "f:14: age=\"-1\" is not a number"},
-        {"recording_word", inserted(13, "# recording: going on"),
-         "f:13: recording: \"going on\" is not stopped"},
-        {"peak_twice", inserted(13, "# peak: 5 bytes 2026-11-20T20:15:12.000412Z"),
-         "f:13: a second \"# peak:\""},
-        {"late_peak", inserted(24, "# peak: 5 bytes 2026-11-20T20:15:12.000412Z"),
-         "f:24: \"# peak:\" belongs before the entries"},
-        {"late_peak_error", inserted(24, "# peak-error: 5 bytes"),
-         "f:24: \"# peak-error:\" belongs before the entries"},
-        {"late_recording", inserted(24, "# recording: stopped"),
-         "f:24: \"# recording:\" belongs before the entries"},
-        {"key_kind_bare", inserted(28, "# kind: mmap"),
-         "f:28: kind: \"mmap\" is not \"NAME N bytes M blocks\""},
-        {"key_kind_at", inserted(28, "# kind: @mmap 5 bytes 1 blocks"),
-         "f:28: kind: \"@mmap 5 bytes 1 blocks\" is not \"NAME N bytes M blocks\""},
-        {"key_kind_sign", inserted(28, "# kind: mmap +5 bytes +1 blocks"),
-         "f:28: kind: \"mmap +5 bytes +1 blocks\" is not \"NAME N bytes M blocks\""},
-        {"key_kind_words", inserted(28, "# kind: mmap 5 bytes 1"),
-         "f:28: kind: \"mmap 5 bytes 1\" is not \"NAME N bytes M blocks\""},
-        {"key_kind_nameless", inserted(28, "# kind:  5 bytes 1 blocks"),
-         "f:28: kind: \" 5 bytes 1 blocks\" is not \"NAME N bytes M blocks\""},
-        {"key_kind_twice",
-         inserted(28, "# kind: mmap 5 bytes 1 blocks\n# kind: mmap 5 bytes 1 blocks"),
-         "f:29: kind: mmap stands there twice"},
-        {"heap_bare", inserted(28, "# heap: resident"),
-         "f:28: heap: \"resident\" is not a list of name=number"},
-        {"region_bare", inserted(28, "# region: malloc"),
-         "f:28: region: \"malloc\" is not \"resident=N size=N NAME\""},
-        {"region_sign", inserted(28, "# region: resident=+1 size=2 malloc"),
-         "f:28: region: \"resident=+1 size=2 malloc\" is not \"resident=N size=N NAME\""},
-        {"region_order", inserted(28, "# region: size=2 resident=1 malloc"),
-         "f:28: region: \"size=2 resident=1 malloc\" is not \"resident=N size=N NAME\""},
-        {"region_nameless", inserted(28, "# region: resident=1 size=2 "),
-         "f:28: region: \"resident=1 size=2 \" is not \"resident=N size=N NAME\""},
-        {"early_region", inserted(4, "# region: resident=1 size=2 malloc"),
-         "f:5: \"# pid:\" belongs before the entries"},
-        {"calls_text", inserted(28, "# calls: malloc=many"),
-         "f:28: calls: \"malloc=many\" is not a list of name=number"},
-        {"calls_bare", inserted(28, "# calls: malloc"),
-         "f:28: calls: \"malloc\" is not a list of name=number"},
-        {"calls_nameless", inserted(28, "# calls: =5"),
-         "f:28: calls: \"=5\" is not a list of name=number"},
-        {"calls_blanks", inserted(28, "# calls: malloc=1  free=1"),
-         "f:28: calls: \"malloc=1  free=1\" is not a list of name=number"},
-        {"calls_empty", inserted(28, "# calls: "),
-         "f:28: calls: \"\" is not a list of name=number"},
-        {"calls_twice", inserted(28, "# calls: new[]=1 new[]=2"),
-         "f:28: calls: new[]= stands there twice"},
-        {"misuse_text", inserted(28, "# misuse: x=-1"),
-         "f:28: misuse: \"x=-1\" is not a list of name=number"},
-        {"failed_sign", inserted(28, "# failed-allocations: -1"),
-         "f:28: failed-allocations: \"-1\" is not a number"},
-        {"unknown_frees_text", inserted(28, "# unknown-frees: x"),
-         "f:28: unknown-frees: \"x\" is not a number"},
-        {"reports_half", inserted(28, "# reports: written=1"),
-         "f:28: reports: \"written=1\" is not \"written=N failed=N\""},
-        {"reports_order", inserted(28, "# reports: failed=1 written=1"),
-         "f:28: reports: \"failed=1 written=1\" is not \"written=N failed=N\""},
-        {"reports_text", inserted(28, "# reports: written=x failed=1"),
-         "f:28: reports: \"written=x failed=1\" is not a list of name=number"},
-        {"rss_max_unit", inserted(28, "# rss-max: 5"), "f:28: rss-max: \"5\" is not \"N bytes\""},
-        {"virtual_sign", inserted(28, "# virtual: -5 bytes"),
-         "f:28: virtual: \"-5 bytes\" is not \"N bytes\""},
-        {"resolution_unit", inserted(28, "# resolution: 1.024"),
-         "f:28: resolution: \"1.024\" is not \"N.NNN ms\""},
-        {"resolution_point", inserted(28, "# resolution: 1 ms"),
-         "f:28: resolution: \"1 ms\" is not \"N.NNN ms\""},
-        {"resolution_digits", inserted(28, "# resolution: 1. ms"),
-         "f:28: resolution: \"1. ms\" is not \"N.NNN ms\""},
-        {"resolution_letters", inserted(28, "# resolution: 1.x ms"),
-         "f:28: resolution: \"1.x ms\" is not \"N.NNN ms\""},
-        {"second_calls", inserted(28, "# calls: malloc=1\n# calls: malloc=1"),
-         "f:29: a second \"# calls:\""},
-        {"second_failed_allocations",
-         inserted(28, "# failed-allocations: 1\n# failed-allocations: 1"),
-         "f:29: a second \"# failed-allocations:\""},
-        {"second_unknown_frees", inserted(28, "# unknown-frees: 1\n# unknown-frees: 1"),
-         "f:29: a second \"# unknown-frees:\""},
-        {"second_misuse", inserted(28, "# misuse: x=1\n# misuse: x=1"),
-         "f:29: a second \"# misuse:\""},
-        {"second_reports",
-         inserted(28, "# reports: written=1 failed=0\n# reports: written=1 failed=0"),
-         "f:29: a second \"# reports:\""},
-        {"second_rss_max", inserted(28, "# rss-max: 5 bytes\n# rss-max: 5 bytes"),
-         "f:29: a second \"# rss-max:\""},
-        {"second_virtual", inserted(28, "# virtual: 5 bytes\n# virtual: 5 bytes"),
-         "f:29: a second \"# virtual:\""},
-        {"second_resolution", inserted(28, "# resolution: 1.0 ms\n# resolution: 1.0 ms"),
-         "f:29: a second \"# resolution:\""},
-        {"field_temporary_sign", replaced(14, kHeapEntry + "\ttemporary=+5"),
-         "f:14: temporary=\"+5\" is not a number"},
-        {"field_temporary_zeros", replaced(14, kHeapEntry + "\ttemporary=05"),
-         "f:14: temporary=\"05\" is not a number"},
-        {"field_temporary_long", replaced(14, kHeapEntry + "\ttemporary=9223372036854775808"),
-         "f:14: temporary=\"9223372036854775808\" is not a number"},
-        {"field_temporary_point", replaced(14, kHeapEntry + "\ttemporary=1.5"),
-         "f:14: temporary=\"1.5\" is not a number"},
-        {"field_temporary_twice", replaced(14, kHeapEntry + "\ttemporary=5\ttemporary=5"),
-         "f:14: temporary= stands there twice"},
-        {"field_short_lived_sign", replaced(14, kHeapEntry + "\tshort-lived=+5"),
-         "f:14: short-lived=\"+5\" is not a number"},
-        {"field_short_lived_zeros", replaced(14, kHeapEntry + "\tshort-lived=05"),
-         "f:14: short-lived=\"05\" is not a number"},
-        {"field_short_lived_long", replaced(14, kHeapEntry + "\tshort-lived=9223372036854775808"),
-         "f:14: short-lived=\"9223372036854775808\" is not a number"},
-        {"field_short_lived_point", replaced(14, kHeapEntry + "\tshort-lived=1.5"),
-         "f:14: short-lived=\"1.5\" is not a number"},
-        {"field_short_lived_twice", replaced(14, kHeapEntry + "\tshort-lived=5\tshort-lived=5"),
-         "f:14: short-lived= stands there twice"},
-        {"field_lifetime_min_sign", replaced(14, kHeapEntry + "\tlifetime-min=+5"),
-         "f:14: lifetime-min=\"+5\" is not a number"},
-        {"field_lifetime_min_zeros", replaced(14, kHeapEntry + "\tlifetime-min=05"),
-         "f:14: lifetime-min=\"05\" is not a number"},
-        {"field_lifetime_min_long", replaced(14, kHeapEntry + "\tlifetime-min=9223372036854775808"),
-         "f:14: lifetime-min=\"9223372036854775808\" is not a number"},
-        {"field_lifetime_min_point", replaced(14, kHeapEntry + "\tlifetime-min=1.5"),
-         "f:14: lifetime-min=\"1.5\" is not a number"},
-        {"field_lifetime_min_twice", replaced(14, kHeapEntry + "\tlifetime-min=5\tlifetime-min=5"),
-         "f:14: lifetime-min= stands there twice"},
-        {"field_lifetime_mean_sign", replaced(14, kHeapEntry + "\tlifetime-mean=+5"),
-         "f:14: lifetime-mean=\"+5\" is not a number"},
-        {"field_lifetime_mean_zeros", replaced(14, kHeapEntry + "\tlifetime-mean=05"),
-         "f:14: lifetime-mean=\"05\" is not a number"},
-        {"field_lifetime_mean_long",
-         replaced(14, kHeapEntry + "\tlifetime-mean=9223372036854775808"),
-         "f:14: lifetime-mean=\"9223372036854775808\" is not a number"},
-        {"field_lifetime_mean_point", replaced(14, kHeapEntry + "\tlifetime-mean=1.5"),
-         "f:14: lifetime-mean=\"1.5\" is not a number"},
-        {"field_lifetime_mean_twice",
-         replaced(14, kHeapEntry + "\tlifetime-mean=5\tlifetime-mean=5"),
-         "f:14: lifetime-mean= stands there twice"},
-        {"field_lifetime_max_sign", replaced(14, kHeapEntry + "\tlifetime-max=+5"),
-         "f:14: lifetime-max=\"+5\" is not a number"},
-        {"field_lifetime_max_zeros", replaced(14, kHeapEntry + "\tlifetime-max=05"),
-         "f:14: lifetime-max=\"05\" is not a number"},
-        {"field_lifetime_max_long", replaced(14, kHeapEntry + "\tlifetime-max=9223372036854775808"),
-         "f:14: lifetime-max=\"9223372036854775808\" is not a number"},
-        {"field_lifetime_max_point", replaced(14, kHeapEntry + "\tlifetime-max=1.5"),
-         "f:14: lifetime-max=\"1.5\" is not a number"},
-        {"field_lifetime_max_twice", replaced(14, kHeapEntry + "\tlifetime-max=5\tlifetime-max=5"),
-         "f:14: lifetime-max= stands there twice"},
-        {"field_age_sign", replaced(14, kHeapEntry + "\tage=+5"),
-         "f:14: age=\"+5\" is not a number"},
-        {"field_age_zeros", replaced(14, kHeapEntry + "\tage=05"),
-         "f:14: age=\"05\" is not a number"},
-        {"field_age_long", replaced(14, kHeapEntry + "\tage=9223372036854775808"),
-         "f:14: age=\"9223372036854775808\" is not a number"},
-        {"field_age_point", replaced(14, kHeapEntry + "\tage=1.5"),
-         "f:14: age=\"1.5\" is not a number"},
-        {"field_age_twice", replaced(14, kHeapEntry + "\tage=5\tage=5"),
-         "f:14: age= stands there twice"},
-        {"field_slack_sign", replaced(14, kHeapEntry + "\tslack=+5"),
-         "f:14: slack=\"+5\" is not a number"},
-        {"field_slack_zeros", replaced(14, kHeapEntry + "\tslack=05"),
-         "f:14: slack=\"05\" is not a number"},
-        {"field_slack_long", replaced(14, kHeapEntry + "\tslack=9223372036854775808"),
-         "f:14: slack=\"9223372036854775808\" is not a number"},
-        {"field_slack_point", replaced(14, kHeapEntry + "\tslack=1.5"),
-         "f:14: slack=\"1.5\" is not a number"},
-        {"field_slack_twice", replaced(14, kHeapEntry + "\tslack=5\tslack=5"),
-         "f:14: slack= stands there twice"},
-        {"field_peak_sign", replaced(14, kHeapEntry + "\tpeak=+5"),
-         "f:14: peak=\"+5\" is not a number"},
-        {"field_peak_zeros", replaced(14, kHeapEntry + "\tpeak=05"),
-         "f:14: peak=\"05\" is not a number"},
-        {"field_peak_long", replaced(14, kHeapEntry + "\tpeak=9223372036854775808"),
-         "f:14: peak=\"9223372036854775808\" is not a number"},
-        {"field_peak_point", replaced(14, kHeapEntry + "\tpeak=1.5"),
-         "f:14: peak=\"1.5\" is not a number"},
-        {"field_peak_twice", replaced(14, kHeapEntry + "\tpeak=5\tpeak=5"),
-         "f:14: peak= stands there twice"},
-        {"lifetime_alone", replaced(14, kHeapEntry + "\tlifetime-max=5"),
-         "f:14: a lifetime without frees="},
-        {"lifetime_min_mean",
-         replaced(14, kHeapEntry + "\tallocs=4\tallocated=101\tfrees=1\tfreed=1\tlifetime-min="
-                                   "3\tlifetime-mean=2\tlifetime-max=5"),
-         "f:14: lifetime-min=, lifetime-mean= and lifetime-max= are not in this order"},
-        {"lifetime_mean_max",
-         replaced(
-             14,
-             kHeapEntry +
-                 "\tallocs=4\tallocated=101\tfrees=1\tfreed=1\tlifetime-mean=6\tlifetime-max=5"),
-         "f:14: lifetime-min=, lifetime-mean= and lifetime-max= are not in this order"},
-        {"lifetime_no_max",
-         replaced(14, kHeapEntry + "\tallocs=4\tallocated=101\tfrees=1\tfreed=1\tlifetime-mean=6"),
-         "f:14: lifetime-min=, lifetime-mean= and lifetime-max= are not in this order"},
-        {"share_of_peak", replaced(14, kHeapEntry + "\tpeak=2441129"),
-         "f:14: peak= is more than the peak of the process"},
-        {"shares_of_peak",
-         replaced(21, "-40\tblocks=-1\tlive=0\tstack=0000000000000001\tpeak=2441129"),
-         "f:21: peak= is more than the peak of the process"},
-        {"no_end", without(31),
-         "f:30: the file ends without \"# end\"; what comes before: memlog show --partial f"},
-        {"half_line", cut_at(join(kLines).size() - 1),
-         "f:31: the last line is not complete; what comes before: memlog show --partial f"},
-        {"cut", cut_at(70), "f:4: the last line is not complete"},
-        {"after_end", join(kLines) + "# end\n", "f:32: something follows \"# end\""},
-        {"blank_after_end", join(kLines) + "\n", "f:32: something follows \"# end\""},
-    }),
-    [](const testing::TestParamInfo<MalformedCase>& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace mtrace::test
