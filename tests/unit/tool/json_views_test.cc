@@ -1,5 +1,5 @@
-// --json of the commands that read reports: one shape, read by another's parser, with the numbers
-// that are known of the reports of tests/golden.
+// --json of the commands that read reports: one shape, read by another's parser. What it says of
+// the reports of tests/golden: transcripts/json.txt.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -126,99 +126,50 @@ TEST(JsonViews, AStackIsTheSameObjectEverywhere) {
   EXPECT_GT(count, 20u);
 }
 
-// What each stack of report 2 holds less what it held at report 1, from the reports' own texts.
-TEST(JsonViews, DiffHasBothSides) {
-  const json diff = answer({"diff"}, {report("app-4711-1"), report("app-4711-2")});
-  EXPECT_EQ(diff["compares"], "live");
-  EXPECT_EQ(diff["relation"], "the same process");
-  EXPECT_EQ(diff["a"]["bytes"], 131731);
-  EXPECT_EQ(diff["b"]["bytes"], 196716);
-  EXPECT_EQ(diff["bytes"], 64985);
-  EXPECT_EQ(diff["b"]["processes"][0]["label"], "after-warmup");
-  const json& first = diff["stacks"][0];
-  EXPECT_EQ(first["stack"], "2a31fdaa579e3f25");
-  EXPECT_EQ(first["before_bytes"], 126720);
-  EXPECT_EQ(first["after_bytes"], 190080);
-  EXPECT_EQ(first["bytes"], 63360);
-  int64_t sum = 0;
-  for (const json& stack : diff["stacks"]) {
-    if (stack["kind"] == "heap") sum += stack["bytes"].get<int64_t>();
+class Json : public testing::Test {
+ protected:
+  json show(const std::string& text, std::vector<std::string> options = {}) {
+    write_file(directory_ / "report.memlog", text);
+    options.insert(options.begin(), {"show", "--json", "--no-resolve"});
+    options.push_back(directory_ / "report.memlog");
+    const Outcome result = memlog(options);
+    EXPECT_EQ(result.status, 0) << result.err;
+    const json answer = json::parse(result.out);
+    EXPECT_EQ(answer["version"], 1);
+    EXPECT_EQ(answer["reports"].size(), 1u);
+    return answer["reports"][0];
   }
-  EXPECT_EQ(sum, 64985);
+  TemporaryDirectory directory_;
+};
+
+TEST_F(Json, AnyBytesSurvive) {
+  const std::string text =
+      small_memlog({"f\"\\\\\\xff\\x1b<\u00e9>\ta\\xfe.c:3\t(/m\\x23\\x80#2+0xff)", "(0x12)"},
+                   "# note: n\\xff\n# novel: v\\xff\n# novel: again\n");
+  const json report = show(text);
+  const json& frames = report["stacks"][0]["frames"];
+  EXPECT_EQ(frames[0]["function"], "f\"\\\\\\xff\\x1b<\u00e9>");
+  EXPECT_EQ(frames[0]["file"], "a\\xfe.c");
+  EXPECT_EQ(frames[0]["line"], 3);
+  EXPECT_EQ(frames[0]["module"], "/m\\x23\\x80#2");
+  EXPECT_EQ(frames[1]["address"], "0x12");
+  EXPECT_EQ(report["notes"], json({"n\\xff"}));
+  EXPECT_EQ(report["further"]["novel"], json({"v\\xff", "again"}));
 }
 
-// The leak of 1,000 bytes a round that the reports were made with.
-TEST(JsonViews, LeaksHaveTheSeries) {
-  const json leaks = answer({"leaks", "--limit", "1M"}, rounds());
-  const json& process = leaks["processes"][0];
-  EXPECT_EQ(process["pid"], 5000);
-  EXPECT_EQ(process["states"].size(), 7u);
-  EXPECT_EQ(process["states"][0]["label"], "round-1");
-  EXPECT_EQ(process["stacks_growing"], 1);
-  const json& leak = process["stacks"][0];
-  EXPECT_EQ(leak["course"], "grows");
-  EXPECT_EQ(leak["frames"][0]["function"], "leaky");
-  EXPECT_EQ(leak["frames"][0]["line"], 3);
-  EXPECT_EQ(leak["states_bytes"], json({1000, 2000, 3000, 4100, 5000, 6000, 7000}));
-  EXPECT_EQ(leak["growth_bytes_per_report"], 1000);
-  EXPECT_EQ(process["forecast"]["limit_bytes"], 1048576);
-  EXPECT_EQ(process["forecast"]["reached"], false);
-  // (1048576 - 68612) / 1000 a report.
-  EXPECT_EQ(process["forecast"]["reports"], 980);
-  EXPECT_EQ(process["stacks"].size(), 5u);
-  EXPECT_EQ(answer({"leaks", "-n", "1"}, rounds())["processes"][0]["stacks"].size(), 2u);
-}
-
-TEST(JsonViews, LeaksWithTooFewStatesSaySo) {
-  const json few = answer({"leaks"}, {report("app-5000-2"), report("app-5000-3")});
-  EXPECT_EQ(few["processes"][0]["states_needed"], 5);
-  EXPECT_EQ(few["processes"][0]["states"].size(), 2u);
-  EXPECT_EQ(few["processes"][0]["stacks"], json::array());
-}
-
-// The children of each node add up to no more than the node; the root is the report's delta.
-TEST(JsonViews, TreesAddUp) {
-  const json tree = answer({"tree", "--threshold", "0"}, {report("app-4711-2")});
-  const json& root = tree["reports"][0]["trees"][0];
-  EXPECT_EQ(root["kind"], "heap");
-  EXPECT_EQ(root["bytes"], tree["reports"][0]["delta"]["bytes"]);
-  int64_t sum = 0;
-  for (const json& child : root["children"]) sum += child["bytes"].get<int64_t>();
-  EXPECT_EQ(sum, root["bytes"]);
-  const json all = answer({"tree", "--threshold", "0", "--full"}, {report("app-4711-2")});
-  const json& first = all["reports"][0]["trees"][0]["children"][0];
-  EXPECT_EQ(first["function"], "g_realloc");
-  EXPECT_EQ(first["children"][0]["file"], "gslist.c");
-}
-
-TEST(JsonViews, CheckTellsItsVerdicts) {
-  const json failed = answer({"check", "--max-live", "0", "-n", "1"}, {report("app-4711-1")}, 1);
-  EXPECT_EQ(failed["within_limits"], false);
-  EXPECT_EQ(failed["checks"][0]["what"], "live");
-  EXPECT_EQ(failed["checks"][0]["bytes"], 131731);
-  EXPECT_EQ(failed["checks"][0]["limit_bytes"], 0);
-  EXPECT_EQ(failed["checks"][0]["stacks"].size(), 1u);
-  const json good = answer({"check", "--max-live", "1M"}, {report("app-4711-1")});
-  EXPECT_EQ(good["within_limits"], true);
-}
-
-TEST(JsonViews, ErrorsGoToTheErrorStream) {
-  for (const char* command : {"show", "tree", "leaks"}) {
-    const Outcome result = memlog({command, "--json", report("damaged")});
-    EXPECT_EQ(result.status, 2) << command;
-    EXPECT_EQ(result.out, "") << command;
-    EXPECT_NE(result.err, "") << command;
-  }
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"show", "--json", "--no-header"},
-                                             {"tree", "--json", "--no-header"},
-                                             {"diff", "--json", "--oneline", "a", "b"},
-                                             {"leaks", "--json", "--no-header"},
-                                             {"top", "--json", "1"}}) {
-    const Outcome result = memlog(words);
-    EXPECT_EQ(result.status, 2) << words[0];
-    EXPECT_EQ(result.out, "") << words[0];
-  }
+TEST_F(Json, ExtremesAreExact) {
+  std::string text = small_memlog({"(0xffffffffffffffff)"});
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    text.replace(text.find(from), from.size(), to);
+  };
+  replace("delta: +64", "delta: -9223372036854775808");
+  replace("\n+64", "\n-9223372036854775808");
+  replace("\tstack=", "\tage=9223372036854775807\tstack=");
+  const json report = show(text);
+  EXPECT_EQ(report["delta"]["bytes"].get<int64_t>(), INT64_MIN);
+  EXPECT_EQ(report["stacks"][0]["bytes"].get<int64_t>(), INT64_MIN);
+  EXPECT_EQ(report["stacks"][0]["oldest_ms"].get<uint64_t>(), uint64_t{INT64_MAX});
+  EXPECT_EQ(report["stacks"][0]["frames"][0]["address"], "0xffffffffffffffff");
 }
 
 }  // namespace
