@@ -167,53 +167,6 @@ TEST(Sql, ReportsAreTheirHeaders) {
   }
 }
 
-TEST(Sql, FramesAreThoseOfTheFile) {
-  const std::vector<std::string> file = {golden("app-4600-1.memlog")};
-  EXPECT_EQ(rows("select level, function, file, line, module, offset, inlined from frames "
-                 "where stack = 'c39ef499fb80b593' order by level",
-                 file),
-            "0,g_realloc,gmem.c,164,/usr/lib/libglib-2.0.so.0,390113,0\n"
-            "1,g_slist_copy,gslist.c,88,/usr/lib/libgobject-2.0.so.0,,1\n"
-            "2,g_closure_add,gclosure.c,512,/usr/lib/libgobject-2.0.so.0,4660,0\n"
-            "3,load,load.c,7,/usr/bin/app,4608,0\n");
-  EXPECT_EQ(rows("select depth, cut, own_function, own_file, own_line, own_module, text "
-                 "from stacks where stack = 'c39ef499fb80b593'",
-                 file),
-            "4,0,load,load.c,7,/usr/bin/app,g_realloc < g_slist_copy < g_closure_add < load\n");
-  EXPECT_EQ(rows("select count(*) from frames where stack = 'c39ef499fb80b59'", file), "0\n");
-  EXPECT_EQ(rows("select count(*) from frames where stack = 'unknown'", file), "0\n");
-}
-
-TEST(Sql, FunctionsSpareJoins) {
-  const std::vector<std::string> file = {golden("app-4600-1.memlog")};
-  EXPECT_EQ(rows("select own_frame(stack), stack_text(stack) from entries "
-                 "where bytes = 126720",
-                 file),
-            "load,g_realloc < g_slist_copy < g_closure_add < load\n");
-  EXPECT_EQ(rows("select sum(bytes) from entries where matches(stack, 'function:^cache_put') "
-                 "and kind = 'heap'",
-                 file),
-            "5000\n");
-  EXPECT_EQ(rows("select sum(bytes) from entries where matches(stack, 'server.cc:90')", file),
-            "1053576\n");
-  EXPECT_EQ(rows("select matches('0000000000000001', 'x'), own_frame('x'), stack_text(null)", file),
-            ",,\n");
-  EXPECT_EQ(rows("select count(*) from frames where function regexp '^g_'", file), "3\n");
-  const std::string born = "instant('2026-11-20T20:15:31.5Z')";
-  EXPECT_EQ(rows(fmt::format("select alive_at({0}, null, {0}), alive_at({0}, {0} + 1, {0} + 1), "
-                             "alive_at({0}, {0} + 1000000, '20:15:31.5'), "
-                             "alive_at({0}, null, '20:15:31'), time_text({0}), "
-                             "instant('2026-11-20 20:15:31.500000001') - {0}",
-                             born)),
-            "1,0,1,0,2026-11-20T20:15:31.500000Z,1\n");
-  const Outcome bad = sql("select matches(stack, '(') from entries");
-  EXPECT_EQ(bad.status, 1);
-  EXPECT_HAS(bad.err, "(");
-  const Outcome when = sql("select alive_at(1, 2, 'noon')");
-  EXPECT_EQ(when.status, 1);
-  EXPECT_TRUE(when.err.starts_with("memlog: noon is not a time: ")) << when.err;
-}
-
 // What a cursor leaves out is what SQLite would have left out.
 TEST(Sql, ConstraintsSelectTheSameRows) {
   const std::string stack = "c39ef499fb80b593";
@@ -241,32 +194,6 @@ TEST(Sql, ConstraintsSelectTheSameRows) {
                  "where a.report = 3 and b.report = 4"),
             rows("select count(*) from entries a, entries b where a.stack || '' = b.stack || '' "
                  "and +a.report = 3 and +b.report = 4"));
-}
-
-TEST(Sql, MarkersAreReportsAndNotes) {
-  TemporaryDirectory directory;
-  const std::string file = directory / "app-4711-1.memlog";
-  write_file(file, small_memlog({"f\t(/app+0x10)"},
-                                "# note: 2026-11-20T20:15:16.000001Z day 1: 300 requests\n"
-                                "# note: not a note of the program\n"));
-  EXPECT_EQ(rows("select process, time_text(at), kind, text, report from markers", {file}),
-            "1,2026-11-20T20:15:16.000001Z,note,day 1: 300 requests,1\n"
-            "1,2026-11-20T20:15:31.123456Z,report,,1\n");
-}
-
-TEST(Sql, MemoryIsTheTimeline) {
-  TemporaryDirectory directory;
-  write_file(directory / "app-4711-1.memlog", small_memlog({"f\t(/app+0x10)"}));
-  write_file(directory / "app-4711.timeline",
-             "# timeline 1\n# program: /usr/bin/app\n# pid: 4711\n"
-             "# started: 2026-11-20T20:15:00.000000Z\n# interval: 10 ms\n"
-             "# columns: milliseconds live blocks resident allocations\n"
-             "10\t100\t2\t4096\t5\n20\t64\t1\t8192\t0\n# end\n");
-  EXPECT_EQ(rows("select time_text(at), live_bytes, live_blocks, resident_bytes, allocations "
-                 "from memory",
-                 {directory / "app-4711-1.memlog"}),
-            "2026-11-20T20:15:00.010000Z,100,2,4096,5\n"
-            "2026-11-20T20:15:00.020000Z,64,1,8192,0\n");
 }
 
 // The blocks are one account of what a process holds, the counters of its stacks another.
@@ -307,91 +234,6 @@ TEST(Sql, BlocksOfARunningProcessAddUp) {
   EXPECT_TRUE(out.ends_with("\n1,1,1,1,1\n")) << out;
 }
 
-TEST(Sql, ChangesNothing) {
-  TemporaryDirectory directory;
-  for (const std::string& statement :
-       {std::string("create table t (a)"), std::string("create temp table t (a)"),
-        std::string("create view v as select 1"), std::string("insert into entries values (1)"),
-        std::string("delete from entries"), std::string("update reports set seq = 1"),
-        std::string("drop table entries"), std::string("begin;"), std::string("vacuum;"),
-        "attach '" + (directory / "a.db") + "' as a", "vacuum into '" + (directory / "a.db") + "'",
-        std::string("pragma temp_store_directory = '/tmp'"), std::string("pragma journal_mode"),
-        std::string("select load_extension('x')"),
-        std::string("select 1; attach ':memory:' as b")}) {
-    const Outcome result = sql(statement);
-    EXPECT_EQ(result.status, 2) << statement;
-    EXPECT_TRUE(result.err.starts_with("memlog: sql: ")) << result.err;
-  }
-  EXPECT_EQ(shell("ls -A " + directory.path()), "");
-  EXPECT_EQ(rows("select count(*) from pragma_table_info('entries') where name = 'bytes'"), "1\n");
-}
-
-TEST(Sql, ErrorsPointAtTheirPlace) {
-  EXPECT_EQ(sql("select byts from entries").err,
-            "memlog: sql: no such column: byts\n"
-            "  select byts from entries\n"
-            "         ^\n");
-  EXPECT_EQ(sql("select 1;\nselect bytes\nfrom entrys").err,
-            "memlog: sql: no such table: entrys; .tables lists them\n");
-  EXPECT_EQ(sql("select 1;\nselect *,\nbyts from entries").err,
-            "memlog: sql: no such column: byts\n"
-            "  byts from entries\n"
-            "  ^\n");
-  EXPECT_EQ(sql("select * from entries where where").err,
-            "memlog: sql: near \"where\": syntax error\n"
-            "  select * from entries where where\n"
-            "                              ^\n");
-  EXPECT_EQ(sql(".schema entrys").err, "memlog: sql: no such table: entrys; .tables lists them\n");
-  EXPECT_EQ(sql(".table").err, "memlog: sql: unknown command .table; .help lists them\n");
-  EXPECT_EQ(sql("select byts from entries").status, 2);
-}
-
-TEST(Sql, DamagedAndMissingFilesEndTheQuery) {
-  const Outcome damaged =
-      sql("select count(*) from entries", {golden("app-4600-1.memlog"), golden("damaged.memlog")});
-  EXPECT_EQ(damaged.status, 2);
-  EXPECT_EQ(damaged.out, "count(*)\n");
-  EXPECT_TRUE(damaged.err.starts_with(golden("damaged.memlog") + ":")) << damaged.err;
-  EXPECT_EQ(sql("select 1", {"gone.memlog"}).status, 1);
-  TemporaryDirectory broken;
-  write_file(broken / "a.memlog.zst", "\x28\xb5\x2f\xfd and no more");
-  EXPECT_EQ(sql("select 1", {broken / "a.memlog.zst"}).status, 2);
-  EXPECT_EQ(sql("select 1", {"there-is-no-such-process"}).status, 1);
-  TemporaryDirectory empty;
-  EXPECT_EQ(sql("select 1", {empty.path()}).status, 1);
-  TemporaryDirectory copies;
-  write_file(copies / "a.memlog", read_file(golden("app-4711-1.memlog")));
-  write_file(copies / "b.memlog", read_file(golden("app-4711-1.memlog")));
-  const Outcome twice = sql("select 1", {copies.path()});
-  EXPECT_EQ(twice.status, 1);
-  EXPECT_EQ(twice.err, fmt::format("memlog: {0}/a.memlog and {0}/b.memlog are the same report\n",
-                                   copies.path()));
-}
-
-TEST(Sql, PrintsFourFormats) {
-  const std::string query =
-      "select 1 as n, 'a|b, \"c\"' as t, null as x, 2.0 as r union all "
-      "select -22, char(10) || 'é<', 'y', 0.5";
-  const auto print = [&](const char* format) {
-    return memlog({"sql", "--format", format, query, golden("app-4711-1.memlog")}).out;
-  };
-  EXPECT_EQ(print("table"),
-            "  n  t         x    r\n"
-            "---  --------  -  ---\n"
-            "  1  a|b, \"c\"     2.0\n"
-            "-22  \\x0aé<    y  0.5\n");
-  EXPECT_EQ(print("csv"), "n,t,x,r\n1,\"a|b, \"\"c\"\"\",,2.0\n-22,\"\né<\",y,0.5\n");
-  EXPECT_EQ(json::parse(print("json")),
-            json::parse(R"([{"n": 1, "t": "a|b, \"c\"", "x": null, "r": 2.0},
-                            {"n": -22, "t": "\né<", "x": "y", "r": 0.5}])"));
-  EXPECT_EQ(print("markdown"),
-            "| n | t | x | r |\n| ---: | --- | --- | ---: |\n"
-            "| 1 | a\\|b, \"c\" |  | 2.0 |\n| -22 | \\x0a\xc3\xa9\\< | y | 0.5 |\n");
-  EXPECT_EQ(json::parse(
-                memlog({"sql", "-f", "json", "select 1 where 0", golden("app-4711-1.memlog")}).out),
-            json::array());
-}
-
 TEST(Sql, SavesADatabaseForSqlite) {
   TemporaryDirectory directory;
   const std::string file = directory / "it's.db";
@@ -421,21 +263,6 @@ TEST(Sql, SavesADatabaseForSqlite) {
       memlog({"sql", "-f", "csv", "--save", file, "select 1", golden("app-4711-1.memlog")}).out,
       "1\n1\n");
   EXPECT_EQ(shell("ls -A " + directory.path()), "it's.db\n");
-}
-
-TEST(Sql, SavesCompletelyOrNotAtAll) {
-  TemporaryDirectory directory;
-  write_file(directory / "a.db", "before");
-  EXPECT_EQ(memlog({"sql", "--save", directory / "a.db", golden("app-4600-1.memlog"),
-                    golden("damaged.memlog")})
-                .status,
-            2);
-  EXPECT_EQ(read_file(directory / "a.db"), "before");
-  EXPECT_EQ(shell("ls -A " + directory.path()), "a.db\n");
-  const Outcome nowhere =
-      memlog({"sql", "--save", directory / "gone/a.db", golden("app-4711-1.memlog")});
-  EXPECT_EQ(nowhere.status, 1);
-  EXPECT_TRUE(nowhere.err.starts_with("memlog: cannot write ")) << nowhere.err;
 }
 
 // doc/sql.md has what .schema prints, and what .functions prints.
