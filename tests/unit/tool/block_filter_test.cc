@@ -124,23 +124,5 @@ TEST(BlockFilter, TreeAndExportsTakeIt) {
   EXPECT_EQ(std::to_string(sum) + '\n', expected);
 }
 
-TEST(BlockFilter, SaysWhatItNeeds) {
-  const Outcome without = memlog({"show", "--where", "size > 3", "x.memlog"});
-  EXPECT_EQ(without.status, 2);
-  EXPECT_EQ(without.err,
-            "memlog: show: --where is about single blocks, which a report does not have: give "
-            "the event log of the run with --events LOG (memlog run --events writes one)\n");
-  const Outcome both = memlog({"show", "--events", shop_log(), "x.memlog"});
-  EXPECT_EQ(both.status, 2);
-  const Outcome time = memlog({"tree", "--events", shop_log(), "--born", "soon"});
-  EXPECT_EQ(time.status, 2);
-  EXPECT_HAS(time.err, "tree: --born soon is not a range of times");
-  const Outcome condition = memlog({"show", "--events", shop_log(), "--where", "weight > 3"});
-  EXPECT_EQ(condition.status, 2);
-  EXPECT_HAS(condition.err, "show: --where weight > 3: no such column: weight");
-  const Outcome pipe = memlog({"events", "--follow", "--lifetime", "1s..", shop_log()});
-  EXPECT_EQ(pipe.status, 2);
-}
-
 }  // namespace
 }  // namespace mtrace::test

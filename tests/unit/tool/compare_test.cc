@@ -127,18 +127,5 @@ TEST(Compare, TwoBuildsOfAProgram) {
   EXPECT_HAS(result.out, "one < two < main");
 }
 
-TEST(Compare, AMissingReportIsAnError) {
-  test::TemporaryDirectory directory;
-  const std::string golden = test::source_dir() + "/tests/golden/app-4711-";
-  std::filesystem::copy_file(golden + "1.memlog", directory / "1.memlog");
-  std::filesystem::copy_file(golden + "3.memlog", directory / "3.memlog");
-  const test::Outcome result =
-      test::memlog({"diff", directory / "1.memlog", directory / "3.memlog"});
-  EXPECT_EQ(result.status, 1);
-  EXPECT_EQ(result.out, "");
-  EXPECT_EQ(result.err, "memlog: " + (directory / "3.memlog") +
-                            ": cannot tell what is live: app[4711]: report 2 is missing\n");
-}
-
 }  // namespace
 }  // namespace mtrace

@@ -179,26 +179,6 @@ TEST(EventExport, ThePageHasTheCourseOfTheLog) {
   EXPECT_EQ(data["samples"].back()[1], all.left);
 }
 
-TEST(EventExport, RefusesWhatItCannotShow) {
-  const auto refused = [](std::vector<std::string> options) {
-    options.insert(options.begin(), {"export", "--no-resolve"});
-    const Outcome result = memlog(options);
-    EXPECT_EQ(result.status, 2) << result.out;
-    return result.err;
-  };
-  EXPECT_HAS(refused({"-f", "chrome", "x.memlog"}), "chrome needs --events LOG");
-  EXPECT_HAS(refused({"-f", "chrome", "--events", shop_log(), "--by", "blocks"}),
-             "--by cannot be used with");
-  EXPECT_HAS(refused({"-f", "chrome", "--events", shop_log(), "--frames", "1..2"}),
-             "--frames A..B cannot be used with");
-}
-
-TEST(EventExport, ALogInThePlaceOfAReportIsNamed) {
-  const Outcome result = memlog({"show", shop_log()});
-  EXPECT_EQ(result.status, 2);
-  EXPECT_HAS(result.err, "not a memlog, but an event log: give it with --events");
-}
-
 TEST(EventExport, IsCompressedWhereTheNameSaysSo) {
   TemporaryDirectory directory;
   const std::string file = directory / "x.json.gz";

@@ -249,15 +249,5 @@ TEST_F(Export, OtherColumnsAddUpToTheHeader) {
             std::to_string(memlog_.header.delta.blocks) + "\n");
 }
 
-TEST(ExportFile, IsWrittenWholeOrNotAtAll) {
-  TemporaryDirectory directory;
-  write_file(directory / "old", "as it was\n");
-  write_file(directory / "bad.memlog", "# memlog 2\n# pid: x\n");
-  const Outcome result =
-      memlog({"export", "-f", "csv", "-o", directory / "old", directory / "bad.memlog"});
-  EXPECT_EQ(result.status, 2);
-  EXPECT_EQ(read_file(directory / "old"), "as it was\n");
-}
-
 }  // namespace
 }  // namespace mtrace::test

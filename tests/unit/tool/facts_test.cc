@@ -242,22 +242,6 @@ TEST(Facts, OneLifetimeIsSaidOnce) {
   EXPECT_HAS(shown.out, "1 free 1 bytes; lifetime 8 ms\n");
 }
 
-TEST(Facts, EveryCauseOfLossHasWords) {
-  std::string text = test::small_memlog({"(/a+0x1)"});
-  text.replace(text.find("inflight=0"), 10,
-               "inflight=0 modules=1 notes=2 resources=3 regions=1 others=5");
-  const test::TemporaryDirectory directory;
-  test::write_file(directory / "a.memlog", text);
-  const test::Outcome shown = test::memlog({"show", "--no-resolve", directory / "a.memlog"});
-  for (const char* words :
-       {"note: 1 module found no room in the list; their frames have no name\n",
-        "note: 2 notes of the program dropped: too many waited for a report\n",
-        "note: 3 resources found no room in the table\n",
-        "note: 1 mapping of which something is missing under @mmap\n", "note: lost: 5 others\n"}) {
-    EXPECT_HAS(shown.out, words) << words;
-  }
-}
-
 TEST(Facts, SumsThatDoNotFitAreNoticed) {
   const std::string most = "9223372036854775807";
   for (const std::string key : {"temporary", "short-lived", "slack", "peak"}) {

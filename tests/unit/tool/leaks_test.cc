@@ -44,27 +44,6 @@ std::string leaks_of(const std::string& kind, const std::string& frames) {
   return result.out;
 }
 
-// The sample's growing function with a second line, whose stack fills up.
-TEST(Leaks, NamesWhatTellsTheLinesOfAFunctionApart) {
-  constexpr char kHint[] = "\n--group-by line tells the lines of a function apart";
-  const std::string golden = test::source_dir() + "/tests/golden/app-5000-";
-  test::TemporaryDirectory directory;
-  for (int seq = 2; seq <= 8; ++seq) {
-    const std::string name = std::to_string(seq) + ".memlog";
-    std::string text = test::read_file(golden + name);
-    constexpr std::string_view kCache = "\tcache\tcache.c:4";
-    const size_t at = text.find(kCache);
-    if (at != std::string::npos) text.replace(at, kCache.size(), "\tleaky\tleak.c:9");
-    test::write_file(directory / ("app-5000-" + name), text);
-  }
-  const std::string two = test::memlog({"leaks", directory.path()}).out;
-  EXPECT_HAS(two, "  2 stacks\n    leaky");
-  EXPECT_HAS(two, kHint);
-  const std::string by_line = test::memlog({"leaks", "--group-by", "line", directory.path()}).out;
-  EXPECT_HAS(by_line, "1 line grows");
-  EXPECT_LACKS(by_line, kHint);
-}
-
 TEST(Leaks, NoneInAProgramWithout) {
   const std::string out = leaks_of("none", "1..");
   EXPECT_HAS(out, "\nno stack grows\n");

@@ -109,14 +109,6 @@ TEST_F(Merge, AGapIsLeftAlone) {
   EXPECT_EQ(files(), 8u);
 }
 
-TEST_F(Merge, CommandLine) {
-  EXPECT_EQ(
-      memlog({"merge"}).err,
-      "memlog: merge: give --keep N, how many reports of each process stay: memlog merge --keep "
-      "100 [DIR]\n");
-  EXPECT_EQ(memlog({"run", "--keep", "3", "true"}).err, "memlog: run: --keep needs --every\n");
-}
-
 // Under memlog run, in the directory of the test; $memlog is the tool.
 std::string script(const TemporaryDirectory& directory, const std::string& text) {
   return shell("exec 2>&1; cd {}; memlog={}/memlog; {}", directory.path(), build_dir(),

@@ -62,17 +62,6 @@ TEST(Text, PrintableIsWhatIsPrintableAtEachPlace) {
   EXPECT_TRUE(util::is_printable("", false));
 }
 
-TEST(Program, SaysItsVersion) {
-  for (const char* word : {"--version", "-V", "version"}) {
-    EXPECT_EQ(test::memlog({word}).out, "memlog " MTRACE_VERSION "\n") << word;
-  }
-  for (const char* word : {"--help", "-h"}) {
-    EXPECT_EQ(test::memlog({word, "show"}).out, test::memlog({"help", "show"}).out) << word;
-    EXPECT_EQ(test::memlog({word}).out, test::memlog({"help"}).out) << word;
-  }
-  EXPECT_EQ(test::memlog({"foo"}).err, "memlog: unknown command foo (memlog help lists them)\n");
-}
-
 TEST(Text, BytesForPeople) {
   text::Style style;
   EXPECT_EQ(text::bytes_text(-1536, style), "-1536 bytes");

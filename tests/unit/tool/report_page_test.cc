@@ -104,17 +104,6 @@ TEST(ReportPage, HasThePeakAndOpensOnItForABatchProgram) {
   EXPECT_EQ(page_of({"--peak", file})["peak"]["first"], true);
 }
 
-TEST(ReportPage, SourceLinesAndSizesAreForThisFormatOnly) {
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"-f", "folded", "--source"},
-                                             {"-f", "csv", "--sizes", "app.events"},
-                                             {"-f", "html", "--source-path", "src"}}) {
-    std::vector<std::string> all = {"export", golden("app-4711-1.memlog")};
-    all.insert(all.end(), words.begin(), words.end());
-    EXPECT_EQ(memlog(all).status, 2) << words[1];
-  }
-}
-
 TEST(ReportPage, WhatReportsDoNotListStandsForItself) {
   const json data = page_of({golden("app-4711-2.memlog")});
   EXPECT_EQ(data["remarks"], json::array({"missing: report 1"}));

@@ -113,16 +113,6 @@ TEST_F(Run, SaysWhichWayReportsGoOnceForATree) {
                              directory_.path()));
 }
 
-// An attached process says nothing on its stderr: memlog does.
-TEST(Attach, SaysWhichVariableIsNoOption) {
-  ::setenv("MTRACE_SAMPEL", "512K", 1);
-  const Outcome result = memlog({"attach", "no-such-process"});
-  ::unsetenv("MTRACE_SAMPEL");
-  EXPECT_EQ(result.err,
-            "memlog: MTRACE_SAMPEL is not an option: did you mean MTRACE_SAMPLE?\n"
-            "memlog: no process no-such-process\n");
-}
-
 TEST_F(Run, ThePageIsNamedAsTheReports) {
   const std::string out = script(
       "ln -s $(command -v perl) nap && $memlog run -o . ./nap -e 'select undef, undef, undef, "

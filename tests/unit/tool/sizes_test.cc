@@ -81,28 +81,6 @@ TEST(BlockSize, IsKnownOfAnyReport) {
   EXPECT_EQ(analyze::block_size(row), 500u);
 }
 
-// Of the file: 5406720 / 1024, 8000 / 4 and so on, from its own lines.
-TEST(BlockSize, SortsAReport) {
-  const std::string file = source_dir() + "/tests/golden/app-4600-1.memlog";
-  const Outcome result = memlog({"show", "--by", "size", "--json", file});
-  ASSERT_EQ(result.status, 0) << result.err;
-  uint64_t last = UINT64_MAX;
-  size_t count = 0;
-  const nlohmann::json answer = nlohmann::json::parse(result.out);
-  for (const auto& stack : answer["reports"][0]["stacks"]) {
-    if (stack["kind"] != "heap") continue;
-    const uint64_t allocated = stack.value("allocated_blocks", uint64_t{0});
-    const uint64_t size = allocated != 0
-                              ? stack["allocated_bytes"].get<uint64_t>() / allocated
-                              : stack["bytes"].get<uint64_t>() / stack["blocks"].get<uint64_t>();
-    EXPECT_LE(size, last);
-    last = size;
-    ++count;
-  }
-  EXPECT_EQ(count, 3u);
-  EXPECT_HAS(memlog({"show", "--by", "size", file}).out, "5280 bytes a block");
-}
-
 TEST(AnswerForm, FillsInMembersWithTheirUnits) {
   const mtrace::json::Value facts = {
       {"name", "app"},  {"bytes", 1234567},    {"change", -2048},
@@ -142,17 +120,6 @@ TEST(AnswerForm, ColumnsAreAsWideAsTheirCells) {
   EXPECT_EQ(text::table({{"", "{n}"}, {"", "{name}"}}, rows, {},
                         [](size_t i) { return i == 0 ? "  below\n" : ""; }),
             "   5  long name\n  below\n1000  b\n");
-}
-
-TEST(Sizes, TakesAProcess) {
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"show", "--sizes"},
-                                             {"show", "--sizes", "--sum", "1"},
-                                             {"show", "--sizes", "1", "2"},
-                                             {"show", "--sizes", "--by", "age", "1"}}) {
-    EXPECT_EQ(memlog(words).status, 2);
-  }
-  EXPECT_EQ(memlog({"show", "--sizes", "there-is-no-such-process"}).status, 1);
 }
 
 }  // namespace

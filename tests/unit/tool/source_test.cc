@@ -123,13 +123,6 @@ TEST_F(Source, AnotherFileOfThatName) {
   EXPECT_HAS(text, "src/app.c has 1 lines, not 6: it is not the file that was compiled\n");
 }
 
-TEST_F(Source, WrongOptions) {
-  for (const char* words : {"--source --json", "--source --by age", "--source-path .",
-                            "--source --group-by function", "--source --oneline"}) {
-    EXPECT_TRUE(show(std::string(words) + " reports").ends_with("status 2\n")) << words;
-  }
-}
-
 TEST(SourcePaths, SplitsALine) {
   using symbols::split_source;
   EXPECT_EQ(split_source("a.c:12"), (std::pair<std::string, uint64_t>("a.c", 12)));

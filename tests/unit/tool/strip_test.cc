@@ -132,20 +132,6 @@ TEST_F(Strip, AStrippedLogCanBeStripped) {
   EXPECT_HAS(memlog({"events", "--no-resolve", twice}).out, " left-out ");
 }
 
-TEST_F(Strip, WrongWordsAreNamed) {
-  const std::string made = directory_ / "new.events";
-  EXPECT_EQ(memlog({"strip", "-o", made, shop_log()}).err,
-            "memlog: strip: nothing to leave out: give --cull, --size, --include or --exclude\n");
-  EXPECT_EQ(memlog({"strip", "--cull", "1s", shop_log()}).status, 2);
-  EXPECT_EQ(memlog({"strip", "--cull", "soon", "-o", made, shop_log()}).status, 2);
-  EXPECT_EQ(memlog({"strip", "--size", "9..1", "-o", made, shop_log()}).status, 2);
-  write_file(made, "before");
-  const Outcome taken = memlog({"strip", "--cull", "1s", "-o", made, shop_log()});
-  EXPECT_EQ(taken.status, 1);
-  EXPECT_EQ(taken.err, "memlog: " + made + " is there already; give a new name\n");
-  EXPECT_EQ(read_file(made), "before");
-}
-
 // While the log is written. No block of the program lives for a minute.
 TEST_F(Strip, CullsWhileTheProgramRuns) {
   if (kNoMemlogFromTheLibrary != nullptr) GTEST_SKIP() << kNoMemlogFromTheLibrary;

@@ -171,13 +171,6 @@ TEST(Terminal, LinesFitItsWidth) {
   expect_columns(shown("cd " + shell_quoted(directory.path()) + " && memlog run -- sh -c :"), 60);
 }
 
-TEST(Terminal, NoColorIsHonoured) {
-  const std::string command = "memlog show --no-pager app-4711-1.memlog";
-  EXPECT_HAS(shown(command), "\033[");
-  EXPECT_LACKS(shown("NO_COLOR=1 " + command), "\033[");
-  EXPECT_LACKS(shown(command + " | cat"), "\033[");
-}
-
 // The command waits for its input until the line is there.
 TEST(Terminal, TellsHowFarItIsAndCleansUp) {
   TemporaryDirectory directory;

@@ -195,25 +195,5 @@ TEST_F(Timelines, ThePageHasThem) {
   EXPECT_HAS(result.out, R"("samples":[[10000,700,9000],[20000,1000,8000],[30000,400,5000]])");
 }
 
-TEST_F(Timelines, MuchThatWasResidentAtThePeakIsNoted) {
-  std::string text = kReport;
-  text.replace(text.find("# uptime"), 0, "# rss-max: 500000000 bytes\n");
-  write_file(directory_ / "app-3-1.memlog", text);
-  const Outcome result = memlog({"show", "--no-resolve", directory_ / "app-3-1.memlog"});
-  EXPECT_HAS(result.out,
-             "Up to 500000000 bytes were resident, but malloc never held more than "
-             "1000 bytes.");
-}
-
-TEST(TimelineOption, IsRefusedOutOfRange) {
-  for (const char* bad : {"5ms", "2s", "soon"}) {
-    const Outcome result = memlog({"run", "--timeline", bad, "true"});
-    EXPECT_EQ(result.status, 2);
-    EXPECT_EQ(result.err, fmt::format("memlog: run: --timeline {} is not a time from 10ms to 1s, "
-                                      "nor none\n",
-                                      bad));
-  }
-}
-
 }  // namespace
 }  // namespace mtrace::test

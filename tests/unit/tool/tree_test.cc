@@ -38,13 +38,5 @@ TEST(Tree, EachLevelAddsUp) {
   }
 }
 
-// As those of show: also of a part of the stacks.
-TEST(Tree, SharesOfThePeakAreOfTheProcess) {
-  const test::Outcome result =
-      test::memlog({"tree", "--peak", "--exclude", "load",
-                    test::source_dir() + "/tests/golden/app-4600-2.memlog"});
-  EXPECT_HAS(result.out, "  0.0%  all\n");
-}
-
 }  // namespace
 }  // namespace mtrace
