@@ -1,6 +1,6 @@
-// Compressed reports are read wherever reports are, as the same text uncompressed. The tests
-// compress with the zstd program, so that the tool does not judge its own work.
-#include <fcntl.h>
+// Compressed reports, cut short, damaged, large, or while they are made. What commands make of
+// them: transcripts/compressed.txt. The tests compress with the zstd program, so that the tool does
+// not judge its own work.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/time.h>
@@ -26,18 +26,6 @@ using test::Outcome;
 
 constexpr char kGolden[] = "tests/golden/";
 
-// As `memlog words... <file`.
-Outcome with_input(const std::string& file, const std::vector<std::string>& words) {
-  const int saved = ::dup(0);
-  const int input = ::open(file.c_str(), O_RDONLY);
-  ::dup2(input, 0);
-  Outcome result = test::memlog(words);
-  ::dup2(saved, 0);
-  ::close(input);
-  ::close(saved);
-  return result;
-}
-
 class Compressed : public ::testing::Test {
  protected:
   // Copies reports of tests/golden to plain() and, compressed, to small(), under the same names.
@@ -54,70 +42,8 @@ class Compressed : public ::testing::Test {
   std::string plain() const { return directory_ / "plain"; }
   std::string small() const { return directory_ / "small"; }
 
-  // Changes the names of the compressed reports to those of the plain ones.
-  std::string as_plain(std::string text) const {
-    for (const auto& [from, to] : {std::pair(small() + '/', plain() + '/'),
-                                   std::pair(std::string(".memlog.zst"), std::string(".memlog"))}) {
-      for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;) {
-        text.replace(at, from.size(), to);
-      }
-    }
-    return text;
-  }
-
   const test::TemporaryDirectory directory_;
 };
-
-TEST_F(Compressed, EveryViewSaysWhatItSaysOfThePlainReport) {
-  const std::vector<std::vector<std::string>> commands = {
-      {"show", "@/app-5000-3.memlog#"},
-      {"show", "--sum", "@/app-5000-1.memlog#", "@/app-5000-2.memlog#"},
-      {"tree", "@/app-5000-3.memlog#"},
-      {"diff", "@/app-5000-1.memlog#", "@/app-5000-3.memlog#"},
-      {"diff", "@/app-5000-[12].memlog#", "@/app-5000-3.memlog#"},
-      {"leaks", "@"},
-      {"check", "--max-growth", "1", "@"},
-      {"export", "-f", "csv", "@/app-5000-3.memlog#"},
-      {"export", "-f", "folded", "@/app-5000-3.memlog#"},
-      {"decode", "--quiet", "@/app-5000-3.memlog#"},
-      {"resolve", "-o", "-", "@/app-5000-3.memlog#"},
-  };
-  for (const auto& words : commands) {
-    std::vector<Outcome> results;
-    for (const bool compressed : {false, true}) {
-      std::vector<std::string> own = words;
-      for (std::string& word : own) {
-        if (!word.starts_with('@')) continue;
-        word.replace(0, 1, compressed ? small() : plain());
-        if (word.ends_with('#')) word.replace(word.size() - 1, 1, compressed ? ".zst" : "");
-      }
-      results.push_back(test::memlog(own));
-    }
-    EXPECT_FALSE(results[0].out.empty()) << words[0];
-    EXPECT_EQ(as_plain(results[1].out), results[0].out) << words[0];
-    EXPECT_EQ(as_plain(results[1].err), results[0].err) << words[0];
-    EXPECT_EQ(results[1].status, results[0].status) << words[0];
-  }
-}
-
-TEST_F(Compressed, IsKnownByItsFirstBytesAndNotByItsName) {
-  const std::string expected = test::memlog({"show", plain() + "/app-5000-3.memlog"}).out;
-  const std::string compressed = small() + "/app-5000-3.memlog.zst";
-  EXPECT_EQ(with_input(compressed, {"show", "-"}).out, expected);
-  fs::copy_file(compressed, directory_ / "report");
-  EXPECT_EQ(test::memlog({"show", directory_ / "report"}).out, expected);
-  // A plain one of that name.
-  fs::copy_file(plain() + "/app-5000-3.memlog", directory_ / "app-5000-3.memlog.zst");
-  EXPECT_EQ(test::memlog({"show", directory_ / "app-5000-3.memlog.zst"}).out, expected);
-  // Several frames are one text, also behind one to be skipped.
-  const std::string text = test::read_file(plain() + "/app-5000-3.memlog");
-  test::write_file(directory_ / "a", text.substr(0, 500));
-  test::write_file(directory_ / "b", text.substr(500));
-  test::write_file(directory_ / "skipped", std::string("\x5a\x2a\x4d\x18\x03\0\0\0abc", 11));
-  test::shell("cd {} && zstd -q a b && cat skipped a.zst b.zst >both.memlog.zst",
-              directory_.path());
-  EXPECT_EQ(test::memlog({"show", directory_ / "both.memlog.zst"}).out, expected);
-}
 
 // What a SIGKILL between the two steps leaves, and what another process sees between them.
 TEST_F(Compressed, AReportOfARunIsFoundByItsContent) {
@@ -162,38 +88,6 @@ TEST_F(Compressed, AReportHasTheNameOfWhatItContains) {
     }
   }
   EXPECT_GT(compressed, 0);
-}
-
-TEST_F(Compressed, AReportThatWasCompressedMeanwhileIsFound) {
-  fs::rename(small() + "/app-5000-3.memlog.zst", plain() + "/app-5000-3.memlog.zst");
-  const std::string expected = test::memlog({"show", plain() + "/app-5000-3.memlog"}).out;
-  fs::remove(plain() + "/app-5000-3.memlog");
-  EXPECT_EQ(test::memlog({"show", plain() + "/app-5000-3.memlog"}).out, expected);
-  // What was never there is still missed, by the name that was asked for.
-  const Outcome missing = test::memlog({"show", plain() + "/app-5000-77.memlog"});
-  EXPECT_EQ(missing.status, 1);
-  EXPECT_HAS(missing.err, "/app-5000-77.memlog: No such file");
-}
-
-TEST_F(Compressed, UnderBothNamesItIsOneReport) {
-  const std::string expected = test::memlog({"leaks", plain()}).out;
-  for (const auto& item : fs::directory_iterator(small())) {
-    fs::copy_file(item.path(), plain() / item.path().filename());
-  }
-  const auto listed = reports::list_memlogs(plain());
-  EXPECT_EQ(listed.size(), 9u);
-  EXPECT_TRUE(std::all_of(listed.begin(), listed.end(),
-                          [](const auto& one) { return one.path.ends_with(".memlog.zst"); }));
-  EXPECT_EQ(as_plain(test::memlog({"leaks", plain()}).out), expected);
-}
-
-// Of another process that had the same pid.
-TEST_F(Compressed, AnotherReportOfNearlyTheSameNameIsAnother) {
-  std::string other = test::read_file(plain() + "/app-5000-3.memlog");
-  const size_t started = other.find("# started: ") + 11;
-  other[started + 3] ^= 1;  // the year's last digit
-  test::write_file(small() + "/app-5000-3.memlog", other);
-  EXPECT_EQ(reports::list_memlogs(small()).size(), 10u);
 }
 
 // Cut anywhere and changed anywhere: either the text is what it was, or the file is refused, by
@@ -299,55 +193,6 @@ TEST_F(LargeCompressed, CutShortItTellsHowFarItCanBeRead) {
   EXPECT_TRUE(result.err.ends_with(
       ": the compressed file is cut short: only the lines up to this can be read\n"))
       << result.err;
-}
-
-TEST_F(Compressed, ResolveCompressesAndKeepsWhatIsCompressed) {
-  const std::string report = plain() + "/app-5000-3.memlog";
-  const std::string text = test::read_file(report);
-  ASSERT_EQ(test::memlog({"resolve", "-q", "--compress", report}).status, 0);
-  EXPECT_FALSE(fs::exists(report));
-  const std::string named = test::shell("zstd -dcq {}.zst", report);
-  EXPECT_EQ(profile::read("f", named).entries.size(), profile::read("f", text).entries.size());
-  EXPECT_EQ(fs::status(report + ".zst").permissions(),
-            fs::status(plain() + "/app-5000-4.memlog").permissions());
-  // Again, by either name: compressed it stays.
-  for (const std::string& name : {report, report + ".zst"}) {
-    EXPECT_EQ(test::memlog({"resolve", "-q", name}).status, 0);
-    EXPECT_FALSE(fs::exists(report));
-    EXPECT_EQ(test::shell("zstd -dcq {}.zst", report), named);
-  }
-  // To another file: by its name, or as asked.
-  const std::string other = directory_ / "other";
-  for (const auto& [words, compressed] : std::vector<std::pair<std::vector<std::string>, bool>>{
-           {{"-o", other}, false},
-           {{"-o", other + ".zst"}, true},
-           {{"--compress", "-o", other}, true}}) {
-    std::vector<std::string> all = {"resolve", report + ".zst"};
-    all.insert(all.end(), words.begin(), words.end());
-    ASSERT_EQ(test::memlog(all).status, 0);
-    EXPECT_EQ(test::shell("{} {}", test::Script{compressed ? "zstd -dcq <" : "cat"}, words.back()),
-              named);
-  }
-}
-
-TEST_F(Compressed, NothingIsReplacedByACompressedReport) {
-  const std::string report = plain() + "/app-5000-3.memlog";
-  test::write_file(report + ".zst", "precious\n");
-  const Outcome result = test::memlog({"resolve", "--compress", report});
-  EXPECT_EQ(result.status, 1);
-  EXPECT_EQ(result.err,
-            fmt::format("memlog: {0} is not compressed: there is a {0}.zst already\n", report));
-  EXPECT_EQ(test::read_file(report + ".zst"), "precious\n");
-  profile::read_path(report);
-  EXPECT_TRUE(test::read_file(report).starts_with("# memlog 2\n"));
-  // Nor is what a link points to taken away from it.
-  fs::create_symlink(plain() + "/app-5000-4.memlog", plain() + "/link.memlog");
-  const Outcome of_link = test::memlog({"resolve", "--compress", plain() + "/link.memlog"});
-  EXPECT_EQ(of_link.status, 1);
-  EXPECT_EQ(of_link.err, fmt::format("memlog: cannot compress {}/link.memlog: it is not a regular "
-                                     "file\n",
-                                     plain()));
-  EXPECT_TRUE(fs::exists(plain() + "/app-5000-4.memlog"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "model/profile/reader.h"
 #include "model/symbols/elf_file.h"
 #include "model/symbols/perf_map.h"
+#include "model/symbols/symbolizer.h"
 #include "model/symbols/worker.h"
 #include "surface/cli/arguments.h"
 #include "tool_test.h"
@@ -175,6 +176,14 @@ TEST(Demangle, LeavesWhatIsNotMangled) {
   EXPECT_EQ(symbols::demangle("_ZN1a1bEv.cold"), "a::b() [clone .cold]");
   EXPECT_EQ(symbols::demangle("_ZNSt6vectorIiSaIiEE9push_backERKi"),
             "std::vector<int, std::allocator<int> >::push_back(int const&)");
+}
+
+TEST(SourcePaths, SplitsALine) {
+  using symbols::split_source;
+  EXPECT_EQ(split_source("a.c:12"), (std::pair<std::string, uint64_t>("a.c", 12)));
+  EXPECT_EQ(split_source("a:b.c:7"), (std::pair<std::string, uint64_t>("a:b.c", 7)));
+  EXPECT_EQ(split_source("a.c"), (std::pair<std::string, uint64_t>("a.c", 0)));
+  EXPECT_EQ(split_source("a.c:x"), (std::pair<std::string, uint64_t>("a.c:x", 0)));
 }
 
 TEST(Worker, ReturnsTheWholeResult) {

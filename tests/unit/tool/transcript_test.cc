@@ -9,11 +9,14 @@
 //   [exit 2]                            its status, unless that is 0
 //
 // Each file has a directory with copies of the reports in tests/golden. memlog alone runs in this
-// process. MEMLOG_UPDATE_GOLDEN=1 writes anew what is not as expected: then read the difference.
+// process; a shell knows the project's directory, that of the build, and the compiler: $SOURCE,
+// $BUILD, $CXX. MEMLOG_UPDATE_GOLDEN=1 writes anew what is not as expected: then read the
+// difference.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
@@ -73,7 +76,8 @@ std::vector<std::string> words_of(const std::string& command) {
       words.back() += c;
     }
   }
-  if (words[0] != "memlog") return {};
+  // What runs a program does not do so from here.
+  if (words[0] != "memlog" || std::count(words.begin(), words.end(), "--") != 0) return {};
   words.erase(words.begin());
   return words;
 }
@@ -87,6 +91,9 @@ Outcome outcome_of(const Step& step) {
     command.env.emplace(text.substr(0, text.find('=')), text.substr(text.find('=') + 1));
   }
   command.env["PATH"] = build_dir() + ':' + command.env["PATH"];
+  command.env["SOURCE"] = source_dir();
+  command.env["BUILD"] = build_dir();
+  command.env["CXX"] = compiler();
   const Result result = run(command);
   return {WIFEXITED(result.status) ? WEXITSTATUS(result.status) : 128 + WTERMSIG(result.status),
           result.out, result.err};
