@@ -25,4 +25,6 @@ hosts-table:
 	@/usr/bin/python3 -B tests/hosts/document.py --results $(HOSTS_BUILD)/results \
 	    --document doc/internals/notebook/hosts.md
 deps-hosts:
-	@tests/install_packages.sh tests/hosts/packages.txt
+	@mkdir -p $(HOSTS_BUILD)
+	@$(HOSTS_RUN) --list | awk '{ for (i = 3; i <= NF; ++i) print $$i }' | sort -u >$(HOSTS_BUILD)/packages
+	@tests/install_packages.sh $(HOSTS_BUILD)/packages
