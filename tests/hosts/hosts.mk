@@ -11,8 +11,13 @@ HOSTS_BUILD := $(BUILD)/hosts
 HOSTS_RUN    = /usr/bin/python3 -B tests/hosts/run.py --build $(BUILD) --output $(HOSTS_BUILD) \
                $(HOSTS_OPTIONS)
 
+$(TEST_BUILD)/check_memlogs: tests/hosts/check_memlogs.cc $(TEST_BUILD)/obj/host/memlog_file.o
+	$(call say,LINK,$@)
+	$(Q)$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(TEST_FLAGS)) $(CXXFLAGS) $(LDFLAGS) -o $@ $^ $(HOST_TEST_LIBS)
+TEST_EXTRA += $(TEST_BUILD)/check_memlogs
+
 .PHONY: hosts hosts-table deps-hosts
-hosts: $(if $(filter list,$(HOSTS)),,all)
+hosts: $(if $(filter list,$(HOSTS)),,all $(TEST_BUILD)/check_memlogs)
 ifeq ($(HOSTS),list)
 	@$(HOSTS_RUN) --list
 else ifneq ($(HOSTS),)

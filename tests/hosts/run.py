@@ -20,7 +20,6 @@ import traceback
 
 import compare
 import hosts
-import memlogs
 import phase as one_run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -135,24 +134,29 @@ class Trial:
 
     def check_memlogs(self, result):
         """Adds what the memlogs of a run say to its result."""
-        result["reports"] = result["entries"] = 0
-        result["wrong"] = []
-        result["notes"] = []
-        for place, own in (("out", True), ("tmp", False), ("ask", False)):
-            directory = os.path.join(result["root"], "tmp", place)
-            if not os.path.isdir(directory):
-                continue
-            try:
-                findings = memlogs.check(directory)
-            except OSError as error:
-                result["wrong"].append(f"{place}: {error}")
-                continue
-            result["reports"] += findings.reports
-            result["entries"] += findings.entries
-            result["wrong"] += findings.wrong
-            result["notes"] += sorted(findings.notes)
-            if own:
-                result["litter_out"] = findings.litter
+        result.update(reports=0, entries=0, wrong=[], notes=[])
+        tmp = os.path.join(result["root"], "tmp")
+        for place in filter(lambda place: os.path.isdir(os.path.join(tmp, place)),
+                            ("out", "tmp", "ask")):
+            subprocess.run(["find", os.path.join(tmp, place), "-name", "*.memlog.zst", "-exec",
+                            "zstd", "-dq", "--rm", "{}", "+"], check=True)
+            checker = os.path.join(self.arguments.build, "tests/check_memlogs")
+            done = subprocess.run([checker, os.path.join(tmp, place)], capture_output=True,
+                                  text=True, errors="replace")
+            for word, _, text in (line.partition(" ") for line in done.stdout.splitlines()):
+                if word == "report":
+                    result["reports"] += 1
+                    result["entries"] += int(text)
+                elif word == "note" and text not in result["notes"]:
+                    result["notes"].append(text)
+                elif word == "wrong":
+                    result["wrong"].append(text)
+            if done.returncode:
+                result["wrong"].append(f"the checker failed: {done.stderr[-300:]}")
+        known = (".memlog", ".timeline", ".events")
+        if os.path.isdir(os.path.join(tmp, "out")):
+            result["litter_out"] = sorted(name for name in os.listdir(os.path.join(tmp, "out"))
+                                          if not name.endswith(known))
 
     def judge(self, plain, result):
         """Adds "hurt", "wrong" and "left": lists of lines; all empty if all is well."""
