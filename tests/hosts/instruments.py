@@ -27,39 +27,37 @@ int main(void) {
   puts("done");
 }
 """
-SRC = {"a.c": CHURN}
 GDB = ["gdb", "-nx", "-q", "-batch", "-ex", "set print thread-events off", "-ex", "break puts",
        "-ex", "run >inferior.out", "-ex", "backtrace", "-ex",
        "python print(sum(len(str(i)) for i in range(100000)))", "-ex", "info functions ^work",
        "-ex", "continue", "./a"]
 
 
+def churn(name, command, package, n, build="gcc -g -pthread a.c -o a", **more):
+    """COMMAND, words or a line for the shell, works on the program above."""
+    command = ["sh", "-c", command] if isinstance(command, str) else command
+    return Host(name, command, [package], n=n, files={"a.c": CHURN}, prepare=build, **more)
+
+
+def grind(name, *options, n):
+    return churn(name, ["valgrind", "-q", *options, "./a"], "valgrind", n)
+
+
 def sanitized(name, compiler, option, n=60000):
-    return Host(name, ["./a"], ["clang" if "clang" in compiler else "g++"], n=n, files=SRC,
-                prepare=f"{compiler} -g -O1 -pthread -fsanitize={option} a.c -o a",
-                memory=4000)
+    return churn(name, ["./a"], "clang" if "clang" in compiler else "g++", n,
+                 f"{compiler} -g -O1 -pthread -fsanitize={option} a.c -o a", memory=4000)
 
 
 HOSTS = [
-    Host("gdb", GDB, ["gdb"], n=20000, files=SRC,
-         prepare="gcc -g -pthread a.c -o a"),
-    Host("strace", ["sh", "-c", "strace -f -o log ./a && grep -c exited log"], ["strace"],
-         n=80000,
-         files=SRC, prepare="gcc -g -pthread a.c -o a"),
-    Host("ltrace", ["sh", "-c", "ltrace -e puts -o log ./a && grep -c puts log"], ["ltrace"],
-         n=100000, files=SRC, prepare="gcc -g -pthread a.c -o a"),
-    Host("valgrind", ["valgrind", "-q", "./a"], ["valgrind"], n=10000, files=SRC,
-         prepare="gcc -g -pthread a.c -o a"),
-    Host("valgrind-none", ["valgrind", "-q", "--tool=none", "./a"], ["valgrind"], n=40000,
-         files=SRC, prepare="gcc -g -pthread a.c -o a"),
-    Host("callgrind", ["valgrind", "-q", "--tool=callgrind", "--callgrind-out-file=out", "./a"],
-         ["valgrind"], n=20000, files=SRC, prepare="gcc -g -pthread a.c -o a"),
-    Host("cachegrind", ["valgrind", "-q", "--tool=cachegrind", "--cachegrind-out-file=out", "./a"],
-         ["valgrind"], n=20000, files=SRC, prepare="gcc -g -pthread a.c -o a"),
-    Host("lackey", ["valgrind", "-q", "--tool=lackey", "./a"], ["valgrind"], n=2000, files=SRC,
-         prepare="gcc -g -pthread a.c -o a"),
-    Host("qemu-user", ["qemu-x86_64", "./a"], ["qemu-user"], n=60000, files=SRC,
-         prepare="gcc -g -pthread a.c -o a"),
+    churn("gdb", GDB, "gdb", 20000),
+    churn("strace", "strace -f -o log ./a && grep -c exited log", "strace", 80000),
+    churn("ltrace", "ltrace -e puts -o log ./a && grep -c puts log", "ltrace", 100000),
+    grind("valgrind", n=10000),
+    grind("valgrind-none", "--tool=none", n=40000),
+    grind("callgrind", "--tool=callgrind", "--callgrind-out-file=out", n=20000),
+    grind("cachegrind", "--tool=cachegrind", "--cachegrind-out-file=out", n=20000),
+    grind("lackey", "--tool=lackey", n=2000),
+    churn("qemu-user", ["qemu-x86_64", "./a"], "qemu-user", 60000),
     sanitized("asan-gcc", "gcc", "address"),
     sanitized("lsan-gcc", "gcc", "leak"),
     sanitized("tsan-gcc", "gcc", "thread"),
@@ -68,18 +66,17 @@ HOSTS = [
     sanitized("lsan-clang", "clang", "leak"),
     sanitized("tsan-clang", "clang", "thread"),
     sanitized("msan-clang", "clang", "memory"),
-    Host("musl", ["./a"], ["musl-tools"], n=200000, files=SRC,
-         prepare="musl-gcc -g a.c -o a"),
-    Host("musl-child", ["sh", "-c", "./a; echo $?"], ["musl-tools"], n=200000, files=SRC,
-         prepare="musl-gcc -g a.c -o a"),
-    Host("static", ["./a"], ["g++"], n=400000, quick=20000, files=SRC,
-         prepare="gcc -static -g -pthread a.c -o a"),
-    Host("jemalloc", ["./a"], ["libjemalloc2"], n=400000, quick=10000, files=SRC,
-         prepare="gcc -g -pthread a.c -o a",
-         env={"LD_PRELOAD": "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"}),
-    Host("tcmalloc", ["./a"], ["libgoogle-perftools4"], n=400000, files=SRC,
-         prepare="gcc -g -pthread a.c -o a -ltcmalloc_minimal 2>/dev/null || gcc -g -pthread a.c -o "
-                 "a -l:libtcmalloc_minimal.so.4"),
+    churn("musl", ["./a"], "musl-tools", 200000, "musl-gcc -g a.c -o a"),
+    churn("musl-child", "./a; echo $?", "musl-tools", 200000, "musl-gcc -g a.c -o a"),
+    churn("static", ["./a"], "g++", 400000, "gcc -static -g -pthread a.c -o a", quick=20000),
+    churn("jemalloc", ["./a"], "libjemalloc2", 400000, quick=10000,
+          env={"LD_PRELOAD": "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"}),
+    churn("tcmalloc", ["./a"], "libgoogle-perftools4", 400000,
+          "gcc -g -pthread a.c -o a -ltcmalloc_minimal 2>/dev/null || gcc -g -pthread a.c -o a "
+          "-l:libtcmalloc_minimal.so.4"),
+    churn("heaptrack", ["heaptrack", "-o", "out", "./a"], "heaptrack", 40000),
+    churn("gprof", ["./a"], "g++", 300000, "gcc -pg -g -pthread a.c -o a",
+          ignored="gmon.out"),  # its samples
     Host("fakeroot", ["fakeroot", "sh", "-c", "touch f; chown 7:8 f; stat -c '%u %g' f; for i in $(seq "
                       "@N@); do mknod d$i c 1 $i; done; ls -ln | md5sum"], ["fakeroot"], n=20,
          user="nobody"),
@@ -90,10 +87,6 @@ HOSTS = [
                         "--unshare-pid", "--die-with-parent", "sh", "-c",
                         "for i in $(seq @N@); do echo $i | md5sum; done; [ $$ -lt 100 ]"],
          ["bubblewrap"], n=40),
-    Host("heaptrack", ["heaptrack", "-o", "out", "./a"], ["heaptrack"], n=40000,
-         files=SRC, prepare="gcc -g -pthread a.c -o a"),
-    Host("gprof", ["./a"], ["g++"], n=300000, files=SRC, prepare="gcc -pg -g -pthread a.c -o a",
-         ignored="gmon.out"),  # its samples
     Host("timeout", ["timeout", "-s", "INT", "1.5", "sleep", "30"], ["coreutils"],
          status="exit 124"),
     Host("aborts", ["python3", "-c", "import os, time; x = [[] for i in range(@N@)]; time.sleep(1); "
