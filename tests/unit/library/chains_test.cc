@@ -1,13 +1,11 @@
 // Walks through compiled frames, on stacks of several kinds, each held against libgcc's unwinder.
 #include "chains.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <vector>
 
 #include "base/machine.h"
+#include "concurrent.h"
 #include "unwind/stack_memory.h"
 
 namespace mtrace::unwind {
@@ -72,16 +70,13 @@ TEST(WalkerChains, TheEndOfTheStackIsNoOtherStack) {
 TEST(WalkerChains, FollowsChainsInAForkChildOfAThread) {
   int status = -1;
   in_thread(nullptr, [&] {
-    const pid_t child = fork();
-    if (child == 0) {
+    status = status_in_child([] {
       TakenWalk taken;
       chain_gcc_nofp(take_leaf, &taken);
-      _exit(taken.difference.empty() && taken.walk.end == End::kBottom ? 0 : 1);
-    }
-    waitpid(child, &status, 0);
+      return taken.difference.empty() && taken.walk.end == End::kBottom ? 0 : 1;
+    });
   });
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(WalkerChains, EndsAtTheDepthAsked) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/table_file.h"
+#include "concurrent.h"
 #include "ledger/resource_table.h"
 
 namespace mtrace::report {
@@ -72,18 +73,17 @@ TEST(Notes, ThreadsAndAReporter) {
   reset_notes();
   constexpr int kThreads = 3;
   constexpr int kEach = 20'000;
-  std::atomic<int> running{kThreads};
+  std::atomic<bool> done{false};
   std::atomic<uint64_t> taken{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
+  const std::jthread writers([&] {
+    run_threads(kThreads, [&](unsigned t) {
       for (int i = 0; i < kEach; ++i) {
         const std::string number = std::to_string(t) + ":" + std::to_string(i);
         taken += add_note((number + "=" + number).c_str(), false);
       }
-      --running;
     });
-  }
+    done = true;
+  });
   std::set<std::string> seen;
   auto look = [&] {
     const PendingNotes notes = pending_notes();
@@ -98,8 +98,7 @@ TEST(Notes, ThreadsAndAReporter) {
     }
     drop_notes(notes);
   };
-  while (running > 0) look();
-  for (std::thread& thread : threads) thread.join();
+  while (!done) look();
   look();
   EXPECT_EQ(seen.size(), taken);
   EXPECT_EQ(taken + base::g_table_header->lost_notes, uint64_t{kThreads} * kEach);
@@ -120,15 +119,11 @@ TEST(KindNames, ThreadsAgree) {
   EXPECT_EQ(ledger::find_kind("kind0"), 0u);
   constexpr int kThreads = 4;
   std::vector<std::vector<unsigned>> numbers(kThreads);
-  std::vector<std::thread> threads;
-  for (auto& own : numbers) {
-    threads.emplace_back([&own] {
-      for (int i = 0; i < 1000; ++i) {
-        own.push_back(ledger::find_or_add_kind(("kind" + std::to_string(i)).c_str()));
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_threads(kThreads, [&](unsigned t) {
+    for (int i = 0; i < 1000; ++i) {
+      numbers[t].push_back(ledger::find_or_add_kind(("kind" + std::to_string(i)).c_str()));
+    }
+  });
   // They raced, so not the same thirty names for sure, but each name has one number.
   std::set<unsigned> used;
   for (int i = 0; i < 1000; ++i) {

@@ -10,8 +10,9 @@
 #include <cstdlib>
 #include <memory>
 #include <random>
-#include <thread>
 #include <vector>
+
+#include "concurrent.h"
 
 namespace mtrace::ledger {
 namespace {
@@ -65,6 +66,11 @@ void count(PeakWorld& world, uint32_t thread, const Step& step) {
 void change(PeakWorld& world, uint32_t thread, const Step& step) {
   world.peak.changed(world.threads, thread, step.bytes, step.bytes >= 0 ? 1 : -1);
 }
+void take_step(PeakWorld& world, uint32_t thread, const Step& step) {
+  set_aside(world, thread, step);
+  count(world, thread, step);
+  change(world, thread, step);
+}
 
 // Blocks that are live, to choose frees from.
 class RandomHeap {
@@ -102,9 +108,7 @@ TEST(Peak, OfOneThreadIsExact) {
     for (int i = 0; i < 3000; ++i) {
       if (random() % 300 == 0) percent = 30 + random() % 50;
       const Step step = heap.next(random, percent);
-      set_aside(*world, 1, step);
-      count(*world, 1, step);
-      change(*world, 1, step);
+      take_step(*world, 1, step);
       live[step.stack] += step.bytes;
       total += step.bytes;
       if (total > height) {
@@ -171,32 +175,23 @@ TEST(Peak, OfSeveralThreadsIsWithinItsBound) {
 TEST(Peak, ThreadsAtOnceEndWithTheTrueTotal) {
   auto world = std::make_unique<PeakWorld>();
   constexpr unsigned kThreads = 4;
-  std::atomic<unsigned> ready = 0;
   std::atomic<int64_t> truth = 0;
-  std::vector<std::thread> threads;
   for (unsigned t = 1; t <= kThreads; ++t) {
     ASSERT_EQ(world->threads.acquire(getpid(), gettid()), t);
     if (t != world->threads.first()) world->peak.join(world->threads);
   }
   for (unsigned s = 0; s < kStacks; ++s) world->stacks[s].owner = s % (kThreads + 1);
-  for (unsigned t = 1; t <= kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      std::mt19937 random(t);
-      RandomHeap heap;
-      int64_t sum = 0;
-      ++ready;
-      while (ready < kThreads) std::this_thread::yield();
-      for (int i = 0; i < 200'000; ++i) {
-        const Step step = heap.next(random, i < 100'000 ? 60 : 45);
-        set_aside(*world, t, step);
-        count(*world, t, step);
-        change(*world, t, step);
-        sum += step.bytes;
-      }
-      truth += sum;
-    });
-  }
-  for (auto& thread : threads) thread.join();
+  run_threads(kThreads, [&](unsigned t) {
+    std::mt19937 random(t + 1);
+    RandomHeap heap;
+    int64_t sum = 0;
+    for (int i = 0; i < 200'000; ++i) {
+      const Step step = heap.next(random, i < 100'000 ? 60 : 45);
+      take_step(*world, t + 1, step);
+      sum += step.bytes;
+    }
+    truth += sum;
+  });
   EXPECT_EQ(world->threads.totals().live_bytes, static_cast<uint64_t>(truth.load()));
   EXPECT_GE(world->peak.height_now(world->threads), static_cast<uint64_t>(truth.load()));
   int64_t live = 0;
@@ -212,19 +207,13 @@ TEST(Peak, ThreadThatIsJoinedTellsWhatItKept) {
   auto world = std::make_unique<PeakWorld>();
   ASSERT_EQ(world->threads.acquire(getpid(), gettid()), 1u);
   world->stacks[0].owner = 1;
-  for (const int64_t bytes : {100'000, -90'000}) {
-    set_aside(*world, 1, {0, bytes});
-    count(*world, 1, {0, bytes});
-    change(*world, 1, {0, bytes});
-  }
+  for (const int64_t bytes : {100'000, -90'000}) take_step(*world, 1, {0, bytes});
   // The first thread has published its peak and kept the rest to itself; with a total still at
   // 100,000 the second one's blocks would seem to be a new peak.
   world->peak.join(world->threads);
   ASSERT_EQ(world->threads.acquire(getpid(), gettid()), 2u);
   world->stacks[1].owner = 2;
-  set_aside(*world, 2, {1, 50'000});
-  count(*world, 2, {1, 50'000});
-  change(*world, 2, {1, 50'000});
+  take_step(*world, 2, {1, 50'000});
   EXPECT_EQ(world->peak.height(), 100'000u);
   EXPECT_EQ(world->share(0), 100'000u);
   EXPECT_EQ(world->share(1), 0u);
@@ -236,9 +225,7 @@ TEST(Peak, BoundHoldsWhenMoreThreadsCome) {
   constexpr int64_t kLarge = 128 << 20;
   constexpr unsigned kThreads = 17;
   const auto book = [&](uint32_t number, int64_t bytes) {
-    set_aside(*world, number, {0, bytes});
-    count(*world, number, {0, bytes});
-    change(*world, number, {0, bytes});
+    take_step(*world, number, {0, bytes});
     return bytes;
   };
   ASSERT_EQ(world->threads.acquire(getpid(), gettid()), 1u);

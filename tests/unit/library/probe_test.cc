@@ -10,10 +10,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/process.h"
+#include "concurrent.h"
 #include "pages.h"
 
 namespace mtrace::base {
@@ -21,8 +20,7 @@ namespace {
 
 // Where a filter refuses futex, the wait lets other threads run: sched_yield is called.
 TEST(WaitOn, YieldsWhereItIsRefused) {
-  const pid_t child = fork();
-  if (child == 0) {
+  const auto wait_filtered = [] {
     constexpr auto kNumber = static_cast<unsigned>(offsetof(seccomp_data, nr));
     sock_filter filter[] = {
         {BPF_LD | BPF_W | BPF_ABS, 0, 0, kNumber},
@@ -35,14 +33,13 @@ TEST(WaitOn, YieldsWhereItIsRefused) {
     const sock_fprog program = {sizeof filter / sizeof filter[0], filter};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-      _exit(2);
+      return 2;
     }
     const uint32_t word = 0;
     wait_on(word, 0, 1'000'000);
-    _exit(1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
+    return 1;
+  };
+  const int status = status_in_child(wait_filtered);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) << status;
 }
 
@@ -137,14 +134,9 @@ int read_in_sandbox(const char* memory) {
 }
 
 TEST_F(Probe, ReadsWithoutTheSystemCallForIt) {
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) _exit(read_in_sandbox(memory_));
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status));
-  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "no seccomp filters here";
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  const int status = status_in_child([&] { return read_in_sandbox(memory_); });
+  if (status == 2) GTEST_SKIP() << "no seccomp filters here";
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/table_file.h"
+#include "concurrent.h"
 #include "pages.h"
 
 namespace mtrace::ledger {
@@ -272,16 +273,12 @@ TEST(RegionTable, Threads) {
   base::g_table_header->lost_regions = 0;
   constexpr int kThreads = 4;
   Sums sums[kThreads];
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      std::mt19937_64 random(t);
-      for (int i = 0; i < 20'000; ++i) {
-        random_step(*table, random, (t + uintptr_t{1}) << 40, 100, &sums[t]);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_threads(kThreads, [&](unsigned t) {
+    std::mt19937_64 random(t);
+    for (int i = 0; i < 20'000; ++i) {
+      random_step(*table, random, (t + uintptr_t{1}) << 40, 100, &sums[t]);
+    }
+  });
   for (int t = 0; t < kThreads; ++t) {
     const uintptr_t base = (t + uintptr_t{1}) << 40;
     EXPECT_EQ(clean(sums[t]), sums_of(regions_of(*table, base, base + (uintptr_t{1} << 40))));
@@ -335,28 +332,21 @@ int look_at(RegionTable& table) {
 
 TEST(RegionTable, ChildrenOfForksOfBusyThreads) {
   auto table = std::make_unique<RegionTable>();
-  std::atomic<bool> stop = false;
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (int t = 0; t < 2; ++t) {
-    threads.emplace_back([&, t] {
+    threads.emplace_back([&, t](const std::stop_token& stop) {
       Sums sums;
       std::mt19937_64 random(t);
-      while (!stop) random_step(*table, random, kPage * (1 + 200 * t), 200, &sums);
+      while (!stop.stop_requested()) random_step(*table, random, kPage * (1 + 200 * t), 200, &sums);
     });
   }
   for (int i = 0; i < 200; ++i) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
+    const auto look = [&] {
       base::orphan_turns();
-      _exit(look_at(*table));
-    }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << i << " " << status;
+      return look_at(*table);
+    };
+    EXPECT_EQ(status_in_child(look), 0) << i;
   }
-  stop = true;
-  for (std::thread& thread : threads) thread.join();
 }
 
 // What a call was about to end at a fork is the parent's to end; the child has lost it.

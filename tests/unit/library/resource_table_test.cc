@@ -2,8 +2,6 @@
 #include "ledger/resource_table.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <map>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "base/table_file.h"
+#include "concurrent.h"
 
 namespace mtrace::ledger {
 namespace {
@@ -97,32 +96,24 @@ TEST(ResourceTable, ConcurrentMisuseCountsRight) {
   constexpr int kRounds = 200;
   constexpr uint64_t kIds = 3;
   auto table = std::make_unique<ResourceTable>();
-  std::atomic<int> ready{0};
   std::atomic<uint64_t> put{0};  // sums of sizes
   std::atomic<uint64_t> ended{0};
   for (int round = 0; round < kRounds; ++round) {
-    ready = 0;
-    std::vector<std::thread> threads;
-    for (int t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&, t] {
-        std::mt19937_64 random(static_cast<uint64_t>(round * kThreads + t));
-        ++ready;
-        while (ready < kThreads) std::this_thread::yield();
-        for (int i = 0; i < 200; ++i) {
-          const uint64_t id = random() % kIds;
-          const uint64_t size = random() >> 20;
-          Resource old;
-          if (random() % 3 != 0) {
-            put += size;
-            EXPECT_TRUE(table->put(1, id, {size, 1}, &old));
-            ended += old.size;
-          } else if (table->take(1, id, &old)) {
-            ended += old.size;
-          }
+    run_threads(kThreads, [&](unsigned t) {
+      std::mt19937_64 random(static_cast<uint64_t>(round * kThreads) + t);
+      for (int i = 0; i < 200; ++i) {
+        const uint64_t id = random() % kIds;
+        const uint64_t size = random() >> 20;
+        Resource old;
+        if (random() % 3 != 0) {
+          put += size;
+          EXPECT_TRUE(table->put(1, id, {size, 1}, &old));
+          ended += old.size;
+        } else if (table->take(1, id, &old)) {
+          ended += old.size;
         }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+      }
+    });
     for (uint64_t id = 0; id < kIds; ++id) {
       Resource old;
       if (table->take(1, id, &old)) ended += old.size;
@@ -136,55 +127,27 @@ TEST(ResourceTable, ConcurrentMisuseCountsRight) {
 TEST(ResourceTable, ChildrenOfForksOfBusyThreads) {
   auto table = std::make_unique<ResourceTable>();
   base::g_table_header->lost_resources = 0;
-  std::atomic<bool> stop = false;
-  std::thread busy([&] {
+  const std::jthread busy([&](const std::stop_token& stop) {
     std::mt19937_64 random(2);
     Resource old;
-    while (!stop) {
+    while (!stop.stop_requested()) {
       const uint64_t id = random() % 500;
       random() % 2 == 0 ? table->put(1, id, {id, 1}, &old) : table->take(1, id, &old);
     }
   });
   for (int i = 0; i < 200; ++i) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
+    const auto look = [&] {
       base::orphan_turns();
       size_t live = 0;
       table->for_each([&](const Resource&) { ++live; });
       Resource old;
       for (uint64_t id = 0; id < 500; ++id) {
-        if (table->take(1, id, &old) && (--live, old.size != id || old.stack != 1)) _exit(1);
+        if (table->take(1, id, &old) && (--live, old.size != id || old.stack != 1)) return 1;
       }
-      _exit(live != 0 ? 2 : base::g_table_header->lost_resources > 1 ? 3 : 0);
-    }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0) << i;
+      return live != 0 ? 2 : base::g_table_header->lost_resources > 1 ? 3 : 0;
+    };
+    EXPECT_EQ(status_in_child(look), 0) << i;
   }
-  stop = true;
-  busy.join();
-}
-
-TEST(ResourceTable, ThreadsWithIdsOfTheirOwn) {
-  constexpr int kThreads = 4;
-  auto table = std::make_unique<ResourceTable>();
-  std::vector<std::thread> threads;
-  for (uint64_t t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      Resource old;
-      for (uint64_t i = 0; i < 50'000; ++i) {
-        EXPECT_TRUE(table->put(2, t << 40 | i, {i, 7}, &old));
-        EXPECT_EQ(old.stack, 0u);
-      }
-      for (uint64_t i = 0; i < 50'000; ++i) {
-        EXPECT_TRUE(table->take(2, t << 40 | i, &old));
-        EXPECT_EQ(old.size, i);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  table->for_each([](const Resource&) { FAIL() << "something is left"; });
 }
 
 }  // namespace

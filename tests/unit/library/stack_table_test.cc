@@ -3,15 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <memory>
 #include <random>
 #include <set>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "concurrent.h"
 
 namespace mtrace::ledger {
 namespace {
@@ -284,22 +283,15 @@ TEST(StackTable, ThreadsAgree) {
   constexpr uintptr_t kStacks = 40'000;
   auto table = make_stacks();
   std::vector<std::vector<uint32_t>> seen(kThreads, std::vector<uint32_t>(kStacks));
-  std::atomic<unsigned> ready = 0;
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      ++ready;
-      while (ready < kThreads) std::this_thread::yield();
-      for (uintptr_t i = 0; i < kStacks; ++i) {
-        const Frames frames = {i + 1, 77};
-        seen[t][i] = table->intern(as_stack(frames, (i / 3) * 0x9e3779b97f4a7c15u), t + 1);
-        StackRecord& record = table->record(seen[t][i]);
-        const auto [set, owner] = table->counting(record, t + 1);
-        count_allocated(set, owner, {i, 1, 0});
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
+  run_threads(kThreads, [&](unsigned t) {
+    for (uintptr_t i = 0; i < kStacks; ++i) {
+      const Frames frames = {i + 1, 77};
+      seen[t][i] = table->intern(as_stack(frames, (i / 3) * 0x9e3779b97f4a7c15u), t + 1);
+      StackRecord& record = table->record(seen[t][i]);
+      const auto [set, owner] = table->counting(record, t + 1);
+      count_allocated(set, owner, {i, 1, 0});
+    }
+  });
   for (uintptr_t i = 0; i < kStacks; ++i) {
     for (unsigned t = 1; t < kThreads; ++t) ASSERT_EQ(seen[t][i], seen[0][i]) << i;
     const StackRecord& record = table->record(seen[0][i]);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/machine.h"
+#include "concurrent.h"
 #include "directories.h"
 
 namespace mtrace::test {
@@ -72,12 +73,7 @@ int parent_and_child(const std::string& path) {
 // What the parent adds after the fork is not mapped in the child, but a shared page leads there.
 TEST(TableFile, AChildMidwayFollowsWhatItsParentHasAdded) {
   const TemporaryDirectory directory;
-  const pid_t parent = ::fork();
-  if (parent == 0) ::_exit(parent_and_child(directory / "tables"));
-  int status = 0;
-  ASSERT_EQ(::waitpid(parent, &status, 0), parent);
-  ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(status_in_child([&] { return parent_and_child(directory / "tables"); }), 0);
 }
 
 }  // namespace

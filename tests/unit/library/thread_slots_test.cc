@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "concurrent.h"
 #include "ledger/block_table.h"
 #include "ledger/peak.h"
 #include "ledger/stack_table.h"
@@ -37,17 +38,13 @@ TEST(ThreadSlots, LivingThreadsHaveSlotsOfTheirOwn) {
   auto slots = std::make_unique<ThreadSlots>();
   std::atomic<unsigned> arrived = 0;
   std::vector<std::atomic<uint32_t>> holders(ThreadSlots::kMost + 1);
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&] {
-      const uint32_t number = slots->acquire(getpid(), gettid());
-      EXPECT_NE(number, 0u);
-      EXPECT_EQ(holders[number].fetch_add(1), 0u) << "two threads hold slot " << number;
-      ++arrived;
-      while (arrived < kThreads) std::this_thread::yield();
-    });
-  }
-  for (auto& thread : threads) thread.join();
+  run_threads(kThreads, [&](unsigned) {
+    const uint32_t number = slots->acquire(getpid(), gettid());
+    EXPECT_NE(number, 0u);
+    EXPECT_EQ(holders[number].fetch_add(1), 0u) << "two threads hold slot " << number;
+    ++arrived;
+    while (arrived < kThreads) std::this_thread::yield();
+  });
 }
 
 // All tables together, as the recorder uses them.
@@ -122,7 +119,6 @@ TEST(ThreadSlots, ThreadsComeAndGoAndEverythingAddsUp) {
   ASSERT_TRUE(world->blocks.init());
   Addresses addresses;
   std::atomic<unsigned> begun = 0;
-  std::atomic<bool> done = false;
   std::atomic<uint64_t> live_bytes_left = 0;
   std::atomic<uint64_t> allocations = 0;
 
@@ -149,8 +145,8 @@ TEST(ThreadSlots, ThreadsComeAndGoAndEverythingAddsUp) {
   };
 
   // As a report does: reads while all others go on.
-  std::thread reader([&] {
-    while (!done) {
+  auto reader = std::jthread([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
       uint64_t blocks = 0;
       world->blocks.for_each([&](uintptr_t, const Block& block) { blocks += block.size != 0; });
       Counters sum = {};
@@ -166,15 +162,10 @@ TEST(ThreadSlots, ThreadsComeAndGoAndEverythingAddsUp) {
       std::this_thread::yield();
     }
   });
-  std::vector<std::thread> starters;
-  for (unsigned s = 0; s < kAtOnce; ++s) {
-    starters.emplace_back([&] {
-      for (unsigned seed; (seed = begun++) < kThreads;) std::thread(live_for_a_while, seed).join();
-    });
-  }
-  for (auto& starter : starters) starter.join();
-  done = true;
-  reader.join();
+  run_threads(kAtOnce, [&](unsigned) {
+    for (unsigned seed; (seed = begun++) < kThreads;) std::thread(live_for_a_while, seed).join();
+  });
+  reader = {};
 
   Counters sum = {};
   world->stacks.for_each(

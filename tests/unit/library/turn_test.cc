@@ -11,7 +11,8 @@
 #include <atomic>
 #include <memory>
 #include <thread>
-#include <vector>
+
+#include "concurrent.h"
 
 namespace mtrace::base {
 namespace {
@@ -23,18 +24,14 @@ TEST(Turn, OneThreadAtATime) {
   constexpr int kThreads = 4;
   constexpr int kRounds = 20'000;
   int count = 0;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&] {
-      for (int i = 0; i < kRounds; ++i) {
-        const Turn turn(g_word);
-        EXPECT_TRUE(turn);
-        EXPECT_FALSE(turn.orphaned());
-        ++count;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_threads(kThreads, [&](unsigned) {
+    for (int i = 0; i < kRounds; ++i) {
+      const Turn turn(g_word);
+      EXPECT_TRUE(turn);
+      EXPECT_FALSE(turn.orphaned());
+      ++count;
+    }
+  });
   EXPECT_EQ(count, kThreads * kRounds);
   EXPECT_EQ(g_word, 0u);
 }
@@ -45,18 +42,13 @@ class Holder {
   Holder() {
     while (!held_) std::this_thread::yield();
   }
-  ~Holder() {
-    done_ = true;
-    thread_.join();
-  }
 
  private:
   std::atomic<bool> held_ = false;
-  std::atomic<bool> done_ = false;
-  std::thread thread_ = std::thread([this] {
+  std::jthread thread_ = std::jthread([this](const std::stop_token& stop) {
     const Turn turn(g_word);
     held_ = true;
-    while (!done_) std::this_thread::yield();
+    while (!stop.stop_requested()) std::this_thread::yield();
   });
 };
 
@@ -88,19 +80,15 @@ TEST(Turn, IsRefusedInAHandlerInsideTheHolder) {
 
 TEST(Turn, IsTakenOverInTheChildOfAFork) {
   const Holder holder;
-  const pid_t child = fork();
-  if (child == 0) {
+  const auto take_over = [] {
     orphan_turns();
-    {
+    for (const bool orphaned : {true, false}) {
       const Turn turn(g_word);
-      if (!turn || !turn.orphaned()) _exit(1);
+      if (!turn || turn.orphaned() != orphaned) return orphaned ? 1 : 2;
     }
-    const Turn turn(g_word);
-    _exit(turn && !turn.orphaned() ? 0 : 2);
-  }
-  int status = -1;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    return 0;
+  };
+  EXPECT_EQ(status_in_child(take_over), 0);
 }
 
 // As a vfork child that is killed.
