@@ -46,22 +46,31 @@ struct Heap {
   std::function<uintptr_t(uint64_t)> address;
 };
 
+// MTRACE_TEST_BLOCKS=20000000: so many blocks, and the figures are printed.
 std::vector<Heap> hostile_heaps() {
   constexpr uintptr_t kBase = 0x555555560010;
-  constexpr uint64_t kMany = 100'000;
+  const char* asked = getenv("MTRACE_TEST_BLOCKS");
+  const uint64_t blocks = asked != nullptr ? strtoull(asked, nullptr, 10) : 400'000;
+  const auto stride = [](unsigned log2) {
+    return [log2](uint64_t i) { return uintptr_t{0x10} + ((i + 1) << log2); };
+  };
   std::vector<Heap> heaps = {
-      {"chunks of 32 bytes", kMany, 24, [](uint64_t i) { return kBase + i * 32; }},
-      {"one size class", kMany, 64, [](uint64_t i) { return kBase + i * 80; }},
-      {"large ones side by side", kMany, 600, [](uint64_t i) { return kBase + i * 624; }},
-      {"one a page", kMany / 4, 40, [](uint64_t i) { return kBase + i * 4096; }},
-      {"a large one a page", kMany, 4000, [](uint64_t i) { return kBase + i * 4096; }},
-      {"in 64 arenas", kMany, 100,
+      {"chunks of 32 bytes", blocks, 24, [](uint64_t i) { return kBase + i * 32; }},
+      {"one size class", blocks, 64, [](uint64_t i) { return kBase + i * 80; }},
+      {"large ones side by side", blocks, 600, [](uint64_t i) { return kBase + i * 624; }},
+      {"one a page", blocks / 16, 40, [](uint64_t i) { return kBase + i * 4096; }},
+      {"a large one a page", blocks, 4000, [](uint64_t i) { return kBase + i * 4096; }},
+      {"in 64 arenas", blocks / 4, 100,
        [](uint64_t i) { return 0x7f0000000000 + i % 64 * (64ul << 20) + i / 64 * 112; }},
-      {"pairs of 32 and 1008 bytes", kMany, 600,
+      {"pairs of 32 and 1008 bytes", blocks, 600,
        [](uint64_t i) { return kBase + i / 2 * 1040 + i % 2 * 32; }},
-      {"three of 48 and one of 400", kMany, 600,
+      {"three of 48 and one of 400", blocks, 600,
        [](uint64_t i) { return kBase + i / 4 * 544 + i % 4 * 48; }},
-      {"counted down", kMany, 512, [](uint64_t i) { return 0x7ffff0000000 - i * 528; }},
+      {"counted down", blocks, 512, [](uint64_t i) { return 0x7ffff0000000 - i * 528; }},
+      // As far apart as so many can be.
+      {"as wide as there is room", blocks, 1000,
+       stride(46 - static_cast<unsigned>(std::bit_width(blocks)))},
+      {"many at a stride of 2^16", blocks, 1000, stride(16)},
   };
   static std::set<std::string> names;
   for (unsigned log2 = 5; log2 <= 30; ++log2) {
@@ -69,8 +78,7 @@ std::vector<Heap> hostile_heaps() {
     // As many as the address space has, at most.
     const uint64_t room = (uint64_t{1} << 46) >> log2;
     for (const uint64_t size : {100u, 1000u}) {
-      heaps.push_back({name, std::min(room, kMany / 4), size,
-                       [log2](uint64_t i) { return uintptr_t{0x10} + ((i + 1) << log2); }});
+      heaps.push_back({name, std::min<uint64_t>(room, 25'000), size, stride(log2)});
     }
   }
   return heaps;
@@ -125,25 +133,6 @@ void expect_few_places(const Heap& heap) {
 
 TEST(BlockPlaces, AreFewForHostileHeaps) {
   for (const Heap& heap : hostile_heaps()) expect_few_places(heap);
-}
-
-// MTRACE_TEST_BLOCKS=20000000: so many blocks, and the figures are printed.
-TEST(BlockPlaces, AreFewForMillions) {
-  constexpr uintptr_t kBase = 0x555555560010;
-  const char* asked = getenv("MTRACE_TEST_BLOCKS");
-  const uint64_t blocks = asked != nullptr ? strtoull(asked, nullptr, 10) : 400'000;
-  const auto stride = [](unsigned log2) {
-    return [log2](uint64_t i) { return uintptr_t{0x10} + ((i + 1) << log2); };
-  };
-  expect_few_places({"one size class", blocks, 64, [](uint64_t i) { return kBase + i * 80; }});
-  expect_few_places({"side by side", blocks, 600, [](uint64_t i) { return kBase + i * 624; }});
-  expect_few_places({"pairs of 32 and 1008 bytes", blocks, 600,
-                     [](uint64_t i) { return kBase + i / 2 * 1040 + i % 2 * 32; }});
-  expect_few_places({"a large one a page", blocks, 1000, stride(12)});
-  expect_few_places({"a stride of 2^16", blocks, 1000, stride(16)});
-  // As far apart as so many can be.
-  const unsigned widest = 46 - static_cast<unsigned>(std::bit_width(blocks));
-  expect_few_places({"as wide as there is room", blocks, 1000, stride(widest)});
 }
 
 // What a heap was at its peak is not what its tables stay.

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sys/mman.h>
 
 #include <functional>
 
@@ -57,25 +56,5 @@ inline void in_thread(pthread_attr_t* attributes, std::function<void()> body) {
   ASSERT_EQ(pthread_create(&thread, attributes, start, &body), 0);
   ASSERT_EQ(pthread_join(thread, nullptr), 0);
 }
-
-// Memory between two pages that cannot be touched.
-class Guarded {
- public:
-  explicit Guarded(size_t size) : size_(size) {
-    memory_ = static_cast<char*>(
-        mmap(nullptr, size + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    mprotect(memory_ + kPage, size, PROT_READ | PROT_WRITE);
-  }
-  ~Guarded() { munmap(memory_, size_ + 2 * kPage); }
-  Guarded(const Guarded&) = delete;
-  Guarded& operator=(const Guarded&) = delete;
-  char* start() const { return memory_ + kPage; }
-  char* end() const { return start() + size_; }
-  size_t size() const { return size_; }
-
- private:
-  size_t size_;
-  char* memory_;
-};
 
 }  // namespace mtrace::unwind

@@ -11,6 +11,13 @@
 #include "unwind/walk_memory.h"
 #include "unwind/walker.h"
 
+// With frame pointers; clang keeps them at -O0, which the tests are built with.
+#ifdef __clang__
+#define APART __attribute__((noinline))
+#else
+#define APART __attribute__((noinline, noclone, optimize("no-omit-frame-pointer")))
+#endif
+
 namespace mtrace::unwind {
 
 struct KnownWalks {

@@ -46,17 +46,10 @@ std::vector<std::pair<uintptr_t, uintptr_t>> mappings() {
 // One path whose file changes.
 class Modules : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = fs::temp_directory_path() / "mtrace-modules-XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-    path_ = directory_ + "/libplug.so";
-    forget_unloaded(nullptr, nullptr);
-  }
+  void SetUp() override { forget_unloaded(nullptr, nullptr); }
   void TearDown() override {
     if (handle_ != nullptr) close();
     forget_unloaded(nullptr, nullptr);
-    fs::remove_all(directory_);
   }
 
   // Loads a new file with the contents of `name`, and calls into it.
@@ -84,8 +77,8 @@ class Modules : public testing::Test {
   }
   const Module* living() { return find_module(code_, kAlive, nullptr); }
 
-  std::string directory_;
-  std::string path_;
+  const test::TemporaryDirectory directory_;
+  const std::string path_ = directory_ / "libplug.so";
   void* handle_ = nullptr;
   uintptr_t code_ = 0;
   unwind::TakenWalk taken_;
@@ -168,11 +161,11 @@ TEST_F(Modules, NamesTheProgramAndTheVdso) {
 TEST_F(Modules, MakesRelativeNamesAbsolute) {
   const fs::path before = fs::current_path();
   fs::copy_file(fixture("libplug_small.so"), path_);
-  fs::current_path(directory_);
+  fs::current_path(directory_.path());
   open("./libplug.so");
   fs::current_path(before);
   ASSERT_NE(living(), nullptr);
-  EXPECT_EQ(living()->path, fs::canonical(directory_).string() + "/libplug.so");
+  EXPECT_EQ(living()->path, path_);
 }
 
 TEST_F(Modules, NothingIsForgottenWhileItIsLoaded) {
@@ -263,7 +256,7 @@ TEST_F(Modules, ACopyAtTheSameAddressHasItsOwnName) {
   const uintptr_t code = code_;
   close();
   EXPECT_EQ(forget().size(), 1u);
-  const std::string copy = directory_ + "/copy.so";
+  const std::string copy = directory_ / "copy.so";
   fs::copy_file(path_, copy);
   open(copy);
   ASSERT_EQ(code_, code);
@@ -334,13 +327,12 @@ TEST_F(Modules, AnUnseenUnloadIsNoticed) {
 
 // Other threads walk while the cache is emptied again and again under them.
 TEST_F(Modules, WalksGoOnWhileLibrariesComeAndGo) {
-  std::atomic<bool> done{false};
   std::atomic<unsigned> walks{0};
   std::atomic<unsigned> different{0};
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (int i = 0; i < 2; ++i) {
-    threads.emplace_back([&] {
-      while (!done) {
+    threads.emplace_back([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
         unwind::TakenWalk taken;
         chain_gcc_nofp(unwind::take_leaf, &taken);
         if (!taken.difference.empty()) ++different;
@@ -357,8 +349,7 @@ TEST_F(Modules, WalksGoOnWhileLibrariesComeAndGo) {
     forgotten += static_cast<unsigned>(forget().size());
   }
   while (walks == 0) std::this_thread::yield();
-  done = true;
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();
   EXPECT_EQ(forgotten, 100u);
   EXPECT_EQ(different, 0u);
 }

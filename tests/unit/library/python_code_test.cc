@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pages.h"
 #include "python/code.h"
 
 namespace mtrace::test {
@@ -16,12 +17,6 @@ using unwind::kPythonLayouts;
 using unwind::PythonAccess;
 using unwind::PythonFileSeen;
 using unwind::PythonRuntime;
-
-char* map_bytes(size_t bytes) {
-  void* const memory =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
-}
 
 template <typename T>
 void put(char* object, size_t offset, T value) {
@@ -50,11 +45,11 @@ void put_code(char* at, unsigned number, char* file, char* table) {
 // kernel's help once, and not again whenever another one that shares its place was met. When their
 // location tables cannot be read any more, only those are known that need not be read again.
 TEST(PythonCode, IsReadOnce) {
-  constexpr size_t kSpace = 64u << 20, kPage = 4096, kObject = 512;
+  constexpr size_t kSpace = 64u << 20, kObject = 512;
   constexpr unsigned kObjects = 96;
-  char* const space = map_bytes(kSpace);
-  char* const pages = map_bytes(2 * kPage);
-  ASSERT_TRUE(space != nullptr && pages != nullptr);
+  const Guarded memory(kSpace), of_table(2 * kPage);
+  char* const space = memory.start();
+  char* const pages = of_table.start();
   // Its length is on one page, its bytes begin on the next.
   char* const table = pages + kPage - unwind::kPythonBytes;
   put<uint64_t>(table, unwind::kPythonSize, 40);
@@ -91,8 +86,6 @@ TEST(PythonCode, IsReadOnce) {
   ASSERT_NE(other, 0u);
   EXPECT_NE(other, numbers[0]);
   EXPECT_EQ(unwind::python_code(other)->first_line, kObjects + 1);
-  ::munmap(space, kSpace);
-  ::munmap(pages, 2 * kPage);
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // Lines of Python code objects against the interpreter's own, and the layout of its structures
 // against its headers.
 #include <gtest/gtest.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,23 +12,13 @@
 #include "format/python.h"
 #include "python/layout.h"
 #include "python/text.h"
+#include "shell.h"
 
 namespace mtrace::test {
 namespace {
 
 using format::PythonFrame;
 using format::PythonLines;
-
-std::string output_of(const std::string& command) {
-  FILE* const pipe = ::popen(command.c_str(), "r");
-  std::string text;
-  char piece[65536];
-  for (size_t size; pipe != nullptr && (size = ::fread(piece, 1, sizeof piece, pipe)) > 0;) {
-    text.append(piece, size);
-  }
-  EXPECT_EQ(pipe == nullptr ? -1 : ::pclose(pipe), 0) << command;
-  return text;
-}
 
 // Every code object of some forty modules of the standard library.
 TEST(PythonLines, AreTheInterpretersOwn) {
@@ -54,9 +42,7 @@ for module in list(sys.modules.values()):
       for at in range(start, end, 2): lines[at // 2] = line or 0
     print(one.co_firstlineno, one.co_linetable.hex(), *lines)
 )TEXT";
-  const std::string text =
-      output_of(std::string("/usr/bin/python3 -c '") + kScript + "' 2>/dev/null");
-  std::istringstream stream(text);
+  std::istringstream stream(shell("/usr/bin/python3 -c {}", std::string_view(kScript)));
   size_t objects = 0;
   for (std::string line; std::getline(stream, line); ++objects) {
     std::istringstream words(line);
@@ -158,7 +144,7 @@ void expect_headers(const unwind::PythonLayout& layout, const std::string& inclu
   expect("sizeof(_Py_CODEUNIT)", unwind::kPythonInstruction);
   const std::string path = testing::TempDir() + "/python_layout.c";
   std::ofstream(path) << source.str();
-  EXPECT_EQ(output_of("gcc -fsyntax-only -I" + include + ' ' + path + " 2>&1"), "");
+  shell("gcc -fsyntax-only -I{} {}", include, path);
   remove(path.c_str());
 }
 

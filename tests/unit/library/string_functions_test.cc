@@ -1,12 +1,13 @@
 // The library's own functions of <cstring> beside libc's, on every size and alignment, at the end
 // of readable memory.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
 #include <random>
 #include <string>
+
+#include "pages.h"
 
 // By other names, so that this program keeps libc's.
 #define memcpy own_memcpy
@@ -46,36 +47,20 @@ namespace {
 
 int sign(int value) { return (value > 0) - (value < 0); }
 
-// Two pages, of which the second cannot be read.
-class Edge {
- public:
-  Edge()
-      : page_(static_cast<char*>(
-            mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
-    mprotect(page_ + 4096, 4096, PROT_NONE);
-  }
-  ~Edge() { munmap(page_, 8192); }
-  Edge(const Edge&) = delete;
-  Edge& operator=(const Edge&) = delete;
-  // `bytes` of memory that end where the page does.
-  char* last(size_t bytes) const { return page_ + 4096 - bytes; }
-  char* copy(const std::string& text) const {
-    std::copy(text.c_str(), text.c_str() + text.size() + 1, last(text.size() + 1));
-    return last(text.size() + 1);
-  }
-
- private:
-  char* page_;
-};
+// The text at the end of what can be read.
+char* copy(const Guarded& page, const std::string& text) {
+  char* const at = page.end() - text.size() - 1;
+  std::copy(text.c_str(), text.c_str() + text.size() + 1, at);
+  return at;
+}
 
 TEST(StringFunctions, CopyEverySize) {
-  const Edge source;
-  const Edge target;
+  const Guarded source(kPage), target(kPage);
   for (size_t size = 0; size <= 300; ++size) {
-    char* from = source.last(size);
-    char* to = target.last(size);
+    char* from = source.end() - size;
+    char* to = target.end() - size;
     for (size_t i = 0; i < size; ++i) from[i] = static_cast<char>(i * 7 + size);
-    if (size < 4096) to[-1] = 'x';
+    to[-1] = 'x';
     EXPECT_EQ(own_memcpy(to, from, size), to);
     EXPECT_EQ(memcmp(to, from, size), 0) << size;
     EXPECT_EQ(to[-1], 'x');
@@ -100,15 +85,15 @@ TEST(StringFunctions, MoveToEveryDistance) {
 
 TEST(StringFunctions, AreLibcsOnRandomTexts) {
   std::mt19937 random(1);
-  const Edge edges[2];
+  const Guarded pages[2] = {Guarded(kPage), Guarded(kPage)};
   for (int round = 0; round < 20000; ++round) {
     std::string texts[2];
     for (std::string& text : texts) {
       text.resize(random() % 12);
       for (char& c : text) c = "ab\xff"[random() % 3];
     }
-    char* a = edges[0].copy(texts[0]);
-    char* b = edges[1].copy(texts[1]);
+    char* a = copy(pages[0], texts[0]);
+    char* b = copy(pages[1], texts[1]);
     const size_t most = random() % 14;
     const int wanted = "ab\xff"[random() % 3];
     const size_t both = std::min(texts[0].size(), texts[1].size());

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/mman.h>
 
 #include <array>
 #include <atomic>
@@ -17,12 +16,6 @@
 #include "known_walks.h"
 #include "pages.h"
 
-// With frame pointers; clang keeps them at -O0, which the tests are built with.
-#ifdef __clang__
-#define APART __attribute__((noinline))
-#else
-#define APART __attribute__((noinline, noclone, optimize("no-omit-frame-pointer")))
-#endif
 #define NO_TAIL asm volatile("" ::: "memory")
 
 namespace mtrace::unwind {
@@ -237,10 +230,8 @@ TEST(WalkMemory, NothingBeyondTheStackIsRead) {
   auto both = std::make_unique<KnownWalks>();
   for (unsigned path = 0; path < 4000; ++path) kTwins[1 + path % 3](*both, path / 3 % 81 * 5 % 256);
   ASSERT_GT(both->known, 0u);
-  void* const pages =
-      mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_EQ(mprotect(static_cast<char*>(pages) + kPage, kPage, PROT_NONE), 0);
-  const auto low = reinterpret_cast<uintptr_t>(pages);
+  const Guarded page(kPage);
+  const auto low = reinterpret_cast<uintptr_t>(page.start());
   const internal::ThreadStack stack = internal::thread_stack;
   unsigned known = 0;
   for (uintptr_t sp = low; sp < low + kPage; sp += sizeof sp) {
@@ -250,7 +241,6 @@ TEST(WalkMemory, NothingBeyondTheStackIsRead) {
       internal::thread_stack = stack;
     }
   }
-  munmap(pages, 2 * kPage);
   EXPECT_EQ(known, 0u);
 }
 

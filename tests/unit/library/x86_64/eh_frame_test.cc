@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <initializer_list>
 #include <string>
@@ -65,9 +64,6 @@ class Section {
  public:
   Section(const Bytes& cie, uint8_t encoding, bool augmented, const std::vector<Bytes>& programs,
           unsigned table = kWords) {
-    memory_ = static_cast<char*>(
-        mmap(nullptr, 3 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    mprotect(memory_ + 2 * kPage, kPage, PROT_NONE);
     // Twice: sizes are known after the first time, and with them the addresses.
     for (int i = 0; i < 2; ++i) size_ = build(cie, encoding, augmented, programs, table);
     object.eh_frame_hdr = start();
@@ -75,9 +71,6 @@ class Section {
     object.end = start() + size_;
     object.bounds.add(start(), start() + size_);
   }
-  ~Section() { munmap(memory_, 3 * kPage); }
-  Section(const Section&) = delete;
-  Section& operator=(const Section&) = delete;
 
   uintptr_t code(size_t function) const { return start() - 0x10000 + function * kFunction; }
   char* bytes() const { return reinterpret_cast<char*>(start()); }
@@ -86,7 +79,7 @@ class Section {
   modules::Object object;
 
  private:
-  uintptr_t start() const { return reinterpret_cast<uintptr_t>(memory_) + 2 * kPage - size_; }
+  uintptr_t start() const { return reinterpret_cast<uintptr_t>(memory_.end()) - size_; }
 
   size_t build(const Bytes& cie, uint8_t encoding, bool augmented,
                const std::vector<Bytes>& programs, unsigned table) {
@@ -118,11 +111,11 @@ class Section {
       frames += fde.entry();
     }
     const std::string whole = head.data + frames + std::string(4, '\0');
-    memcpy(memory_ + 2 * kPage - whole.size(), whole.data(), whole.size());
+    memcpy(memory_.end() - whole.size(), whole.data(), whole.size());
     return whole.size();
   }
 
-  char* memory_;
+  const Guarded memory_{2 * kPage};
   size_t size_ = 0;
 };
 
@@ -183,23 +176,17 @@ Bytes augmented_cie(const char* augmentation, std::initializer_list<unsigned> da
       .add(kCieProgram);
 }
 
-TEST(EhFrame, FindsRulesByTheTable) {
-  expect_programs(Section(augmented_cie("zR", {kRelative}), kRelative, true, kPrograms));
+TEST(EhFrame, FindsRules) {
+  const Bytes plain = augmented_cie("zR", {kRelative});
+  for (const unsigned table : {kWords, kLongs, kNoTable}) {
+    SCOPED_TRACE(table);
+    expect_programs(Section(plain, kRelative, true, kPrograms, table));
+  }
 }
 
-TEST(EhFrame, FindsRulesByATableOfLongs) {
-  expect_programs(Section(augmented_cie("zR", {kRelative}), kRelative, true, kPrograms, kLongs));
-}
-
-TEST(EhFrame, FindsRulesWithoutATable) {
-  expect_programs(Section(augmented_cie("zR", {kRelative}), kRelative, true, kPrograms, kNoTable));
-}
-
-TEST(EhFrame, ReadsAbsolutePointersAndNoAugmentation) {
+TEST(EhFrame, ReadsOtherCies) {
+  // Absolute pointers and no augmentation.
   expect_programs(Section(cie_head("").add(kCieProgram), kAbsolute, false, kPrograms));
-}
-
-TEST(EhFrame, SkipsPersonalityAndUnknownAugmentations) {
   // P: encoding absptr and eight bytes; L: one; an unknown letter at the end.
   expect_programs(Section(augmented_cie("zPLRX", {0, 1, 2, 3, 4, 5, 6, 7, 8, 0x1b, kRelative, 99}),
                           kRelative, true, kPrograms));

@@ -194,23 +194,21 @@ TEST_F(RegisteredFrames, MoreThanThereIsRoomFor) {
 
 // A section without an end at the end of what can be read, cut short at every byte, and of garbage.
 TEST_F(RegisteredFrames, MalformedSections) {
-  auto* const pages = static_cast<unsigned char*>(
-      mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  ASSERT_NE(static_cast<void*>(pages), MAP_FAILED);
-  munmap(pages + kPage, kPage);
+  const Guarded page(kPage);
+  auto* const end = reinterpret_cast<unsigned char*>(page.end());
   PlainSection section;
   section.add(code_, 32, 24);
   const auto* const whole = static_cast<const unsigned char*>(section.finished());
   constexpr size_t kSize = 24 + 24;
   for (size_t size = 0; size <= kSize; ++size) {
-    unsigned char* const begin = pages + kPage - size;
+    unsigned char* const begin = end - size;
     memcpy(begin, whole, size);
     register_frames(begin);
     deregister_frames(begin);
   }
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {
-    unsigned char* const begin = pages + kPage - 256;
+    unsigned char* const begin = end - 256;
     memcpy(begin, whole, kSize);
     memset(begin + kSize, 0, 8);
     for (int i = 0; i < 3; ++i) begin[random() % kSize] = static_cast<unsigned char>(random());
@@ -220,7 +218,6 @@ TEST_F(RegisteredFrames, MalformedSections) {
   }
   register_frames(nullptr);
   register_frames(reinterpret_cast<void*>(uintptr_t{16}));
-  munmap(pages, kPage);
 }
 
 // Sections come and go while others are read: what is found is right, and nothing faults.
@@ -232,13 +229,12 @@ TEST_F(RegisteredFrames, WhileOthersWalk) {
     sections[i].add(code_ + i * 64, 32, static_cast<unsigned char>(16 + 8 * i));
     begins.push_back(sections[i].finished());
   }
-  std::atomic<bool> over{false};
   std::atomic<int> wrong{0};
   std::atomic<long> found{0};
-  std::vector<std::thread> readers;
+  std::vector<std::jthread> readers;
   for (int reader = 0; reader < 2; ++reader) {
-    readers.emplace_back([&] {
-      while (!over.load()) {
+    readers.emplace_back([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
         for (unsigned i = 0; i < kSections; ++i) {
           const int64_t offset = offset_at(code_ + i * 64 + 5);
           wrong += offset != 0 && offset != 16 + 8 * static_cast<int64_t>(i);
@@ -252,8 +248,7 @@ TEST_F(RegisteredFrames, WhileOthersWalk) {
     register_frames(begin);
     if (round % 3 == 0) deregister_frames(begins[static_cast<size_t>(round * 5) % kSections]);
   }
-  over = true;
-  for (std::thread& reader : readers) reader.join();
+  readers.clear();
   EXPECT_EQ(wrong.load(), 0);
   for (const void* begin : begins) deregister_frames(begin);
 }

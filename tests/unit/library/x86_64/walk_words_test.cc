@@ -13,29 +13,14 @@
 #include <string>
 #include <vector>
 
+#include "chains.h"
 #include "directories.h"
 #include "known_walks.h"
 #include "modules/modules.h"
 
-using LeafFunction = void (*)(void*);
-extern "C" {
-int chain_gcc_nofp(LeafFunction, void*);
-int chain_gcc_fp(LeafFunction, void*);
-int chain_clang_nofp(LeafFunction, void*);
-int chain_clang_fp(LeafFunction, void*);
-}
-
-#ifdef __clang__
-#define APART __attribute__((noinline))
-#else
-#define APART __attribute__((noinline, noclone, optimize("no-omit-frame-pointer")))
-#endif
-
 namespace mtrace::unwind {
 namespace {
 
-constexpr int (*kChains[])(LeafFunction, void*) = {chain_gcc_nofp, chain_gcc_fp, chain_clang_nofp,
-                                                   chain_clang_fp};
 // Of plain rules: the functions above them are realigned.
 constexpr unsigned kPlainFrames = 6;
 
@@ -79,8 +64,7 @@ APART void poke(void* argument) {
 }
 
 // Calls the chain from a stack pointer that is as many words lower.
-APART void call_lower(size_t words, int (*chain)(LeafFunction, void*), LeafFunction leaf,
-                      void* argument) {
+APART void call_lower(size_t words, ChainFunction chain, LeafFunction leaf, void* argument) {
   auto* room = static_cast<volatile uintptr_t*>(__builtin_alloca(words * sizeof(uintptr_t)));
   room[0] = 1;
   chain(leaf, argument);
@@ -90,7 +74,7 @@ APART void call_lower(size_t words, int (*chain)(LeafFunction, void*), LeafFunct
 // Wherever the stack pointer is.
 TEST(WalkWords, EachThatItRestsOnIsCompared) {
   for (unsigned depth = 1; depth <= kPlainFrames; ++depth) {
-    for (const auto chain : kChains) {
+    for (const auto chain : kWalkedChains) {
       auto poked = std::make_unique<Poked>();
       poked->walks.depth = depth;
       poked->walks.always = true;
@@ -110,7 +94,7 @@ TEST(WalkWords, EachThatItRestsOnIsCompared) {
 
 // Code without frame pointers keeps anything in rbp.
 TEST(WalkWords, FramePointerMattersWhereARuleUsesIt) {
-  for (const auto chain : kChains) {
+  for (const auto chain : kWalkedChains) {
     auto poked = std::make_unique<Poked>();
     poked->walks.depth = 4;
     poked->walks.always = true;
@@ -164,7 +148,7 @@ TEST(WalkWords, UnloadedLibraryIsNotKnown) {
 
 // Each walk is remembered anew, where its older self is.
 TEST(WalkWords, UnloadsLeaveWalksKnownAtAnyStackPointer) {
-  for (const auto chain : kChains) {
+  for (const auto chain : kWalkedChains) {
     auto walks = std::make_unique<KnownWalks>();
     walks->always = true;
     walks->depth = kPlainFrames;
@@ -272,7 +256,7 @@ TEST(WalkWords, LongjmpAndTheSameCallSiteAgain) {
   static int i;
   for (i = 0; i < 300; ++i) {
     if (setjmp(jump) == 0) {
-      kChains[i % 4](
+      kWalkedChains[i % 4](
           [](void*) {
             others(3);
             longjmp(jump, 1);
