@@ -15,15 +15,17 @@ BENCH_TOOLS := $(addprefix $(BENCH_BUILD)/,churn churn.fp news paths paths.fp me
 
 # As programs are built: without frame pointers. Once with, for LeakSanitizer, which needs them.
 BENCH_FLAGS := -O2 -g -fno-builtin -Wall -Wextra -Werror -D_GNU_SOURCE -pthread
-$(addprefix $(BENCH_BUILD)/,churn news paths): BENCH_FRAMES := -fomit-frame-pointer
+$(addprefix $(BENCH_BUILD)/,churn paths): BENCH_FRAMES := -fomit-frame-pointer
 $(addprefix $(BENCH_BUILD)/,churn.fp paths.fp): BENCH_FRAMES := -fno-omit-frame-pointer
+$(BENCH_BUILD)/news: BENCH_FRAMES := -fomit-frame-pointer -DNEWS
 define bench_program
-$(BENCH_BUILD)/$(1) $(BENCH_BUILD)/$(1).fp: tests/bench/$(1).cc tests/bench/bench.mk | $$(BUILD)/.test-deps
+$(BENCH_BUILD)/$(1) $(BENCH_BUILD)/$(1).fp $(2): tests/bench/$(1).cc tests/bench/bench.mk | $$(BUILD)/.test-deps
 	@mkdir -p $$(@D)
 	$$(call say,MAKE,$$@)
 	$$(Q)$$(CXX) $$(BENCH_FLAGS) $$(BENCH_FRAMES) -std=c++20 -o $$@ $$<
 endef
-$(foreach program,churn news paths,$(eval $(call bench_program,$(program))))
+$(eval $(call bench_program,churn,$(BENCH_BUILD)/news))
+$(eval $(call bench_program,paths))
 # Static, so that its own memory is less than that of any program it measures.
 $(BENCH_BUILD)/measure: tests/bench/measure.c tests/bench/bench.mk | $(BUILD)/.test-deps
 	@mkdir -p $(@D)
@@ -33,11 +35,6 @@ $(BENCH_BUILD)/lsan_signals.so: tests/bench/lsan_signals.c tests/bench/bench.mk 
 	@mkdir -p $(@D)
 	$(call say,MAKE,$@)
 	$(Q)$(CC) $(BENCH_FLAGS) -std=gnu11 -shared -fPIC -o $@ $<
-
-$(BENCH_BUILD)/stacks: tests/bench/stacks.c tests/bench/bench.mk | $(BUILD)/.test-deps
-	@mkdir -p $(@D)
-	$(call say,MAKE,$@)
-	$(Q)$(CC) $(BENCH_FLAGS) -std=gnu11 -o $@ $<
 
 # Linked with the library's objects, as the unit tests are, and optimised as the library is.
 MICRO_FLAGS := -Isrc/libmtrace $(COMMON) -fno-omit-frame-pointer
@@ -56,7 +53,7 @@ TEST_EXTRA += $(BENCH_TOOLS) $(BENCH_BUILD)/micro
 .PHONY: bench bench-events bench-serve bench-tool performance
 bench-events: all $(BENCH_TOOLS)
 	@tests/bench/events.py --build $(BUILD) --document doc/events.md $(BENCH)
-bench-serve: all $(BENCH_BUILD)/stacks $(BENCH_BUILD)/churn
+bench-serve: all $(BENCH_BUILD)/churn
 	@tests/bench/bench_serve.py --build $(BUILD) $(BENCH)
 REPORTS ?= 100
 bench-tool: all

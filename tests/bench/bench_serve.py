@@ -30,17 +30,17 @@ PAIRS = 15  # of runs with and without a reader
 
 
 class Programs:
-    """Traced processes of tests/bench/stacks, with ledgers in `directory`."""
+    """Traced processes of tests/bench/churn, with ledgers in `directory`."""
 
     def __init__(self, build, directory, count, stacks):
         environment = dict(os.environ, LD_PRELOAD=os.path.abspath(f'{build}/libmtrace.so'),
                            MTRACE_LEDGER=directory, MTRACE_OUTPUT=directory, MTRACE_EXIT_REPORT='0')
-        self.all = [subprocess.Popen([f'{build}/tests/bench/stacks', str(stacks)], env=environment,
+        self.all = [subprocess.Popen([f'{build}/tests/bench/churn', 'stacks', str(stacks)], env=environment,
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
                     for _ in range(count)]
         for one in self.all:
             if one.stdout.readline() != b'ready\n':
-                sys.exit('stacks does not start')
+                sys.exit('churn does not start')
 
     def __enter__(self):
         return self

@@ -8,6 +8,12 @@
 //                                             through 20 functions with frames of different sizes
 //   churn handoff PAIRS                       one thread allocates, another frees
 //   churn growth ROUNDS                       blocks that grow from 16 bytes to 64 KiB by realloc
+//
+// Built as `news` its pairs are of operator new and the sized operator delete, for the count of
+// instructions alone: linked with libstdc++, the others would count other numbers.
+//
+// For bench_serve.py: churn stacks COUNT keeps a block of each of COUNT stacks, says "ready", then
+// frees and makes one of them at each byte of input, until its end.
 #include <pthread.h>
 #include <time.h>
 
@@ -16,6 +22,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <utility>
 
 // Each call stays a call, and no two call sites become one.
@@ -62,8 +69,14 @@ NEST void nested(long pairs) {
     DISTINCT(nested);
   } else {
     for (long i = 0; i < pairs; ++i) {
-      void* volatile p = malloc(static_cast<size_t>(16 + i % 512));
+      const auto size = static_cast<size_t>(16 + i % 512);
+#ifdef NEWS
+      void* volatile p = operator new(size);
+      operator delete(p, size);
+#else
+      void* volatile p = malloc(size);
       free(p);
+#endif
     }
   }
 }
@@ -269,6 +282,20 @@ double run_growth(long rounds) {
   return watch.nanoseconds() / static_cast<double>(calls);
 }
 
+// ---- stacks
+
+int keep_stacks(unsigned count) {
+  auto** kept = static_cast<void**>(calloc(count, sizeof(void*)));
+  for (unsigned i = 0; i < count; ++i) kept[i] = descend<kLevels>(i, 16 + i % 500);
+  puts("ready");
+  fflush(stdout);
+  for (unsigned i = 0; getchar() != EOF; ++i) {
+    free(kept[i % count]);
+    kept[i % count] = descend<kLevels>(i % count, 16 + i % 700);
+  }
+  return 0;
+}
+
 // ----
 
 // Runs one function a thread, a single one on the main thread; the mean of what a pair took.
@@ -301,7 +328,7 @@ double run_same(int threads, void* (*function)(void*), const Work& work) {
 int usage() {
   fputs(
       "churn pairs THREADS DEPTH PAIRS | mix THREADS STACKS LIVE PAIRS | "
-      "paths STACKS DEPTH LIVE PAIRS | handoff PAIRS | growth ROUNDS\n",
+      "paths STACKS DEPTH LIVE PAIRS | handoff PAIRS | growth ROUNDS | stacks COUNT\n",
       stderr);
   return 2;
 }
@@ -348,6 +375,8 @@ int main(int argc, char** argv) {
     nanoseconds = run(2, functions, {.pairs = number(2) / kBatch * kBatch, .stacks = 100});
   } else if (is("growth", 1)) {
     nanoseconds = run_growth(number(2));
+  } else if (is("stacks", 1)) {
+    return keep_stacks(static_cast<unsigned>(number(2)));
   } else {
     return usage();
   }

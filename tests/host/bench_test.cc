@@ -197,7 +197,7 @@ TEST_F(BenchTest, DocumentHasItsPictures) {
 TEST_F(BenchTest, InstructionsOfAPairAreWithinTheLimit) {
   const Result result = expect_exit(script("instructions.py", {build_dir()}));
   const std::regex line(
-      R"((?:churn [a-z0-9 ]+|news)(?: MTRACE_[A-Za-z0-9_=/]+)?: base ([\d.]+), libmtrace ([\d.]+), added [\d.]+, )"
+      R"((?:churn|news) [a-z0-9 ]+(?: MTRACE_[A-Za-z0-9_=/]+)?: base ([\d.]+), libmtrace ([\d.]+), added [\d.]+, )"
       R"(limit \d+)");
   const std::vector<std::string> lines = lines_of(result.out);
   EXPECT_EQ(lines.size(), 12u) << result.out;
