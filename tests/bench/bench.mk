@@ -46,7 +46,7 @@ $(TEST_BUILD)/obj/bench/micro/%.o: tests/bench/micro/%.cc tests/bench/bench.mk |
 $(BENCH_BUILD)/micro: $(MICRO_OBJ) $(PARTS_OBJ)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lbenchmark -lpthread $(ABSL_LIBS)
+	$(Q)$(CXX) $(LDFLAGS) -o $@ $^ -lbenchmark -lpthread
 
 TEST_EXTRA += $(BENCH_TOOLS) $(BENCH_BUILD)/micro
 

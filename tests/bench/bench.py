@@ -19,8 +19,8 @@ import tempfile
 import time
 
 import contenders as tools
+import document
 import figures
-import goals
 import instructions
 import programs as workloads
 
@@ -301,7 +301,7 @@ def main():
         measure_instructions(args, results)
     with open(os.path.join(args.output, "results.json"), "w", encoding="utf-8") as file:
         json.dump(results, file, indent=1)
-    table = figures.table(results, goals.rows(results))
+    table = document.table(results)
     with open(os.path.join(args.output, "table.txt"), "w", encoding="utf-8") as file:
         file.write(table)
     print(table, end="")

@@ -18,10 +18,9 @@ import time
 import bench
 import contenders as tools
 import document
+import measured
 import programs as workloads
 
-BEGIN = ("<!-- measured: written by `make bench-events`; what stands from here to the end mark "
-         "goes -->")
 NAMES = ["base", "libmtrace", "with events", "heaptrack"]
 INTERPRETERS = ["/usr/lib/heaptrack/libexec/heaptrack_interpret",
                 "/usr/lib/x86_64-linux-gnu/libexec/heaptrack_interpret"]
@@ -128,15 +127,6 @@ def row(program, samples):
             f"{written / 1000:,.0f} KB, {file}"]
 
 
-def replace_measured(path, text):
-    with open(path, encoding="utf-8") as file:
-        whole = file.read()
-    begin = whole.index(BEGIN) + len(BEGIN)
-    end = whole.index(document.END, begin)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(whole[:begin] + "\n" + text + whole[end:])
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build", help="where libmtrace.so is")
@@ -168,7 +158,7 @@ def main():
     text = document.markdown(head, rows)
     print(text, end="")
     if args.document:
-        replace_measured(args.document, text)
+        measured.replace(args.document, text + "\n")
 
 
 if __name__ == "__main__":

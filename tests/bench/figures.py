@@ -125,9 +125,15 @@ def micro_times(benchmarks):
 SHORT = {"libmtrace": "libmtrace", "LeakSanitizer": "LSan", "heaptrack": "heaptrack"}
 
 
+def tool_cells(entry, text):
+    return [of_tool(entry, name, text) for name in TOOLS]
+
+
+def heads(before, sign=""):
+    return [before] + [sign + SHORT[name] for name in TOOLS]
+
+
 def real_rows(results):
-    head = (["program", "cpu s"] + ["x " + SHORT[name] for name in TOOLS] +
-            ["wall s"] + ["x " + SHORT[name] for name in TOOLS])
     rows = []
     for entry in results["programs"]:
         if entry["kind"] != "real" or entry["times"] > 1:
@@ -135,26 +141,18 @@ def real_rows(results):
         row = [entry["name"]]
         for key in ("cpu", "wall"):
             row.append(number(middle(entry, "base", key), 3))
-            row += [of_tool(entry, name, lambda n, k=key: number(ratio(entry, n, k), 2))
-                    for name in TOOLS]
+            row += tool_cells(entry, lambda n, k=key: number(ratio(entry, n, k), 2))
         rows.append(row)
-    return head, rows
+    return ["program"] + heads("cpu s", "x ") + heads("wall s", "x "), rows
 
 
 def own_rows(results):
-    head = (["program", "ns"] + ["+ " + SHORT[name] for name in TOOLS] +
-            ["wall s"] + ["x " + SHORT[name] for name in TOOLS])
-    rows = []
-    for entry in results["programs"]:
-        if entry["kind"] != "own":
-            continue
-        row = [entry["name"], number(middle(entry, "base", "ns"), 1)]
-        row += [of_tool(entry, name, lambda n: signed(added(entry, n, "ns"))) for name in TOOLS]
-        row.append(number(middle(entry, "base", "wall"), 3))
-        row += [of_tool(entry, name, lambda n: number(ratio(entry, n, "wall"), 2))
-                for name in TOOLS]
-        rows.append(row)
-    return head, rows
+    rows = [[entry["name"], number(middle(entry, "base", "ns"), 1)] +
+            tool_cells(entry, lambda n: signed(added(entry, n, "ns"))) +
+            [number(middle(entry, "base", "wall"), 3)] +
+            tool_cells(entry, lambda n: number(ratio(entry, n, "wall"), 2))
+            for entry in results["programs"] if entry["kind"] == "own"]
+    return ["program"] + heads("ns", "+ ") + heads("wall s", "x "), rows
 
 
 def sampled_rows(results):
@@ -173,17 +171,11 @@ def sampled_rows(results):
 
 
 def space_rows(results):
-    head = (["program", "peak MB"] + [SHORT[name] for name in TOOLS] +
-            ["written by libmtrace", "by heaptrack"])
-    rows = []
-    for entry in results["programs"]:
-        row = [entry["name"], megabytes(middle(entry, "base", "rss"))]
-        row += [of_tool(entry, name, lambda n: megabytes(middle(entry, n, "rss")))
-                for name in TOOLS]
-        row += [of_tool(entry, name, lambda n: megabytes(middle(entry, n, "written")))
-                for name in ("libmtrace", "heaptrack")]
-        rows.append(row)
-    return head, rows
+    rows = [[entry["name"], megabytes(middle(entry, "base", "rss"))] +
+            tool_cells(entry, lambda n: megabytes(middle(entry, n, "rss"))) +
+            [of_tool(entry, name, lambda n: megabytes(middle(entry, n, "written")))
+             for name in ("libmtrace", "heaptrack")] for entry in results["programs"]]
+    return ["program"] + heads("peak MB") + ["written by libmtrace", "by heaptrack"], rows
 
 
 def start_rows(results):
@@ -264,26 +256,3 @@ def aligned(head, rows):
         return "  ".join(cells).rstrip() + "\n"
 
     return "".join(line(row) for row in [head] + rows)
-
-
-def table(results, goals):
-    parts = []
-    for title, make in (
-            ("Goals", lambda _: goals),
-            ("Whole programs: processor time and wall time, and the ratios", real_rows),
-            ("Our own program: processor time of a pair and what is added; wall time of the whole "
-             "process and the ratios", own_rows),
-            ("Sampled: processor time of the whole process", sampled_rows),
-            ("Start and end", start_rows), ("Peak memory and MB written", space_rows),
-            ("What memory grows by", memory_rows),
-            ("Instructions", instruction_rows), ("Parts", micro_rows)):
-        head, rows = make(results)
-        if rows:
-            parts.append(title + "\n\n" + aligned(head, rows))
-    for entry in results["programs"]:
-        for name, series in entry["contenders"].items():
-            if "failed" in series:
-                parts.append(f"{entry['name']}: {name} does not survive: {series['failed']}\n")
-    parts += [f"{skipped['name']}: skipped, {skipped['why']}\n" for skipped in results["skipped"]]
-    parts += [line + "\n" for line in results["missing"]]
-    return "\n".join(parts)

@@ -1,10 +1,8 @@
-"""Two kinds of pictures as SVG: bars in groups and lines. No more than the benchmarks need."""
+"""Bars in groups as SVG. No more than the benchmarks need."""
 import math
 from html import escape
 
-COLOURS = {"libmtrace": "#1f6feb", "LeakSanitizer": "#8b949e", "heaptrack": "#d9822b",
-           "base": "#57606a"}
-PALETTE = ["#1f6feb", "#d9822b", "#2da44e", "#8250df", "#8b949e"]
+COLOURS = {"libmtrace": "#1f6feb", "LeakSanitizer": "#8b949e", "heaptrack": "#d9822b"}
 INK, SOFT, GRID = "#24292f", "#57606a", "#d8dee4"
 
 
@@ -95,68 +93,3 @@ def bars(title, groups, names, unit, least=0.0, clip=None):
     picture.text(picture.width - 16, height - 4, unit if unit != "ratio" else "times base", "end",
                  SOFT)
     return picture.finish()
-
-
-def lines(title, panels):
-    """panels: (title, label of x, label of y, log x, log y, {name: [(x, y)]})."""
-    each, gap, left, top, tall = 380, 40, 64, 84, 220
-    width = 16 + len(panels) * (each + gap)
-    picture = Picture(width, top + tall + 56, title)
-    for number, (name, x_label, y_label, log_x, log_y, series) in enumerate(panels):
-        x0 = left + number * (each + gap)
-        wide = each - left + 20
-        draw_panel(picture, (x0, top, wide, tall), (name, x_label, y_label), (log_x, log_y), series)
-    return picture.finish()
-
-
-def draw_panel(picture, place, labels, logs, series):
-    x0, top, wide, tall = place
-    points = [point for each in series.values() for point in each]
-    if not points:
-        return
-
-    def range_of(axis):
-        values = [point[axis] for point in points]
-        least, most = min(values), max(values)
-        if logs[axis]:
-            return math.floor(math.log10(least) + 1e-9), math.ceil(math.log10(most) - 1e-9) or 1
-        return 0.0, most * 1.05
-
-    ranges = [range_of(0), range_of(1)]
-
-    def at(axis, value):
-        least, most = ranges[axis]
-        value = math.log10(value) if logs[axis] else value
-        part = (value - least) / ((most - least) or 1)
-        return x0 + part * wide if axis == 0 else top + tall - part * tall
-
-    def steps(axis):
-        least, most = ranges[axis]
-        if logs[axis]:
-            return [10.0 ** power for power in range(int(least), int(most) + 1)]
-        return nice_steps(least, most, 5)
-
-    picture.text(x0, top - 34, labels[0], weight="bold")
-    for step in steps(0):
-        picture.line(at(0, step), top, at(0, step), top + tall)
-        picture.text(at(0, step), top + tall + 16, label(step), "middle", SOFT, 11)
-    for step in steps(1):
-        picture.line(x0, at(1, step), x0 + wide, at(1, step))
-        picture.text(x0 - 6, at(1, step) + 4, label(step), "end", SOFT, 11)
-    picture.text(x0 + wide, top + tall + 34, labels[1], "end", SOFT)
-    picture.text(x0, top - 18, labels[2], "start", SOFT)
-    ends = []
-    for number, (name, each) in enumerate(series.items()):
-        colour = COLOURS.get(name, PALETTE[number % len(PALETTE)])
-        path = " ".join(f"{at(0, x):.1f},{at(1, y):.1f}" for x, y in each)
-        picture.parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" '
-                             f'stroke-width="2"/>')
-        for x, y in each:
-            picture.parts.append(f'<circle cx="{at(0, x):.1f}" cy="{at(1, y):.1f}" r="3" '
-                                 f'fill="{colour}"/>')
-        ends.append((at(1, each[-1][1]), name, colour))
-    # Names at the right ends, below one another where they would touch.
-    last = -100.0
-    for y, name, colour in sorted(ends):
-        last = max(y - 6, last + 13)
-        picture.text(x0 + wide - 4, last, name, "end", colour, 11, "bold")

@@ -10,8 +10,9 @@ import sys
 
 import hosts
 
-BEGIN = "<!-- hosts: written by `make hosts`; what stands from here to the end mark goes -->"
-END = "<!-- hosts: end -->"
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bench"))
+import measured
+
 HEAD = ("host", "version", "plain", "preloaded", "reports", "attached", "run --every", "memlogs",
         "outcome")
 
@@ -123,15 +124,7 @@ def main():
     for row in rows:
         if row["date"] == "-":
             row["date"] = max(row["date"] for row in rows)
-    with open(arguments.document, encoding="utf-8") as file:
-        document = file.read()
-    before, begin, rest = document.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        print(f"{arguments.document}: has no lines {BEGIN} and {END}", file=sys.stderr)
-        return 1
-    with open(arguments.document, "w", encoding="utf-8") as file:
-        file.write(f"{before}{BEGIN}\n\n{table(rows)}{END}{after}")
+    measured.replace(arguments.document, table(rows))
     return 0
 
 

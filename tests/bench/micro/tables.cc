@@ -1,12 +1,11 @@
 // The tables on the path of an allocation: stacks, blocks, counters.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "ledger/ledger.h"
 
 namespace mtrace::ledger {
@@ -36,43 +35,9 @@ struct Stacks {
   std::vector<uint32_t> order;  // in which they are looked up
 };
 
-// The alternative: absl::flat_hash_map behind a mutex. Keys are the same frames with the same hash.
-class LockedMap {
- public:
-  uint32_t intern(const Stack& stack) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto [at, fresh] = map_.try_emplace(stack, static_cast<uint32_t>(map_.size() + 1));
-    return at->second;
-  }
-
- private:
-  struct Hash {
-    size_t operator()(const Stack& stack) const { return stack.hash; }
-  };
-  struct Equal {
-    bool operator()(const Stack& a, const Stack& b) const {
-      return a.hash == b.hash && a.depth == b.depth &&
-             std::equal(a.frames, a.frames + a.depth, b.frames);
-    }
-  };
-  std::mutex mutex_;
-  absl::flat_hash_map<Stack, uint32_t, Hash, Equal> map_;
-};
-
 // One set-up for the threads of a benchmark.
 std::unique_ptr<Stacks> g_stacks;
 std::unique_ptr<StackTable> g_table;
-std::unique_ptr<LockedMap> g_map;
-
-template <typename Intern>
-void look_up(benchmark::State& state, Intern intern) {
-  const size_t number = g_stacks->order.size();
-  size_t at = number / 2 * static_cast<size_t>(state.thread_index());
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(intern(g_stacks->at(g_stacks->order[at])));
-    if (++at == number) at = 0;
-  }
-}
 
 void prepare_table(const benchmark::State& state) {
   g_stacks = std::make_unique<Stacks>(state.range(0));
@@ -80,52 +45,36 @@ void prepare_table(const benchmark::State& state) {
   if (!g_table->init(nullptr)) abort();
   for (size_t i = 0; i < g_stacks->hashes.size(); ++i) g_table->intern(g_stacks->at(i), 1);
 }
-void prepare_map(const benchmark::State& state) {
-  g_stacks = std::make_unique<Stacks>(state.range(0));
-  g_map = std::make_unique<LockedMap>();
-  for (size_t i = 0; i < g_stacks->hashes.size(); ++i) g_map->intern(g_stacks->at(i));
-}
 
 void InternKnown(benchmark::State& state) {
-  look_up(state, [](const Stack& stack) { return g_table->intern(stack, 1); });
+  const size_t number = g_stacks->order.size();
+  size_t at = number / 2 * static_cast<size_t>(state.thread_index());
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(g_table->intern(g_stacks->at(g_stacks->order[at]), 1));
+    if (++at == number) at = 0;
+  }
 }
-void InternKnownFlatHashMapAndMutex(benchmark::State& state) {
-  look_up(state, [](const Stack& stack) { return g_map->intern(stack); });
-}
-void sizes(benchmark::internal::Benchmark* each) {
-  each->ArgName("stacks")->Arg(1)->Arg(100)->Arg(10'000)->Arg(100'000);
-  each->ThreadRange(1, 2)->UseRealTime();
-}
-BENCHMARK(InternKnown)->Setup(prepare_table)->Apply(sizes);
-BENCHMARK(InternKnownFlatHashMapAndMutex)->Setup(prepare_map)->Apply(sizes);
+BENCHMARK(InternKnown)
+    ->Setup(prepare_table)
+    ->ArgName("stacks")
+    ->ArgsProduct({{1, 100, 10'000, 100'000}})
+    ->ThreadRange(1, 2)
+    ->UseRealTime();
 
-// The tables are made anew for each iteration, which is `stacks` new stacks.
-template <typename Make>
-void intern_new(benchmark::State& state, Make make) {
+// The table is made anew for each iteration, which is `stacks` new stacks. A table's memory is
+// never given back, so this one runs a fixed number of times.
+void InternNew(benchmark::State& state) {
   const Stacks stacks(state.range(0));
   for (auto _ : state) {
     state.PauseTiming();
-    auto table = make();
+    const auto table = std::make_unique<StackTable>();
+    if (!table->init(nullptr)) abort();
     state.ResumeTiming();
-    for (const uint32_t i : stacks.order) benchmark::DoNotOptimize(table(stacks.at(i)));
+    for (const uint32_t i : stacks.order) benchmark::DoNotOptimize(table->intern(stacks.at(i), 1));
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
-void InternNewFlatHashMapAndMutex(benchmark::State& state) {
-  intern_new(state, [] {
-    return [map = std::make_shared<LockedMap>()](const Stack& stack) { return map->intern(stack); };
-  });
-}
-// A table's memory is never given back, so this one runs a fixed number of times.
-void InternNew(benchmark::State& state) {
-  intern_new(state, [] {
-    auto table = std::make_shared<StackTable>();
-    if (!table->init(nullptr)) abort();
-    return [table](const Stack& stack) { return table->intern(stack, 1); };
-  });
-}
 BENCHMARK(InternNew)->Arg(100'000)->ArgName("stacks")->Iterations(3);
-BENCHMARK(InternNewFlatHashMapAndMutex)->Arg(100'000)->ArgName("stacks")->Iterations(3);
 
 // ---- Blocks: one drawn at random is taken out and another put in, `live` are there all the time.
 
