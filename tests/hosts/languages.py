@@ -312,41 +312,6 @@ SCHEME = """
 (display (churn @N@ 0)) (newline)
 """
 
-GO_CGO = """
-package main
-
-/*
-#include <stdlib.h>
-#include <string.h>
-static char *made(int n) { char *p = malloc(n + 1); memset(p, 'x', n); p[n] = 0; return p; }
-*/
-import "C"
-
-import (
-	"fmt"
-	"sync"
-	"unsafe"
-)
-
-func main() {
-	var all sync.WaitGroup
-	sums := make([]int, 4)
-	for t := range sums {
-		all.Add(1)
-		go func(t int) {
-			defer all.Done()
-			for i := 0; i < @N@/4; i++ {
-				p := C.made(C.int(i % 300))
-				sums[t] += int(C.strlen(p)) + len(make([]byte, i%50))
-				C.free(unsafe.Pointer(p))
-			}
-		}(t)
-	}
-	all.Wait()
-	fmt.Println(sums)
-}
-"""
-
 HOSTS = [
     java("serial", "-XX:+UseSerialGC"),
     java("parallel", "-XX:+UseParallelGC"),
@@ -365,10 +330,6 @@ HOSTS = [
          env={"GOCACHE": "/tmp/home/go", "GOFLAGS": "-mod=mod", "GOPATH": "/tmp/home/gopath"}),
     Host("go-program", ["./work"], ["golang-go"], n=1000000,
          files={"work.go": GO, "go.mod": "module work\n"}, prepare="go build -o work work.go",
-         env={"GOCACHE": "/tmp/home/go", "GOFLAGS": "-mod=mod", "GOPATH": "/tmp/home/gopath"},
-         seconds=120),
-    Host("go-cgo", ["./work"], ["golang-go"], n=300000,
-         files={"work.go": GO_CGO, "go.mod": "module work\n"}, prepare="go build -o work work.go",
          env={"GOCACHE": "/tmp/home/go", "GOFLAGS": "-mod=mod", "GOPATH": "/tmp/home/gopath"},
          seconds=120),
     Host("rust-build", ["rustc", "-O", "work.rs"], ["rustc"], n=10, files={"work.rs": RUST},

@@ -267,38 +267,44 @@ class Phase:
                     b"libmtrace.so" in (processes.read(pid, "maps", 1 << 24) or b""):
                 self.kill(pid, TRIGGER)
 
-    def memlog(self, verb, arguments):
-        """Runs a memlog command to its end in the directory of the memlogs."""
-        before = os.path.getsize("/tmp/log/memlog.err") if os.path.exists(
-            "/tmp/log/memlog.err") else 0
+    def begin(self, verb, arguments, directory):
+        """Starts a memlog command; what finish() needs."""
+        log = "/tmp/log/memlog.err"
+        before = os.path.getsize(log) if os.path.exists(log) else 0
         began = time.monotonic()
-        pid = self.start([MEMLOG, verb, *arguments], "memlog", self.environment(False), OUT)
-        if self.wait(pid, MEMLOG_SECONDS, asks=False) is None:
+        pid = self.start([MEMLOG, verb, *arguments], "memlog", self.environment(False), directory)
+        return verb, pid, began, before
+
+    def finish(self, ask):
+        """Waits for the command and takes up what it has come to; kills one that takes too long."""
+        verb, pid, began, _ = ask
+        left = began + MEMLOG_SECONDS - time.monotonic()
+        if self.wait(pid, max(left, 0.01), asks=False) is None:
             self.faults.append(f"memlog {verb} took more than {MEMLOG_SECONDS} s")
             self.kill(pid)
+            self.wait(pid, 5, asks=False)
         else:
-            self.asked(verb, self.ended[pid][0], self.ended[pid][1] - began, before)
+            self.asked(ask)
 
     def read_all(self):
         """Reads what the run has left: the ledgers of killed processes, and some memlogs."""
         ledgers = sorted(f"{LEDGERS}/{name}" for name in os.listdir(LEDGERS)
                          if is_kept(f"{LEDGERS}/{name}"))
         for start in range(0, len(ledgers), 50):
-            self.memlog("recover", ["--remove", *ledgers[start:start + 50]])
+            self.finish(self.begin("recover", ["--remove", *ledgers[start:start + 50]], OUT))
         reports = sorted(name for name in os.listdir(OUT) if name.endswith(".memlog"))
         for name in self.random.sample(reports, min(len(reports), SHOWN)):
-            self.memlog("show", [name])
+            self.finish(self.begin("show", [name], OUT))
 
     def next_cycle(self):
         if self.kind == "reports":
             chosen = self.choose(4)
-            return [("report", ["report", "--timeout", "20", *chosen])] if chosen else []
+            return [("report", ["--timeout", "20", *chosen])] if chosen else []
         chosen = self.choose(3)
         if not chosen:
             return []
-        return [("attach", ["attach", "-q", "-o", OUT, "--timeout", "5", *chosen]),
-                ("report", ["report", "--timeout", "20", *chosen]),
-                ("detach", ["detach", "--timeout", "5", *chosen])]
+        return [("attach", ["-q", "-o", OUT, "--timeout", "5", *chosen]),
+                ("report", ["--timeout", "20", *chosen]), ("detach", ["--timeout", "5", *chosen])]
 
     def asking(self):
         """Takes up what a memlog command has come to, and starts the next when it is time."""
@@ -309,15 +315,10 @@ class Phase:
             return
         now = time.monotonic()
         if self.ask:
-            verb, pid, since, before = self.ask
-            if pid in self.ended:
-                self.asked(verb, self.ended[pid][0], self.ended[pid][1] - since, before)
-            elif now > since + MEMLOG_SECONDS:
-                self.faults.append(f"memlog {verb} took more than {MEMLOG_SECONDS} s")
-                self.kill(pid)
-                self.wait(pid, 5, asks=False)
-            else:
+            _, pid, began, _ = self.ask
+            if pid not in self.ended and now <= began + MEMLOG_SECONDS:
                 return
+            self.finish(self.ask)
             self.ask = None
             self.next_ask = now + self.random.uniform(*INTERVAL) * (1 if not self.steps else 0.3)
         if now < self.next_ask or self.main in self.ended:
@@ -327,24 +328,22 @@ class Phase:
         if not self.steps:
             self.next_ask = now + 0.02
             return
-        verb, arguments = self.steps.pop(0)
-        before = os.path.getsize("/tmp/log/memlog.err") if os.path.exists(
-            "/tmp/log/memlog.err") else 0
-        pid = self.start([MEMLOG, *arguments], "memlog", self.environment(False), "/tmp/ask")
-        self.ask = (verb, pid, now, before)
+        self.ask = self.begin(*self.steps.pop(0), "/tmp/ask")
 
-    def asked(self, verb, status, seconds, before):
+    def asked(self, ask):
+        verb, pid, began, before = ask
+        status, ended, _ = self.ended[pid]
         counts = self.verbs.setdefault(verb, {"good": 0, "refused": 0, "longest": 0.0,
                                               "reasons": collections.Counter()})
-        counts["longest"] = max(counts["longest"], round(seconds, 3))
+        counts["longest"] = max(counts["longest"], round(ended - began, 3))
         with open("/tmp/log/memlog.err", "rb") as file:
             file.seek(before)
             said = file.read(100000).decode("utf-8", "replace")
         for line in said.splitlines():
             counts["reasons"][re.sub(r"0x[0-9a-f]+|\d+", "N", line)[:200]] += 1
-        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
+        if say_status(status) == "exit 0":
             counts["good"] += 1
-        elif os.WIFEXITED(status) and os.WEXITSTATUS(status) == 1 and said:
+        elif say_status(status) == "exit 1" and said:
             counts["refused"] += 1
         else:
             self.faults.append(f"memlog {verb}: {say_status(status)}: {said[-300:]}")
@@ -394,12 +393,7 @@ class Phase:
     def leftovers(self, result):
         """Waits for what outlives the host, and says what does not end."""
         if self.ask:
-            verb, pid, since, before = self.ask
-            if self.wait(pid, MEMLOG_SECONDS, asks=False) is None:
-                self.faults.append(f"memlog {verb} took more than {MEMLOG_SECONDS} s")
-                self.kill(pid)
-            else:
-                self.asked(verb, self.ended[pid][0], self.ended[pid][1] - since, before)
+            self.finish(self.ask)
         expected = collections.Counter(self.spec.get("expected_left", []))
         end = time.monotonic() + (self.spec["grace"] if self.spec["traced"] else 2)
         while True:

@@ -306,16 +306,12 @@ def main(argv):
     counts = {}
     for host in selected:
         trial = Trial(host, arguments)
-        if time.monotonic() > end:
-            row = {"name": host.name, "kind": host.kind, "phases": {}, "version": "",
-                   "state": "not run", "reasons": [f"{arguments.minutes:g} minutes were over"]}
-        else:
-            try:
-                row = trial.whole()
-            except Exception:  # one host's failure is its row
-                row = {"name": host.name, "kind": host.kind, "phases": {}, "version": "",
-                       "state": "not run",
-                       "reasons": ["the runner failed: " + traceback.format_exc()[-800:]]}
+        row = {"name": host.name, "kind": host.kind, "phases": {}, "version": "", "state": "not run"}
+        try:
+            row = trial.whole() if time.monotonic() < end else {
+                **row, "reasons": [f"{arguments.minutes:g} minutes were over"]}
+        except Exception:  # one host's failure is its row
+            row["reasons"] = ["the runner failed: " + traceback.format_exc()[-800:]]
         row["date"] = time.strftime("%Y-%m-%d", time.gmtime())
         row["load"] = os.getloadavg()[0]
         with open(os.path.join(results, f"{host.name}.json"), "w", encoding="utf-8") as file:
