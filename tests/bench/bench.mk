@@ -57,7 +57,7 @@ bench-serve: all $(BENCH_BUILD)/churn
 	@tests/bench/bench_serve.py --build $(BUILD) $(BENCH)
 REPORTS ?= 100
 bench-tool: all
-	@tests/bench/bench_tool.py --build $(BUILD) --reports $(REPORTS) $(BUILD)/bench-tool
+	@tests/bench/bench_tool.py $(BUILD)/bench-tool $(REPORTS) 10000
 bench: all $(BENCH_TOOLS) $(BENCH_BUILD)/micro
 	@$(BENCH_RUN) $(BENCH)
 performance: bench

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Measures memlog serve over many processes, and what its readers cost a traced program.
 
-usage: bench_serve.py [--build DIR] [--processes N] [--scraped N] [--stacks N] [--large N]
+usage: bench_serve.py [--build DIR] [--processes N] [--only PART]
 
 - a page of --processes processes: seconds until the first rows are drawn in Chromium, and all (when
   playwright-core is there), processor time of the server for one refresh
-- /metrics of --scraped processes of --stacks stacks each: seconds of a scrape, once the names are
+- /metrics of a tenth as many, of 1,000 stacks each: seconds of a scrape, once the names are
   known and while the processes allocate
-- memory of the server after /metrics of --large processes of 10,000 stacks each, and what each of
+- memory of the server after /metrics of a 25th as many, of 10,000 stacks each, and what each of
   them adds
 - processor time of a program that allocates all the time (tests/bench/churn) on one core, with and
   without a reader of its functions 10 times a second from another core; the median of the pairs'
@@ -29,12 +29,16 @@ TICK = os.sysconf('SC_CLK_TCK')
 PAIRS = 15  # of runs with and without a reader
 
 
+def traced(build, directory):
+    return dict(os.environ, LD_PRELOAD=os.path.abspath(f'{build}/libmtrace.so'),
+                MTRACE_LEDGER=directory, MTRACE_OUTPUT=directory, MTRACE_EXIT_REPORT='0')
+
+
 class Programs:
     """Traced processes of tests/bench/churn, with ledgers in `directory`."""
 
     def __init__(self, build, directory, count, stacks):
-        environment = dict(os.environ, LD_PRELOAD=os.path.abspath(f'{build}/libmtrace.so'),
-                           MTRACE_LEDGER=directory, MTRACE_OUTPUT=directory, MTRACE_EXIT_REPORT='0')
+        environment = traced(build, directory)
         self.all = [subprocess.Popen([f'{build}/tests/bench/churn', 'stacks', str(stacks)], env=environment,
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
                     for _ in range(count)]
@@ -165,10 +169,8 @@ def memory(build, directory, count):
 
 def churn(build, directory, watched):
     """Seconds of the processor that a run takes."""
-    environment = dict(os.environ, LD_PRELOAD=os.path.abspath(f'{build}/libmtrace.so'),
-                       MTRACE_LEDGER=directory, MTRACE_OUTPUT=directory, MTRACE_EXIT_REPORT='0')
     words = [f'{build}/tests/bench/churn', 'mix', '1', '200', '100000', '5000000']
-    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL,
+    process = subprocess.Popen(words, env=traced(build, directory), stdout=subprocess.DEVNULL,
                                preexec_fn=lambda: on_core(0))
     with contextlib.ExitStack() as stack:
         if watched:
@@ -199,16 +201,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--build', default='build')
     parser.add_argument('--processes', type=int, default=1000)
-    parser.add_argument('--scraped', type=int, default=100)
-    parser.add_argument('--stacks', type=int, default=1000)
-    parser.add_argument('--large', type=int, default=40)
     parser.add_argument('--only', choices=('page', 'scrape', 'memory', 'readers'))
     given = parser.parse_args()
     print('| what | measured |\n| --- | --- |')
     with tempfile.TemporaryDirectory() as directory:
         parts = {'page': lambda: page(given.build, directory, given.processes),
-                 'scrape': lambda: scrape(given.build, directory, given.scraped, given.stacks),
-                 'memory': lambda: memory(given.build, directory, given.large),
+                 'scrape': lambda: scrape(given.build, directory, given.processes // 10, 1000),
+                 'memory': lambda: memory(given.build, directory, given.processes // 25),
                  'readers': lambda: readers(given.build, directory)}
         for name, part in parts.items():
             for what, measured in part() if given.only in (None, name) else ():

@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
-"""Measures memlog: time and memory of its commands on a series of large reports.
+"""bench_tool.py DIRECTORY REPORTS STACKS: time and memory of memlog's commands on large reports.
 
-usage: bench_tool.py [--build DIR] [--reports N] [--stacks N] DIRECTORY
-
-The reports are made in DIRECTORY by make_memlogs.py, if they are not there, and stay there. A
-second set is one report of --single stacks.
+The reports are made in DIRECTORY, which is beside memlog, by make_memlogs.py, if they are not there,
+and stay there.
 """
-import argparse
 import glob
 import os
 import resource
@@ -38,32 +35,19 @@ def measure(words):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--build', default='build')
-    parser.add_argument('--reports', type=int, default=100)
-    parser.add_argument('--stacks', type=int, default=10000)
-    parser.add_argument('--single', type=int, default=0, help='stacks of one large report')
-    parser.add_argument('directory')
-    given = parser.parse_args()
-    memlog = f'{given.build}/memlog'
+    directory, reports, stacks = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    memlog = f'{os.path.dirname(directory)}/memlog'
     # More names than that do not fit a command line.
     resource.setrlimit(resource.RLIMIT_STACK, (64 << 20, resource.RLIM_INFINITY))
-    files = make(f'{given.directory}/{given.reports}x{given.stacks}', given.reports, given.stacks)
+    files = make(f'{directory}/{reports}x{stacks}', reports, stacks)
     size = sum(map(os.path.getsize, files)) / 2**20
-    print(f'{len(files)} reports of {given.stacks:,} stacks, {size:,.0f} MiB\n')
+    print(f'{len(files)} reports of {stacks:,} stacks, {size:,.0f} MiB\n')
     series = [['show', files[-1]], ['show', '--sum'] + files, ['tree', '--sum'] + files,
               ['leaks'] + files, ['diff', files[0], files[-1]],
               ['check', '--max-growth', '1T'] + files]
     series += [['export', '-f', name] + files for name in FORMATS]
     rows = [(' '.join(words[:3] if words[0] == 'export' else words[:1 + (words[1][0] == '-')]),
              measure([memlog] + words)) for words in series]
-    if given.single:
-        large = make(f'{given.directory}/1x{given.single}', 1, given.single)
-        size = os.path.getsize(large[0]) / 2**20
-        for words in (['show'], ['export', '-f', 'folded'], ['export', '-f', 'csv'],
-                      ['export', '-f', 'jsonl']):
-            rows.append((f'{" ".join(words)}, one report of {size:,.0f} MiB',
-                         measure([memlog] + words + large)))
     print('| command | seconds | of the processor | MiB |\n| --- | --- | --- | --- |')
     for name, (seconds, processor, peak) in rows:
         print(f'| {name} | {seconds:.1f} | {processor:.1f} | {peak:,.0f} |')

@@ -1,16 +1,17 @@
 #!/usr/bin/python3 -B
-"""heap_scan.py: what memlog unreachable costs: time and memory by the shape of the heap.
+"""heap_scan.py [BUILD]: what memlog unreachable costs: time and memory by the shape of the heap.
 
 Prints a table for doc/reachability.md. Times are medians of ROUNDS.
 """
-import argparse
 import json
 import os
 import resource
 import statistics
 import subprocess
+import sys
 import time
 
+ROUNDS = 5
 SHAPES = [("mixed", "1 GiB of blocks of 16 bytes to 1 MiB", 1024),
           ("map", "hash map of numbers to strings", 512),
           ("list", "list of 10 million nodes", 229),
@@ -47,15 +48,15 @@ def look(build, pid):
     return seconds, time.monotonic() - clock, used.ru_maxrss << 10, json.loads(out)
 
 
-def measure(build, shape, mib, rounds):
+def measure(build, shape, mib):
     process, blocks, size = start(build, shape, mib)
-    runs = [look(build, process.pid) for _ in range(rounds)]
+    runs = [look(build, process.pid) for _ in range(ROUNDS)]
     rss = resident(process.pid)
     process.stdin.close()
     process.wait()
     answer = runs[0][3]
     assert answer["definitely_lost_blocks"] == 0 and answer["reachable_blocks"] >= blocks, answer
-    stops = [us for run in runs for us in answer_of(run)["stopped_us"]]
+    stops = [us for run in runs for us in run[3]["stopped_us"]]
     # Both looks: the heap is read twice.
     scanned = 2 * answer["scanned_bytes"]
     cpu = statistics.median(run[0] for run in runs)
@@ -65,24 +66,13 @@ def measure(build, shape, mib, rounds):
             "stop": statistics.median(stops) / 1000, "stop_most": max(stops) / 1000}
 
 
-def answer_of(run):
-    return run[3]
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--shape")
-    options = parser.parse_args()
-    build = os.path.abspath(options.build)
+    build = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build")
     print("| heap | blocks | resident, MiB | both looks, s of processor | GB/s | memlog's memory, "
           "MiB | of the heap | a block, bytes | stop, ms: median, most |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for shape, name, mib in SHAPES:
-        if options.shape not in (None, shape):
-            continue
-        got = measure(build, shape, mib, options.rounds)
+        got = measure(build, shape, mib)
         print(f"| {name} | {got['blocks']:,} | {got['resident'] >> 20:,} | {got['cpu']:.2f} | "
               f"{got['rate'] / 1e9:.2f} | {got['memory'] >> 20:,} | "
               f"{100 * got['memory'] / got['resident']:.1f} % | {got['memory'] / got['blocks']:.0f} | "

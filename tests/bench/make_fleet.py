@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Writes the memlogs of many hosts that are not: what doc/fleet.md asks its ten queries of.
 
-usage: make_fleet.py [--seed N] DIRECTORY HOSTS REPORTS
+usage: make_fleet.py DIRECTORY HOSTS REPORTS
 
 Each host runs one process of one of three builds, and writes REPORTS reports of 12 stacks, ten
 minutes apart. In the newest build cache_put leaks everywhere. Two hosts of that build also leak in
 queue_push. All other stacks come and go. The files of a host are in DIRECTORY/HOST. The same
 arguments make the same files.
 """
-import argparse
 import datetime
 import os
 import random
+import sys
+
+import make_memlogs
 
 FUNCTIONS = ['cache_put', 'queue_push', 'session_open', 'user_load', 'acl_check', 'buffer_grow',
              'parse', 'item_new', 'log_line', 'tls_handshake', 'index_add', 'reply_make']
@@ -67,44 +69,29 @@ class Process:
         self.blocks[number] += allocations - frees
         self.held[number] += size * (allocations - frees)
         name, frames = STACKS[self.build][number]
-        net = size * (allocations - frees)
-        did = f'\tallocs={allocations}\tallocated={size * allocations}'
-        if frees:
-            did += f'\tfrees={frees}\tfreed={size * frees}'
-        line = f'{net:+}\tblocks={allocations - frees:+}\tlive={self.held[number]}{did}\tstack={name}\n'
-        return net, allocations - frees, line + frames
+        net, blocks, line = make_memlogs.entry(
+            (allocations, size * allocations, frees, size * frees), self.held[number], name)
+        return net, blocks, line + frames
 
-    def report(self, seq):
-        entries = sorted((self.entry(number) for number in range(len(FUNCTIONS))), reverse=True)
+    def report(self, path, seq):
         taken = self.started + datetime.timedelta(minutes=MINUTES * seq)
-        return (f'# memlog 2\n# program: /usr/bin/app\n# command: app\n# pid: {self.pid}\n'
-                f'# seq: {seq}\n# trigger: interval\n# started: {time(self.started)}\n'
-                f'# taken: {time(taken)}\n'
-                f'# delta: {sum(one[0] for one in entries):+} bytes '
-                f'{sum(one[1] for one in entries):+} blocks\n'
-                f'# live: {sum(self.held)} bytes {sum(self.blocks)} blocks\n'
-                '# lost: frames=0 stacks=0 blocks=0 inflight=0\n'
-                + ''.join(one[2] for one in entries)
-                + f'# module: /usr/bin/app build-id={BUILDS[self.build]} base=0x55d000000000\n'
-                f'# host: web{self.host} boot-id={self.host:08x}-0000-4000-8000-000000000000 '
-                'arch=x86_64\n# resolved: yes\n# end\n')
+        make_memlogs.write_report(
+            path, {'program': '/usr/bin/app', 'command': 'app', 'pid': self.pid, 'seq': seq,
+                   'trigger': 'interval', 'started': time(self.started), 'taken': time(taken)},
+            sorted((self.entry(number) for number in range(len(FUNCTIONS))), reverse=True),
+            (sum(self.held), sum(self.blocks)),
+            f'# module: /usr/bin/app build-id={BUILDS[self.build]} base=0x55d000000000\n'
+            f'# host: web{self.host} boot-id={self.host:08x}-0000-4000-8000-000000000000 '
+            'arch=x86_64\n# resolved: yes\n')
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--seed', type=int, default=1)
-    parser.add_argument('directory')
-    parser.add_argument('hosts', type=int)
-    parser.add_argument('reports', type=int)
-    given = parser.parse_args()
-    for host in range(1, given.hosts + 1):
-        process = Process(host, random.Random(given.seed * 1000003 + host))
-        directory = f'{given.directory}/web{host}'
-        os.makedirs(directory)
-        for seq in range(1, given.reports + 1):
-            path = f'{directory}/app-{process.pid}-{seq}.memlog'
-            with open(path, 'w', encoding='ascii') as file:
-                file.write(process.report(seq))
+    directory, hosts, reports = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    for host in range(1, hosts + 1):
+        process = Process(host, random.Random(1000003 + host))
+        os.makedirs(f'{directory}/web{host}')
+        for seq in range(1, reports + 1):
+            process.report(f'{directory}/web{host}/app-{process.pid}-{seq}.memlog', seq)
 
 
 main()
