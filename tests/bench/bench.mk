@@ -19,7 +19,7 @@ $(addprefix $(BENCH_BUILD)/,churn paths): BENCH_FRAMES := -fomit-frame-pointer
 $(addprefix $(BENCH_BUILD)/,churn.fp paths.fp): BENCH_FRAMES := -fno-omit-frame-pointer
 $(BENCH_BUILD)/news: BENCH_FRAMES := -fomit-frame-pointer -DNEWS
 define bench_program
-$(BENCH_BUILD)/$(1) $(BENCH_BUILD)/$(1).fp $(2): tests/bench/$(1).cc tests/bench/bench.mk | $$(BUILD)/.test-deps
+$(BENCH_BUILD)/$(1) $(BENCH_BUILD)/$(1).fp $(2): tests/bench/$(1).cc tests/bench/calls.h tests/bench/bench.mk | $$(BUILD)/.test-deps
 	@mkdir -p $$(@D)
 	$$(call say,MAKE,$$@)
 	$$(Q)$$(CXX) $$(BENCH_FLAGS) $$(BENCH_FRAMES) -std=c++20 -o $$@ $$<

@@ -25,13 +25,7 @@
 #include <new>
 #include <utility>
 
-// Each call stays a call, and no two call sites become one.
-#if defined(__clang__)
-#define NEST __attribute__((noinline))
-#else
-#define NEST __attribute__((noipa))
-#endif
-#define DISTINCT(number) __asm__ volatile("# " #number ::: "memory")
+#include "calls.h"
 
 namespace {
 
@@ -123,16 +117,6 @@ NEST void* descend(unsigned path, size_t size) {
   }
   return block;
 }
-
-struct Random {
-  uint64_t state;
-  unsigned operator()() {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return static_cast<unsigned>(state >> 32);
-  }
-};
 
 NEST void* make(const Work& work, Random& random) {
   // Odd, so that different numbers give different paths, which differ at every level.

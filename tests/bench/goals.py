@@ -9,23 +9,18 @@ def entry_of(results, name):
     return next((e for e in results["programs"] if e["name"] == name), None)
 
 
-def added(results, name, tool="libmtrace", key="ns"):
+def of(results, name, figure, *arguments):
+    """figures.FIGURE of the program; None where it was not measured."""
     entry = entry_of(results, name)
-    return figures.added(entry, tool, key) if entry else None
+    return entry and figure(entry, *arguments)
+
+
+def added(results, name, tool="libmtrace", key="ns"):
+    return of(results, name, figures.added, tool, key)
 
 
 def ratio(results, name, tool):
-    entry = entry_of(results, name)
-    return figures.ratio(entry, tool, "cpu") if entry else None
-
-
-def growth(results, small, large):
-    """By how much what is added to a pair grows, and by how much the pair itself does."""
-    here, there = added(results, small), added(results, large)
-    if not here or there is None:
-        return None, None
-    base = [figures.middle(entry_of(results, name), "base", "ns") for name in (small, large)]
-    return there / here, base[1] / base[0]
+    return of(results, name, figures.ratio, tool, "cpu")
 
 
 def pair_goals(results):
@@ -44,8 +39,9 @@ def pair_goals(results):
                         ("stacks 100", 40), ("stacks 1,000", 40), ("stacks 10,000", 40),
                         ("stacks 100,000", 150), ("live 2,000,000", 150)):
         yield f"ns added to a pair, {name}", str(limit), added(results, name), limit, 0
-    more, _ = growth(results, "nested 40", "nested 40, depth 40")
-    yield "added at depth 40, times depth 10", "4, as the frames", more, 4, 1
+    here, there = added(results, "nested 40"), added(results, "nested 40, depth 40")
+    yield ("added at depth 40, times depth 10", "4, as the frames", here and there and there / here,
+           4, 1)
 
 
 def program_goals(results):
@@ -58,8 +54,8 @@ def program_goals(results):
                         ("clang++", 1.12), ("redis", 1.35), ("node", 1.06)):
         yield f"{name}, times base", str(limit), ratio(results, name, "libmtrace"), limit, 2
     for name in DEEP:
-        entry = entry_of(results, f"{name}, depth 32")
-        more = entry and figures.times_added(entry, "libmtrace", "libmtrace, 10 frames", "cpu")
+        more = of(results, f"{name}, depth 32", figures.times_added, "libmtrace",
+                  "libmtrace, 10 frames", "cpu")
         yield f"{name}, added at depth 32, times depth 10", "1.1", more, 1.1, 2
     for name in PROGRAMS:
         heaptrack = added(results, name, "heaptrack", "cpu")
@@ -88,14 +84,11 @@ def space_goals(results):
 
 
 def moment_goals(results):
-    true, names = entry_of(results, "true"), entry_of(results, "ls")
-    if true:
-        both = figures.added(true, "libmtrace, no report", "wall")
-        yield "/bin/true, ms added without the report", "1", both and both * 1e3, 1, 2
-    if names:
-        both = figures.added(names, "libmtrace, names", "wall")
-        yield ("/bin/ls, ms added with names in the report", "30; 80 with libc6-dbg",
-               both and both * 1e3, 80 if "libc6-dbg" in results["versions"] else 30, 1)
+    more = added(results, "true", "libmtrace, no report", "wall")
+    yield "/bin/true, ms added without the report", "1", more and more * 1e3, 1, 2
+    more = added(results, "ls", "libmtrace, names", "wall")
+    yield ("/bin/ls, ms added with names in the report", "30; 80 with libc6-dbg", more and more * 1e3,
+           80 if "libc6-dbg" in results["versions"] else 30, 1)
     for time in results["micro"]:
         if time["name"] == "SnapshotAndWrite/stacks:100000":
             yield "a report of 100,000 stacks, ms", "100", time["ns"] / 1e6, 100, 0

@@ -14,13 +14,9 @@
 #include <cstring>
 #include <initializer_list>
 
-// Each call stays a call.
-#if defined(__clang__)
-#define NEST __attribute__((noinline))
-#else
-#define NEST __attribute__((noipa))
-#endif
-#define NO_TAIL __asm__ volatile("" ::: "memory")
+#include "calls.h"
+
+#define NO_TAIL DISTINCT(tail)
 
 namespace {
 
@@ -257,16 +253,6 @@ NEST Number* common_divisor(const Number* a, const Number* b) {
   NO_TAIL;
   return result;
 }
-
-struct Random {
-  uint64_t state;
-  uint32_t operator()() {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return static_cast<uint32_t>(state >> 32);
-  }
-};
 
 NEST Number* random_number(Random& random, unsigned digits) {
   Number* number = number_new(digits);

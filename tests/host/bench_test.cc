@@ -169,6 +169,10 @@ TEST_F(BenchTest, DocumentKeepsWhatIsWrittenByHand) {
   EXPECT_EQ(outside(once), outside(real));
   EXPECT_HAS(once, "| stacks 100 | ");
   EXPECT_HAS(once, "](performance/pairs.svg)");
+  const std::regex picture(R"re(\]\(([\w/]+\.svg)\))re");
+  for (std::sregex_iterator at(real.begin(), real.end(), picture), end; at != end; ++at) {
+    EXPECT_TRUE(fs::exists(source_dir() + "/doc/" + at->str(1))) << at->str(1);
+  }
   EXPECT_TRUE(read_file(temp() + "/performance/pairs.svg").ends_with("</svg>\n"));
   expect_exit(script("document.py", arguments));
   EXPECT_EQ(read_file(document), once);

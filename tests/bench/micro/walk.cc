@@ -2,15 +2,9 @@
 // to them count, too; `Calls` is what these take alone.
 #include <benchmark/benchmark.h>
 
+#include "../calls.h"
 #include "unwind/walk_memory.h"
 #include "unwind/walker.h"
-
-#if defined(__clang__)
-#define NEST __attribute__((noinline))
-#else
-#define NEST __attribute__((noipa))
-#endif
-#define DISTINCT(number) __asm__ volatile("# " #number ::: "memory")
 
 namespace mtrace::unwind {
 namespace {
@@ -132,15 +126,12 @@ void take_turns(benchmark::State& state, Visit visit) {
 void Calls(benchmark::State& state) { take_turns(state, visit_nothing); }
 void CallsAndWalk(benchmark::State& state) { take_turns(state, visit_plain); }
 void CallsAndWalkAgain(benchmark::State& state) { take_turns(state, visit_remembering); }
-BENCHMARK(Calls)->Arg(1)->Arg(2)->Arg(100)->Arg(10'000)->Arg(100'000)->ArgName("stacks");
-BENCHMARK(CallsAndWalk)->Arg(1)->Arg(2)->Arg(100)->Arg(10'000)->Arg(100'000)->ArgName("stacks");
-BENCHMARK(CallsAndWalkAgain)
-    ->Arg(1)
-    ->Arg(2)
-    ->Arg(100)
-    ->Arg(10'000)
-    ->Arg(100'000)
-    ->ArgName("stacks");
+void turns(benchmark::internal::Benchmark* each) {
+  each->ArgName("stacks")->ArgsProduct({{1, 2, 100, 10'000, 100'000}});
+}
+BENCHMARK(Calls)->Apply(turns);
+BENCHMARK(CallsAndWalk)->Apply(turns);
+BENCHMARK(CallsAndWalkAgain)->Apply(turns);
 
 }  // namespace
 }  // namespace mtrace::unwind

@@ -233,17 +233,6 @@ TEST(RegionTable, EndsOnlyWhatBelongs) {
   EXPECT_EQ(base::g_table_header->lost_regions, 0u);
 }
 
-TEST(RegionTable, ThousandsAtOnce) {
-  auto table = std::make_unique<RegionTable>();
-  for (uintptr_t i = 0; i < 20'000; ++i) {
-    ASSERT_TRUE(table->put(2 * i * kPage, (2 * i + 1) * kPage, 3, book_nothing));
-  }
-  const auto all = table->begin_end(0, UINTPTR_MAX);
-  EXPECT_EQ(all.bytes, 20'000 * kPage);
-  EXPECT_TRUE(table->end(all, book_nothing));
-  EXPECT_EQ(table->size(), 0u);
-}
-
 TEST(RegionTable, FullTableSaysWhatItLoses) {
   auto table = std::make_unique<RegionTable>();
   base::g_table_header->lost_regions = 0;

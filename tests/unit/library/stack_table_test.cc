@@ -63,27 +63,6 @@ TEST(StackTable, SameAnswersAsFlatHashMap) {
   EXPECT_GT(reference.size(), 10'000u);
 }
 
-TEST(StackTable, EqualHashesNeverMergeDifferentStacks) {
-  auto table = make_stacks();
-  std::set<uint32_t> records;
-  for (uintptr_t i = 0; i < 1000; ++i) {
-    const Frames frames = {0x1000 + i, 0x2000};
-    records.insert(table->intern(as_stack(frames, 0xdeadbeef), 1));
-  }
-  EXPECT_EQ(records.size(), 1000u);
-  for (uintptr_t i = 0; i < 1000; ++i) {
-    const Frames frames = {0x1000 + i, 0x2000};
-    EXPECT_TRUE(records.contains(table->intern(as_stack(frames, 0xdeadbeef), 1)));
-  }
-}
-
-TEST(StackTable, PrefixIsAnotherStack) {
-  auto table = make_stacks();
-  const Frames longer = {1, 2, 3};
-  const Frames shorter = {1, 2};
-  EXPECT_NE(table->intern(as_stack(longer, 5), 1), table->intern(as_stack(shorter, 5), 1));
-}
-
 TEST(StackTable, WhatLiesBeyondIsThereOnce) {
   auto table = make_stacks();
   std::mt19937 random(11);
