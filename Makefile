@@ -233,7 +233,7 @@ include deb.mk
 include dist.mk
 include tests/tests.mk
 
-SOURCES = $(shell git ls-files 'src/*.cc' 'src/*.h' 'tests/*.cc' 'tests/*.h' 'include/*.h')
+SOURCES = $(shell git ls-files 'src/*.cc' 'src/*.h' 'tests/*.cc' 'tests/*.h' 'tools/*.cc' 'tools/*.h' 'include/*.h')
 format:
 	clang-format -i $(SOURCES)
 lint: | $(BUILD)/.test-deps

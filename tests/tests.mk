@@ -6,11 +6,11 @@
 #   tests/structure      what the sources include and what the built library needs and exports
 #   tests/support        directories, files, processes and shell commands of all of these
 #   tests/programs       the programs that the host tests run
-#   tests/bench          benchmarks: bench.mk
+#   tools/bench          benchmarks: bench.mk
 #   tests/schedule       the tables in every order of a few threads: schedule.mk
 #   tests/tsan           the tables' tests under ThreadSanitizer: tsan.mk
 #   tests/fuzz           libFuzzer targets: fuzz.mk
-#   tests/hosts          programs of others, each plain and under the library: hosts.mk
+#   tools/hosts          programs of others, each plain and under the library: hosts.mk
 
 TEST_BUILD   := $(BUILD)/tests
 PROGRAMS     := $(TEST_BUILD)/programs
@@ -23,16 +23,16 @@ PROGRAM_LIST :=
 # clang compiles for each processor.
 clang_target := $(if $(CROSS),--target=$(CROSS:%-=%))
 -include tests/walker.mk
-include tests/bench/bench.mk
+include tools/bench/bench.mk
 include tests/fuzz/fuzz.mk
 include tests/tsan/tsan.mk
 include tests/schedule/schedule.mk
-include tests/hosts/hosts.mk
+include tools/hosts/hosts.mk
 
 # Not optimised: the tests wait for the programs they run, not the other way round.
 TEST_FLAGS := $(filter-out -O%,$(COMMON)) -O0 -g1 -Itests/support -Itests/host
 # Each half of the unit tests sees one half of the sources.
-$(TEST_BUILD)/obj/unit/library/%.o $(TEST_BUILD)/obj/bench/%.o: TEST_FLAGS += -Isrc/libmtrace -Itests/unit/library
+$(TEST_BUILD)/obj/unit/library/%.o: TEST_FLAGS += -Isrc/libmtrace -Itests/unit/library
 $(TEST_BUILD)/obj/unit/tool/%.o: TEST_FLAGS += -Isrc/memlog $(TOOL_SANITIZE)
 $(TEST_BUILD)/unit_tool: LDFLAGS += $(TOOL_SANITIZE)
 $(TEST_BUILD)/unit_library $(TEST_BUILD)/unit_tool: LDFLAGS += $(if $(COVERAGE),--coverage)

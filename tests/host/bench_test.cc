@@ -12,10 +12,10 @@ namespace fs = std::filesystem;
 
 class BenchTest : public HostTest {
  protected:
-  // A script of tests/bench.
+  // A script of tools/bench.
   Result script(const std::string& name, std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(),
-                     {"/usr/bin/python3", "-B", source_dir() + "/tests/bench/" + name});
+                     {"/usr/bin/python3", "-B", source_dir() + "/tools/bench/" + name});
     return run(plain(std::move(arguments)));
   }
   Result bench(std::vector<std::string> arguments) {
@@ -26,7 +26,7 @@ class BenchTest : public HostTest {
   // A script in Python that uses the modules there.
   Result driver(const std::string& text, std::vector<std::string> arguments = {}) {
     write_file(temp() + "/driver.py",
-               "import sys\nsys.path.insert(0, '" + source_dir() + "/tests/bench')\n" + text);
+               "import sys\nsys.path.insert(0, '" + source_dir() + "/tools/bench')\n" + text);
     arguments.insert(arguments.begin(), {"/usr/bin/python3", "-B", temp() + "/driver.py"});
     return run(plain(std::move(arguments)));
   }

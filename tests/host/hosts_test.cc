@@ -1,4 +1,4 @@
-// Programs of others, by tests/hosts/run.py in its quick form; and that it finds what is wrong.
+// Programs of others, by tools/hosts/run.py in its quick form; and that it finds what is wrong.
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -8,7 +8,7 @@ class HostsTest : public HostTest {
  protected:
   Result script(const std::string& name, std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(),
-                     {"/usr/bin/python3", "-B", source_dir() + "/tests/hosts/" + name});
+                     {"/usr/bin/python3", "-B", source_dir() + "/tools/hosts/" + name});
     return run(plain(std::move(arguments)));
   }
   // Hosts run in namespaces of their own, which takes root.

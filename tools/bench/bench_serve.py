@@ -9,7 +9,7 @@ usage: bench_serve.py [--build DIR] [--processes N] [--only PART]
   known and while the processes allocate
 - memory of the server after /metrics of a 25th as many, of 10,000 stacks each, and what each of
   them adds
-- processor time of a program that allocates all the time (tests/bench/churn) on one core, with and
+- processor time of a program that allocates all the time (tools/bench/churn) on one core, with and
   without a reader of its functions 10 times a second from another core; the median of the pairs'
   ratios
 """
@@ -35,11 +35,11 @@ def traced(build, directory):
 
 
 class Programs:
-    """Traced processes of tests/bench/churn, with ledgers in `directory`."""
+    """Traced processes of tools/bench/churn, with ledgers in `directory`."""
 
     def __init__(self, build, directory, count, stacks):
         environment = traced(build, directory)
-        self.all = [subprocess.Popen([f'{build}/tests/bench/churn', 'stacks', str(stacks)], env=environment,
+        self.all = [subprocess.Popen([f'{build}/tools/bench/churn', 'stacks', str(stacks)], env=environment,
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
                     for _ in range(count)]
         for one in self.all:
@@ -169,7 +169,7 @@ def memory(build, directory, count):
 
 def churn(build, directory, watched):
     """Seconds of the processor that a run takes."""
-    words = [f'{build}/tests/bench/churn', 'mix', '1', '200', '100000', '5000000']
+    words = [f'{build}/tools/bench/churn', 'mix', '1', '200', '100000', '5000000']
     process = subprocess.Popen(words, env=traced(build, directory), stdout=subprocess.DEVNULL,
                                preexec_fn=lambda: on_core(0))
     with contextlib.ExitStack() as stack:

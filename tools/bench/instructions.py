@@ -2,7 +2,7 @@
 """instructions.py BUILD: instructions of a malloc+free pair, without and with libmtrace.so.
 
 Counted by callgrind in a fixed environment, as the difference of two lengths, so that starting and
-ending do not count. Fails when libmtrace.so adds more than tests/bench/instructions.txt allows.
+ending do not count. Fails when libmtrace.so adds more than tools/bench/instructions.txt allows.
 """
 import os
 import re
@@ -44,7 +44,7 @@ def collected(build, options, arguments, pairs, traced):
         environment.update(option.split("=") for option in options)
         run = subprocess.run(
             ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-             os.path.join(build, "tests/bench", program)] + arguments + [f"{pairs:06}"],
+             os.path.join(build, "tools/bench", program)] + arguments + [f"{pairs:06}"],
             env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         reports = os.listdir(out)
     match = re.search(r"Collected : (\d+)", run.stderr)

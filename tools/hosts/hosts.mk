@@ -8,10 +8,10 @@
 
 HOSTS       ?=
 HOSTS_BUILD := $(BUILD)/hosts
-HOSTS_RUN    = /usr/bin/python3 -B tests/hosts/run.py --build $(BUILD) --output $(HOSTS_BUILD) \
+HOSTS_RUN    = /usr/bin/python3 -B tools/hosts/run.py --build $(BUILD) --output $(HOSTS_BUILD) \
                $(HOSTS_OPTIONS)
 
-$(TEST_BUILD)/check_memlogs: tests/hosts/check_memlogs.cc $(TEST_BUILD)/obj/host/memlog_file.o
+$(TEST_BUILD)/check_memlogs: tools/hosts/check_memlogs.cc $(TEST_BUILD)/obj/host/memlog_file.o
 	$(call say,LINK,$@)
 	$(Q)$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(TEST_FLAGS)) $(CXXFLAGS) $(LDFLAGS) -o $@ $^ $(HOST_TEST_LIBS)
 TEST_EXTRA += $(TEST_BUILD)/check_memlogs
@@ -27,7 +27,7 @@ else
 	    $(MAKE) --no-print-directory hosts-table && exit $$status
 endif
 hosts-table:
-	@/usr/bin/python3 -B tests/hosts/document.py --results $(HOSTS_BUILD)/results \
+	@/usr/bin/python3 -B tools/hosts/document.py --results $(HOSTS_BUILD)/results \
 	    --document doc/internals/notebook/hosts.md
 deps-hosts:
 	@mkdir -p $(HOSTS_BUILD)

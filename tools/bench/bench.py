@@ -51,7 +51,7 @@ class Runner:
         result = os.path.join(self.scratch, "result")
         words = {"scratch": self.scratch, "out": out}
         for own in ("churn", "paths"):
-            words[own] = os.path.join(self.build, "tests/bench",
+            words[own] = os.path.join(self.build, "tools/bench",
                                       own + (".fp" if contender.frame_pointers else ""))
 
         def fill(text):
@@ -63,7 +63,7 @@ class Runner:
         variables = [f"{name}={fill(value)}" for name, value in program.environment.items()]
         variables += contender.variables(out, program.depth)
         command = [fill(word) for word in program.command]
-        measure = [os.path.join(self.build, "tests/bench/measure"), result, str(program.times)]
+        measure = [os.path.join(self.build, "tools/bench/measure"), result, str(program.times)]
         environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": self.scratch,
                        "LC_ALL": "C.UTF-8", "TMPDIR": self.scratch}
         with open(self.scratch + "/stdout", "wb") as stdout, \
@@ -203,7 +203,7 @@ def measure_programs(args, chosen, results):
 
 
 def measure_micro(args, results):
-    binary = os.path.join(args.build, "tests/bench/micro")
+    binary = os.path.join(args.build, "tools/bench/micro")
     progress("micro-benchmarks")
     file = os.path.join(args.output, "micro.json")
     words = [binary, f"--benchmark_out={file}", "--benchmark_out_format=json",

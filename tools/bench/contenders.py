@@ -52,7 +52,7 @@ def leak_sanitizer(build):
     if not path.startswith("/"):
         return None
     return Contender(
-        "LeakSanitizer", [os.path.join(build, "tests/bench/lsan_signals.so"), path],
+        "LeakSanitizer", [os.path.join(build, "tools/bench/lsan_signals.so"), path],
         {"LSAN_OPTIONS": "detect_leaks=0:malloc_context_size={depth}:log_path={out}/lsan"},
         frame_pointers=True, against="base with frame pointers",
         version=package_version("liblsan0"),

@@ -75,8 +75,8 @@ SECTIONS = [
      "LeakSanitizer brings an allocator of its own, heaptrack keeps blocks in its file.",
      figures.memory_rows, None),
     ("Instructions", "Counted by callgrind, which repeats; `make check` holds them to the limit in "
-     "`tests/bench/instructions.txt`.", figures.instruction_rows, None),
-    ("Parts", "Micro-benchmarks (`tests/bench/micro`): walks of 10 frames where nothing else is said; "
+     "`tools/bench/instructions.txt`.", figures.instruction_rows, None),
+    ("Parts", "Micro-benchmarks (`tools/bench/micro`): walks of 10 frames where nothing else is said; "
      "`Calls` is the cost of the benchmark's own calls to get to one of so many stacks.",
      figures.micro_rows, None)]
 

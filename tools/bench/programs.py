@@ -6,7 +6,7 @@ import subprocess
 import textwrap
 from dataclasses import dataclass, field, replace
 
-OWN = "own"    # tests/bench/churn.cc, paths.cc; prints nanoseconds a pair
+OWN = "own"    # tools/bench/churn.cc, paths.cc; prints nanoseconds a pair
 REAL = "real"  # Debian's programs
 DEEP = ("clang++", "python3")  # measured with 32 frames kept, too
 
