@@ -12,7 +12,7 @@
 #include "model/symbols/text_decoder.h"
 #include "model/symbols/worker.h"
 
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION  // by fuzz.mk
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION  // by tests/long.mk
 namespace mtrace::symbols {
 
 std::optional<std::string> run_isolated(const std::function<std::string()>& work, unsigned, int) {

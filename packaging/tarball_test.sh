@@ -1,9 +1,9 @@
 #!/bin/bash
-# tarball_test.sh ARCHIVE DIRECTORY MUSL_PROGRAM: unpacks ARCHIVE with install.sh, and runs it below
+# tarball_test.sh OUT DIRECTORY MUSL_PROGRAM: unpacks the archive in OUT with install.sh, and runs it below
 # DIRECTORY in a root with nothing else, in one with musl alone, in a new Debian of this machine's release,
 # and in Ubuntu 18.04 (glibc 2.27) and 20.04 (2.31). Says "ok" and exits 0, or what is wrong and exits 1.
 set -eu -o pipefail
-archive=$(realpath "$1")
+archive=$(realpath "$1"/mtrace-*-linux-*.tar.gz)
 musl_program=$(realpath "$3")
 mkdir -p "$2"
 directory=$(realpath "$2")
@@ -19,7 +19,7 @@ rm -rf "$directory"
 mkdir -p "$directory/fetched" "$directory/home"
 
 # install.sh: refuses a damaged archive, unpacks a good one, into a path with a space.
-cp "$archive" "$sources/doc/dist/install.sh" "$directory/fetched"
+cp "$archive" "$sources/packaging/install.sh" "$directory/fetched"
 name=$(basename "$archive")
 (cd "$directory/fetched" && sha256sum "$name" >SHA256SUMS)
 unpack() { env -i PATH="$PATH" HOME="$directory/home" "$@" sh "$directory/fetched/install.sh" 2>&1; }

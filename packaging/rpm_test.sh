@@ -1,8 +1,8 @@
 #!/bin/bash
-# rpm_test.sh PACKAGE DIRECTORY: looks into PACKAGE, installs it below DIRECTORY, in a root with a database
+# rpm_test.sh OUT DIRECTORY: looks into the package in OUT, installs it below DIRECTORY, in a root with a database
 # of its own, runs it there and removes it. Says "ok" and exits 0, or says what is wrong and exits 1.
 set -eu -o pipefail
-package=$(realpath "$1")
+package=$(realpath "$1"/mtrace-*.rpm)
 rm -rf "$2"
 mkdir -p "$2/root/tmp"
 root=$(realpath "$2/root")
@@ -27,7 +27,7 @@ query --initdb
 query -i --nodeps --ignorearch "$package" || wrong "cannot be installed"
 [ "$(query -q --qf '%{NAME} %{VERSION}' mtrace)" = "mtrace $(rpm -qp --qf '%{VERSION}' "$package")" ] || wrong "is not in the database"
 query -V --nodeps mtrace || wrong "differs from what was packed"
-cp "$(dirname "$0")/golden/app-4711-1.memlog" "$root/tmp"
+cp "$(dirname "$0")/../tests/golden/app-4711-1.memlog" "$root/tmp"
 [[ $(chroot "$root" /usr/bin/memlog show /tmp/app-4711-1.memlog) == *stack=* ]] || wrong "memlog show fails"
 query -e mtrace || wrong "cannot be removed"
 left=$(find "$root/usr" -name '*mtrace*' -o -name '*memlog*')

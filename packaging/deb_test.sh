@@ -1,10 +1,10 @@
 #!/bin/bash
-# deb_test.sh DIRECTORY PACKAGE...: installs the packages in a new root below DIRECTORY, uses them there
-# as doc/deb/tests does, and removes them. Says "ok" and exits 0, or says what is wrong and exits 1.
+# deb_test.sh OUT DIRECTORY: installs the packages in OUT in a new root below DIRECTORY, uses them there
+# as packaging/deb_tests does, and removes them. Says "ok" and exits 0, or says what is wrong and exits 1.
 set -eu
-directory=$1
-root=$1/root
-shift
+directory=$2
+root=$2/root
+set -- "$1"/*mtrace*.deb
 [ "$(id -u)" = 0 ] || { echo "deb-test: debootstrap needs root" >&2; exit 1; }
 command -v debootstrap >/dev/null || { echo "deb-test: install debootstrap" >&2; exit 1; }
 
@@ -36,7 +36,7 @@ inside sh -c "apt-get install -y --no-install-recommends /debs/*.deb" >"$directo
 
 # Without /proc nothing is found by where it is, and the program must run all the same.
 inside sh -c "cd /tmp && memlog run -o /tmp -- perl -e 1" >/dev/null 2>&1 || wrong "memlog run fails without /proc"
-cp doc/deb/tests/installed "$root/tmp"
+cp packaging/deb_tests/installed "$root/tmp"
 mount -t proc proc "$root/proc"
 out=$(inside sh -c 'AUTOPKGTEST_TMP=/tmp /tmp/installed 2>&1') || failed=1
 umount "$root/proc"

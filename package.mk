@@ -1,0 +1,130 @@
+# The manual pages, the completion for shells, what pkg-config and CMake read, where all of it is
+# installed, and the packages. What commands and options there are is asked of memlog itself.
+
+INCDIR  ?= $(PREFIX)/include
+MANDIR  ?= $(PREFIX)/share/man
+DOCDIR  ?= $(PREFIX)/share/doc/mtrace
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+BASH_COMPLETIONS ?= $(PREFIX)/share/bash-completion/completions
+ZSH_COMPLETIONS  ?= $(PREFIX)/share/zsh/site-functions
+FISH_COMPLETIONS ?= $(PREFIX)/share/fish/vendor_completions.d
+
+SHARE     ?= $(or $(STAGE),$(BUILD))/share
+# Made of SOURCE.in: manual pages, units of systemd, and files for pkg-config and CMake.
+TEMPLATES := $(patsubst doc/%.in,%,$(wildcard doc/man/*.in doc/systemd/*.in doc/cmake/*.in doc/mtrace.pc.in))
+PAGES     := $(notdir $(filter man/%,$(TEMPLATES)))
+DOCUMENTS := README LICENSE index.html $(wildcard doc/performance/*.svg doc/pictures/*.svg \
+             doc/pictures/*.png doc/examples/*.* doc/examples/project/*) \
+             $(filter-out doc/internals/contributing.md,$(wildcard doc/*.md doc/internals/*.md \
+             doc/internals/notebook/*.md))
+# Each function of the header has a page, which is a link to that of mtrace_report.
+API_FUNCTIONS := $(shell sed -n -e '/How the library is found/q' -e 's/\x28.*//' \
+                   -e '/^MTRACE_INTERNAL_[FI][A-Z]* .* mtrace_/s/.* //p' include/mtrace.h)
+
+share: $(TEMPLATES:%=$(SHARE)/%) $(foreach s,bash zsh fish,$(SHARE)/completion/memlog.$(s))
+# Written anew only where it differs, since the paths are not the same in every run of make.
+PATHS := $(VERSION) $(PREFIX) $(LIBDIR) $(BINDIR) $(INCDIR) $(DOCDIR)
+$(SHARE)/paths: always
+	@mkdir -p $(@D); echo '$(PATHS)' | cmp -s - $@ || echo '$(PATHS)' >$@
+empty :=
+comma := ,
+# From the directory of CMake's files to another.
+cmake_to = $(shell realpath -ms --relative-to='$(LIBDIR)/cmake/mtrace' '$(1)')
+help     = $(if $(CROSS),$(EMULATOR)) $(BUILD)/memlog help
+$(SHARE)/commands.roff $(SHARE)/options.roff: $(BUILD)/memlog
+	$(call run,HELP,$@)$(help) $(filter options,$(basename $(@F))) --roff >$@
+$(SHARE)/completion/memlog.%: $(BUILD)/memlog
+	$(call run,SHELL,$@)$(help) --completion $* >$@
+$(SHARE)/%: doc/%.in $(SHARE)/commands.roff $(SHARE)/options.roff $(SHARE)/paths include/mtrace.h
+	$(call run,FILE,$@)sed -e 's|@VERSION@|$(VERSION)|g; s|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g' \
+	    -e 's|@BINDIR@|$(BINDIR)|g; s|@INCDIR@|$(INCDIR)|g; s|@DOCDIR@|$(DOCDIR)|g' \
+	    -e 's|@CMAKE_TO_INCDIR@|$(call cmake_to,$(INCDIR))|; s|@CMAKE_TO_LIBDIR@|$(call cmake_to,$(LIBDIR))|' \
+	    -e 's|@CMAKE_TO_BINDIR@|$(call cmake_to,$(BINDIR))|' \
+	    -e 's|@NAMES@|$(subst $(empty) $(empty),$(comma) ,$(API_FUNCTIONS))|' \
+	    -e '/^@COMMANDS@$$/{r $(SHARE)/commands.roff' -e 'd}' \
+	    -e '/^@OPTIONS@$$/{r $(SHARE)/options.roff' -e 'd}' $< >$@
+
+# What is installed of the library and memlog: with STAGE=FOLDER, those for another PREFIX.
+LIBRARY := $(if $(STAGE),$(STAGE)/libmtrace.so,$(BUILD)/libmtrace.so)
+TOOL    := $(if $(STAGE),$(STAGE)/memlog$(STATIC:%=-static),$(BUILD)/memlog)
+# What install puts where: SOURCE:MODE:PLACE, and the links between pages.
+INSTALLED := $(LIBRARY):755:$(LIBDIR)/libmtrace.so $(TOOL):755:$(BINDIR)/memlog \
+    $(if $(STATIC),,$(HTTP):644:$(LIBDIR)/mtrace/memlog-http.so) $(REPLAY):755:$(LIBDIR)/mtrace/memlog-replay \
+    $(foreach h,mtrace.h mtrace_gtest.h mtrace_resources.h,include/$(h):644:$(INCDIR)/$(h)) \
+    $(foreach p,$(PAGES),$(SHARE)/man/$(p):644:$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(p)) \
+    $(SHARE)/completion/memlog.bash:644:$(BASH_COMPLETIONS)/memlog \
+    $(SHARE)/completion/memlog.zsh:644:$(ZSH_COMPLETIONS)/_memlog \
+    $(SHARE)/completion/memlog.fish:644:$(FISH_COMPLETIONS)/memlog.fish \
+    $(SHARE)/mtrace.pc:644:$(LIBDIR)/pkgconfig/mtrace.pc \
+    $(foreach f,$(filter cmake/%,$(TEMPLATES)),$(SHARE)/$(f):644:$(LIBDIR)/cmake/mtrace/$(notdir $(f))) \
+    $(if $(STATIC),,$(SHARE)/systemd/memlog-serve.service:644:$(UNITDIR)/memlog-serve.service) \
+    $(SHARE)/systemd/mtrace.conf:644:$(DOCDIR)/doc/systemd/mtrace.conf \
+    $(foreach d,$(DOCUMENTS),$(d):644:$(DOCDIR)/$(d))
+LINK_PAGES := $(foreach f,$(filter-out mtrace_report,$(API_FUNCTIONS)),$(MANDIR)/man3/$(f).3)
+INSTALLED_FILES := $(foreach i,$(INSTALLED),$(lastword $(subst :, ,$(i)))) $(LINK_PAGES)
+to_system = @if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+install: all share $(LIBRARY) $(TOOL)
+	$(if $(V),,@)for entry in $(INSTALLED); do IFS=: read -r from mode to <<<"$$entry"; \
+	    install -D -m "$$mode" "$$from" "$(DESTDIR)$$to" || exit 1; done
+	$(if $(V),,@)for page in $(LINK_PAGES); do \
+	    echo '.so man3/mtrace_report.3' >"$(DESTDIR)$$page" && chmod 644 "$(DESTDIR)$$page" || exit 1; done
+	@echo "  INSTALL  $(DESTDIR)$(PREFIX)"
+	$(to_system)
+# Under DESTDIR directories that are empty then go, too; elsewhere only the one that is ours, since
+# the others may have been there before.
+OWN_DIRS := $(LIBDIR)/mtrace $(LIBDIR)/cmake/mtrace $(addprefix $(DOCDIR),/doc/performance /doc/pictures \
+            /doc/systemd /doc/examples/project /doc/examples /doc/internals/notebook /doc/internals /doc) $(DOCDIR)
+uninstall:
+	$(if $(V),,@)rm -f $(foreach f,$(INSTALLED_FILES),"$(DESTDIR)$(f)")
+	$(if $(V),,@)if [ -z "$(DESTDIR)" ]; then rmdir $(OWN_DIRS) 2>/dev/null || true; \
+	else for file in $(INSTALLED_FILES); do \
+	    (cd "$(DESTDIR)" 2>/dev/null && rmdir -p ".$$(dirname "$$file")" 2>/dev/null) || true; done; fi
+	@echo "  REMOVE  $(DESTDIR)$(PREFIX)"
+	$(to_system)
+
+# ---- Packages: what is installed below a folder of their own, for another PREFIX. The programs find
+# each other by where they are, but where /proc is not mounted only at the paths they were built for:
+# what knows these is compiled once more.
+STATIC_LIBS := -lgcc_eh -ldw -lelf -liberty -lre2 -lz -lzstd -lsqlite3 -ledit -ltinfo \
+               -lbsd -lmd -llzma -lbz2 $(ABSL_LIBS)
+ifdef STAGE
+again = $(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(FLAGS)) $(INSTALLED_AT) $(CXXFLAGS) -c $< -o $@
+ENVIRONMENT := src/libmtrace/life/environment
+PRELOAD     := src/memlog/process/run/preload
+$(STAGE)/environment.o: FLAGS = $(LIB_FLAGS)
+$(STAGE)/environment.o: $(ENVIRONMENT).cc
+	$(call run,CXX,$@)$(again)
+$(STAGE)/preload.o $(STAGE)/preload-static.o: FLAGS = $(TOOL_FLAGS) $(STATIC:%=-DMTRACE_STATIC -O2)
+$(STAGE)/preload.o $(STAGE)/preload-static.o: $(PRELOAD).cc
+	$(call run,CXX,$@)$(again)
+$(STAGE)/static_memlog.o: FLAGS = $(TOOL_FLAGS) -DMTRACE_STATIC -O2
+$(STAGE)/static_memlog.o: src/static/static_memlog.cc
+	$(call run,CXX,$@)$(again)
+$(STAGE)/libmtrace.so: $(filter-out %/$(ENVIRONMENT).o,$(LIB_OBJ)) $(STAGE)/environment.o
+	$(call run,LINK,$@)$(CXX) $(LIB_LINK) $(LDFLAGS) -o $@ $^ -lc
+$(STAGE)/memlog: $(filter-out %/$(PRELOAD).o,$(TOOL_OBJ)) $(STAGE)/preload.o
+	$(call run,LINK,$@)$(CXX) $(LDFLAGS) $(TOOL_LINK) -o $@ $^ $(TOOL_LIBS)
+# For systems that lack Debian's libraries. It has no HTTP, since Debian has no static library for
+# that. The linker warns of functions of libc that would load libraries; src/static replaces them.
+$(STAGE)/memlog-static: $(filter-out %/$(PRELOAD).o,$(TOOL_OBJ)) $(STAGE)/preload-static.o $(STAGE)/static_memlog.o
+	$(call run,LINK,$@)$(CXX) $(LDFLAGS) -static-pie -o $@ $^ -Wl,--start-group $(STATIC_LIBS) \
+	    -Wl,--end-group 2> >(grep -v ' in function \| in statically linked applications ' >&2)
+endif
+
+# What a package says of its time: the date of the newest version in CHANGELOG.
+export SOURCE_DATE_EPOCH ?= $(shell date -u -d "$$(sed -n 's/^[0-9][0-9.]* (\(.*\))$$/\1/p;T;q' CHANGELOG)" +%s)
+package_env = MAKE='$(MAKE)' VERSION=$(VERSION) ARCH=$(ARCH) CROSS=$(CROSS) MULTIARCH=$(MULTIARCH) CXX='$(CXX)' SIGN='$(SIGN)' \
+    STATIC_LIBS='$(STATIC_LIBS)' DEB_ARCHITECTURE=$(patsubst x86_64,amd64,$(patsubst aarch64,arm64,$(ARCH)))
+.PHONY: $(PACKAGES) $(PACKAGES:%=%-test) dist reproducible
+# Each script installs by MAKE below STAGE, and puts its package into OUT.
+OUT ?= $(BUILD)
+rpm tarball: $(BUILD)/.dist-deps
+$(PACKAGES): all
+	+@$(package_env) packaging/$@.sh '$(or $(STAGE),$(BUILD)/$@)' '$(OUT)'
+$(PACKAGES:%=%-test): %-test: % $(BUILD)/tests/programs/foreign_musl
+	@$(package_env) packaging/$*_test.sh '$(OUT)' '$(BUILD)/$*-test' '$(BUILD)/tests/programs/foreign_musl'
+dist: $(PACKAGES)
+	@$(package_env) packaging/dist.sh '$(OUT)' '$(BUILD)/dist'
+# Builds what git has as HEAD twice: some minutes.
+reproducible: $(BUILD)/.dist-deps
+	@packaging/reproducible.sh '$(BUILD)/reproducible' '$(MAKE)'

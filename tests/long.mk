@@ -1,0 +1,178 @@
+# What takes long, and what `make check` needs of it: the walker's checks, the tables' checkers, fuzz
+# targets, benchmarks and programs of others.
+
+# The long forms of tests, each for as long, or as often, as a variable says.
+soak             = MTRACE_SOAK_SECONDS=$$(($(or $(SOAK_SECONDS),1800) / 2)) GTEST_FILTER='SoakTest.*:StormTest.*:Descriptor*'
+attach-soak      = MTRACE_ATTACH_ROUNDS=$(or $(ATTACH_ROUNDS),1000) GTEST_FILTER='AttachProgramsTest.*'
+unreachable-soak = MTRACE_SCAN_ROUNDS=$(or $(SCAN_ROUNDS),1000) GTEST_FILTER='UnreachableProgramsTest.*'
+hostile          = MTRACE_HOSTILE_SECONDS=$(or $(HOSTILE_SECONDS),300) GTEST_FILTER='HostileLoadTest.*'
+walks            = MTRACE_WALKS=$(or $(WALKS),1000000) GTEST_FILTER='*/WalkerAgainstLibunwind.*'
+faults           = MTRACE_THOROUGH=1 GTEST_FILTER='FaultTest.*'
+suites           = MTRACE_SUITES=1 GTEST_FILTER='SuitesTest.*'
+LONG := soak attach-soak unreachable-soak hostile walks faults suites
+$(LONG): all tests
+	$($@) $(run_tests) $(T)/host_tests
+walks: $(PROGRAMS)/walkcheck.so
+.PHONY: fuzz hosts bench bench-events bench-serve bench-tool performance schedule schedule-bugs tsan $(LONG)
+
+# ---- The walker: code compiled for its tests with and without frame pointers, by both compilers, two
+# libraries of one layout and different code, to be loaded in turn at one address, and a preloaded
+# library that holds the walker against libunwind inside other programs. Another name for each kind.
+U := $(T)/unwind
+UNWIND_SRC  := tests/unit/library/unwind
+CHAIN_FLAGS := -std=c++20 -O2 -g -fPIC -Wall -Wextra -Werror -Isrc/libmtrace -Isrc -Itests
+KINDS  := gcc_nofp gcc_fp clang_nofp clang_fp
+CHAINS := $(KINDS:%=$(U)/chain_%.o)
+FRAMES := $(KINDS:%=$(U)/frames_%.o)
+kind   = $(word $(1),$(subst _, ,$(basename $(@F))))
+chain  = $(call run,CXX,$@)$($(call kind,2)_cxx) $(CHAIN_FLAGS) $($(call kind,3))
+$(CHAINS): $(UNWIND_SRC)/chain.cc $(ready)
+	$(chain) -DCHAIN=$(basename $(@F)) -c $< -o $@
+$(FRAMES): tests/walkcheck/frames.cc tests/walkcheck/frames.h $(ready)
+	$(chain) -fno-builtin -DFRAMES=$(basename $(@F)) -c $< -o $@
+# Hand-written frames, for x86_64.
+$(U)/frames.o: $(UNWIND_SRC)/x86_64/frames.S $(ready)
+	$(call run,CC,$@)$(CC) -g -c $< -o $@
+$(T)/unit_library: $(CHAINS) $(if $(filter x86_64,$(ARCH)),$(U)/frames.o)
+UNWIND_PLUGS := $(U)/libplug_small.so $(U)/libplug_large.so
+$(U)/libplug_small.so: PLUG = 24
+$(U)/libplug_large.so: PLUG = 4104
+$(UNWIND_PLUGS): $(UNWIND_SRC)/$(ARCH)/plug.S $(ready)
+	$(call run,CC,$@)$(CC) -shared -nostdlib -Wl,--build-id=sha1 -DPLUG_FRAME=$(PLUG) $< -o $@
+PROGRAM_LIBS_random_frames := $(FRAMES)
+$(PROGRAMS)/random_frames: $(FRAMES)
+# libgcc is linked in: programs written in C have none loaded.
+WALKCHECK     := $(PROGRAMS)/walkcheck.so
+WALKCHECK_OBJ := $(CFI_OBJ) $(filter $(foreach f,base modules unwind python,$(BUILD)/obj/src/libmtrace/$(f)/%),$(LIB_OBJ))
+$(WALKCHECK): tests/walkcheck/walkcheck.cc tests/walkcheck/walkcheck.h $(WALKCHECK_OBJ) $(ready)
+	$(call run,LINK,$@)$(CXX) $(CPPFLAGS) -Itests $(filter-out -MMD -MP,$(LIB_FLAGS)) $(INSTALLED_AT) -shared \
+	    -static-libgcc -o $@ $< $(WALKCHECK_OBJ) -lgcc_eh
+
+# ---- The tables in every order of a few threads: the library's own sources, with a scheduler in place
+# of base/atomic.h; and the same with each of bugs.txt in a copy of the source, which must be found. Of
+# the sources that are part of the scenarios only what these call: the rest needs the rest.
+S := $(BUILD)/schedule
+SCHEDULE_FLAGS := -std=c++20 $(WARN) -MMD -MP -ffunction-sections -Wl,--gc-sections -Itests/schedule \
+                  -Isrc/libmtrace -DMTRACE_ATOMICS='"stepped_atomic.h"'
+SCHEDULE_BUGS  := $(shell sed -n 's/^\([a-z][a-z-]*\)|.*/\1/p' tests/schedule/bugs.txt)
+SCHEDULE_OBJ   := $(S)/scheduler.o $(S)/memory.o
+$(SCHEDULE_OBJ): $(S)/%.o: tests/schedule/%.cc $(ready)
+	$(call run,CXX,$<)$(CXX) $(CPPFLAGS) $(SCHEDULE_FLAGS) -O2 -g -c $< -o $@
+$(S)/scenarios: tests/schedule/scenarios.cc $(SCHEDULE_OBJ)
+	$(call run,LINK,$@)$(CXX) $(CPPFLAGS) $(SCHEDULE_FLAGS) -O1 -g -o $@ $< $(SCHEDULE_OBJ)
+$(S)/bugs/%/scenarios: tests/schedule/scenarios.cc $(SCHEDULE_OBJ) tests/schedule/bugs.txt tests/schedule/make_bug.sh
+	$(call run,BUG,$*)tests/schedule/make_bug.sh $* $(@D) && \
+	    $(CXX) -I$(@D) $(CPPFLAGS) $(SCHEDULE_FLAGS) -Wno-error -w -O0 -o $@ $< $(SCHEDULE_OBJ)
+
+# ---- The tests of the tables under ThreadSanitizer, by clang whatever builds the rest.
+TSAN_TESTS := $(patsubst %,tests/unit/library/%_test.cc,block_hash block_table notes peak region_table resource_table \
+                stack_table thread_slots turn)
+TSAN_SRC   := $(filter-out %/syscall.cc,$(wildcard src/libmtrace/base/*.cc)) $(wildcard src/libmtrace/ledger/*.cc) \
+              src/libmtrace/report/notes.cc tests/tsan/mapped_memory.cc tests/tsan/no_events.cc $(TSAN_TESTS)
+TSAN_OBJ   := $(TSAN_SRC:%.cc=$(BUILD)/tsan/%.o)
+$(TSAN_OBJ): $(BUILD)/tsan/%.o: %.cc $(ready)
+	$(call run,TSAN,$<)clang++ $(CPPFLAGS) -Isrc/libmtrace -Itests/support -std=c++20 -O1 -g1 $(WARN) -MMD -MP -fsanitize=thread -c $< -o $@
+$(BUILD)/tsan/tables: $(TSAN_OBJ)
+	$(call run,LINK,$@)clang++ -fsanitize=thread -o $@ $^ -lgtest -lgtest_main $(ABSL_LIBS)
+schedule: $(S)/scenarios
+	$< --bound 3 --orders $(or $(ORDERS),5000000) --sample 20000
+	$< --arm --bound 3 --orders $(or $(ORDERS),5000000) --sample 20000
+schedule-bugs: $(SCHEDULE_BUGS:%=$(S)/bugs/%/scenarios)
+	@tests/schedule/find_bugs.sh $(S)
+# Not what forks: in the child of a process with threads ThreadSanitizer waits for ever. It also runs
+# handlers of signals later.
+tsan: $(BUILD)/tsan/tables
+	$< --gtest_filter='-*Fork*:*Child*:*Killed*:*InAHandler*'
+CHECKERS := $(S)/scenarios $(SCHEDULE_BUGS:%=$(S)/bugs/%/scenarios) $(BUILD)/tsan/tables
+
+# ---- Fuzzing: libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer, by clang whatever builds
+# the rest; make check-long runs each a few thousand times, and make check gives the seeds to the
+# targets as the compiler of the rest builds them, with its objects. -O0: half the time of building.
+FUZZ_TARGETS  := cfi memlog elf options decode ledger events request
+FUZZ          ?= $(FUZZ_TARGETS)
+FUZZ_OPT      ?= -O0
+F             := $(BUILD)/fuzz$(if $(filter-out -O0,$(FUZZ_OPT)),-long)
+SECONDS       ?= 600
+FUZZ_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
+FUZZ_FLAGS    := -Isrc/libmtrace -Isrc/memlog -std=c++20 $(FUZZ_OPT) -g1 $(WARN) -MMD -MP -fno-omit-frame-pointer \
+                 -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE) -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+# The parts of the library that each target is about, with what a system call of the library's takes.
+# All of memlog but main and, for decode, the worker process is in one archive: a target takes what it calls.
+KERNEL        := $(patsubst %,src/libmtrace/base/%.cc,clock file filters own_memory probe process spawn syscall writer)
+FUZZ_SRC_cfi     := $(wildcard src/cfi/*.cc) src/libmtrace/unwind/$(ARCH)/compile.cc src/libmtrace/unwind/stack_memory.cc \
+                    $(patsubst %,src/libmtrace/modules/%.cc,c_library linkage object) $(KERNEL)
+FUZZ_SRC_options := $(patsubst %,src/libmtrace/%.cc,life/environment life/options modules/c_library modules/linkage \
+                    modules/object base/table_file base/turn report/host) $(KERNEL)
+$(F)/obj/%.o: %.cc $(F)/headers.h.gch
+	$(call run,FUZZ,$<)clang++ $(CPPFLAGS) $(INSTALLED_AT) $(FUZZ_FLAGS) $(if $(filter src/libmtrace/%,$<),,-include $(F)/headers.h) -c $< -o $@
+$(F)/headers.h.gch: src/memlog/headers.h $(ready)
+	$(call headers_rule,clang++,$(FUZZ_FLAGS))
+$(F)/obj/%.o: $(BUILD)/obj/%.cc $(F)/headers.h.gch
+	$(call run,FUZZ,$*.cc ...)clang++ $(CPPFLAGS) $(INSTALLED_AT) $(FUZZ_FLAGS) -iquote . -include $(F)/headers.h -c $< -o $@
+$(F)/memlog.a: $(patsubst $(BUILD)/%,$(F)/%,$(filter-out %/commands/main.o,$(TOOL_OBJ)))
+	$(call run,AR,$@)rm -f $@ && ar rcs $@ $^
+define fuzz_rules
+$(F)/$(1): $(F)/obj/tests/fuzz/$(1)_fuzz.o $(if $(FUZZ_SRC_$(1)),$(FUZZ_SRC_$(1):%.cc=$(F)/obj/%.o),$(F)/memlog.a)
+	$$(call run,LINK,$$@)clang++ -fsanitize=fuzzer $(FUZZ_SANITIZE) -o $$@ $$^ $(TOOL_LIBS)
+$(T)/seeds/$(1): $(call objects,tests/fuzz/$(1)_fuzz.cc tests/fuzz/replay.cc $(FUZZ_SRC_$(1))) \
+    $(if $(FUZZ_SRC_$(1)),,$(filter-out %/commands/main.o,$(TOOL_OBJ)))
+	$$(call run,LINK,$$@)$(CXX) $(LDFLAGS) -o $$@ $$^ $(TOOL_LIBS) -lpthread
+endef
+$(foreach target,$(FUZZ_TARGETS),$(eval $(call fuzz_rules,$(target))))
+SEEDS := $(FUZZ_TARGETS:%=$(T)/seeds/%)
+$(call objects,$(wildcard tests/fuzz/*.cc)): FLAGS = $(TEST_FLAGS) -Isrc/libmtrace
+$(call objects,$(wildcard tests/fuzz/*.cc)): $(ready)
+ifeq ($(FUZZ_OPT),-O0)
+fuzz:
+	@$(MAKE) --no-print-directory FUZZ_OPT=-O1 fuzz
+else
+fuzz: $(FUZZ:%=$(F)/%)
+	@tests/fuzz/run.sh $(F) --seconds $(SECONDS) $(FUZZ)
+endif
+LONG_EXTRA := $(WALKCHECK) $(FUZZ_TARGETS:%=$(F)/%)
+
+# ---- Benchmarks: tools/bench/bench.py measures, tools/bench/document.py makes doc/performance.md of it.
+# BENCH: options of bench.py (--quick, --only REGEX, --rounds N, --list). As programs are built, without
+# frame pointers; once with, for LeakSanitizer, which needs them. measure is static, so that its own
+# memory is less than that of any program it measures.
+B     := $(BUILD)/tools/bench
+BENCH ?=
+BENCH_TOOLS := $(addprefix $(B)/,churn churn.fp news paths paths.fp measure lsan_signals.so micro)
+BENCH_FLAGS := -O2 -g -fno-builtin -Wall -Wextra -Werror -D_GNU_SOURCE -pthread
+$(B)/%.fp: tools/bench/%.cc tools/bench/calls.h $(ready)
+	$(call run,MAKE,$@)$(CXX) $(BENCH_FLAGS) -fno-omit-frame-pointer -std=c++20 -o $@ $<
+$(B)/%: tools/bench/%.cc tools/bench/calls.h $(ready)
+	$(call run,MAKE,$@)$(CXX) $(BENCH_FLAGS) -fomit-frame-pointer -std=c++20 -o $@ $<
+$(B)/news: tools/bench/churn.cc tools/bench/calls.h $(ready)
+	$(call run,MAKE,$@)$(CXX) $(BENCH_FLAGS) -fomit-frame-pointer -DNEWS -std=c++20 -o $@ $<
+$(B)/measure: KIND = -static
+$(B)/%.so: tools/bench/%.c $(ready)
+	$(call run,MAKE,$@)$(CC) $(BENCH_FLAGS) -std=gnu11 -shared -fPIC -o $@ $<
+$(B)/%: tools/bench/%.c $(ready)
+	$(call run,MAKE,$@)$(CC) $(BENCH_FLAGS) -std=gnu11 $(KIND) -o $@ $<
+# Linked with the library's objects, as the unit tests are, and optimised as the library is.
+MICRO := $(call objects,$(wildcard tools/bench/micro/*.cc))
+$(MICRO): FLAGS = -Isrc/libmtrace $(COMMON) -fno-omit-frame-pointer
+$(MICRO): $(ready)
+$(B)/micro: $(MICRO) $(PARTS_OBJ)
+	$(call run,LINK,$@)$(CXX) $(LDFLAGS) -o $@ $^ -lbenchmark -lpthread
+bench: all $(BENCH_TOOLS)
+	@tools/bench/bench.py --build $(BUILD) --output $(BUILD)/bench $(BENCH)
+performance: bench
+	@tools/bench/document.py --results $(BUILD)/bench/results.json --document doc/performance.md
+bench-events: all $(BENCH_TOOLS)
+	@tools/bench/events.py --build $(BUILD) --document doc/events.md $(BENCH)
+bench-serve: all $(BENCH_TOOLS)
+	@tools/bench/bench_serve.py --build $(BUILD) $(BENCH)
+bench-tool: all
+	@tools/bench/bench_tool.py $(BUILD)/bench-tool $(or $(REPORTS),100) 10000
+
+# ---- Programs of others under the library, one at a time, as root (namespaces). HOSTS=NAME: one or
+# more, with the reasons and where the logs are. All of them make the table of doc/internals/notebook.
+HOSTS_RUN = /usr/bin/python3 -B tools/hosts/run.py --build $(BUILD) --output $(BUILD)/hosts
+$(T)/check_memlogs: tools/hosts/check_memlogs.cc $(MEMLOG_FILE)
+	$(call run,LINK,$@)$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(TEST_FLAGS)) $(CXXFLAGS) $(LDFLAGS) -o $@ $^
+hosts: $(if $(filter list,$(HOSTS)),,all $(T)/check_memlogs)
+	@$(if $(HOSTS),$(HOSTS_RUN) $(HOSTS:list=--list),rm -rf $(BUILD)/hosts; $(HOSTS_RUN); status=$$?; \
+	    /usr/bin/python3 -B tools/hosts/document.py --results $(BUILD)/hosts/results \
+	    --document doc/internals/notebook/hosts.md && exit $$status)
