@@ -159,21 +159,5 @@ TEST(Reader, NoPrefixIsTaken) {
   }
 }
 
-// One changed byte is noticed or leaves a memlog that can be written and read again.
-TEST(Reader, SurvivesEachChangedByte) {
-  const std::string text = join(kLines);
-  for (size_t at = 0; at < text.size(); ++at) {
-    for (const int byte : {0, 9, 10, 32, 40, 43, 48, 57, 61, 122, 255}) {
-      std::string changed = text;
-      changed[at] = static_cast<char>(byte);
-      try {
-        const std::string again = write(read("f", changed));
-        ASSERT_EQ(write(read("f", again)), again) << at << ' ' << byte;
-      } catch (const util::FormatError&) {
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace mtrace::profile

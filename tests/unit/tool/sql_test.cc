@@ -109,43 +109,34 @@ TEST(Sql, EntriesAreWhatShowPrints) {
   }
 }
 
-TEST(Sql, SumsAreThoseOfShow) {
-  const std::vector<std::string> files = {golden("app-4711-1.memlog"), golden("app-4711-2.memlog"),
-                                          golden("app-4711-3.memlog")};
-  Numbers shown = numbers_of(view({"show", "--sum"}, files)["stacks"], "bytes");
-  Numbers found = numbers_of(answer(
-      "select stack, sum(bytes) as number from entries where kind = 'heap' group by stack", files));
-  std::erase_if(shown, [](const auto& one) { return one.second == 0; });
-  std::erase_if(found, [](const auto& one) { return one.second == 0; });
-  EXPECT_FALSE(shown.empty());
-  EXPECT_EQ(found, shown);
-}
-
-TEST(Sql, DifferencesAreThoseOfDiff) {
-  const std::vector<std::string> files = {golden("app-4711-1.memlog"), golden("app-4711-2.memlog")};
-  Numbers shown = numbers_of(view({"diff"}, files)["stacks"], "bytes");
-  // What is live after a report is the sum of the changes up to it.
-  Numbers found = numbers_of(
-      answer("select stack, sum(bytes) as number from entries join reports using (report) "
-             "where kind = 'heap' and seq > 1 group by stack",
-             files));
-  std::erase_if(shown, [](const auto& one) { return one.second == 0; });
-  std::erase_if(found, [](const auto& one) { return one.second == 0; });
-  EXPECT_FALSE(shown.empty());
-  EXPECT_EQ(found, shown);
-}
-
-TEST(Sql, GrowthIsThatOfLeaks) {
-  std::vector<std::string> files;
-  for (int i = 1; i <= 9; ++i) files.push_back(golden(fmt::format("app-5000-{}.memlog", i)));
-  const json leaks = view({"leaks", "--all", "--group-by", "stack"}, files);
-  Numbers shown = numbers_of(leaks["processes"][0]["stacks"], "bytes");
-  const Numbers found = numbers_of(
-      answer("select stack, sum(bytes) as number from entries join reports using (report) "
-             "where kind = 'heap' and seq > 1 group by stack",
-             files));
-  ASSERT_FALSE(shown.empty());
-  for (const auto& [stack, bytes] : shown) EXPECT_EQ(found.at(stack), bytes) << stack;
+// What is live after a report is the sum of the changes up to it; leaks lists what has changed.
+TEST(Sql, ChangesAddUpAsInShowDiffAndLeaks) {
+  const auto series = [](int pid, int last) {
+    std::vector<std::string> files;
+    for (int i = 1; i <= last; ++i)
+      files.push_back(golden(fmt::format("app-{}-{}.memlog", pid, i)));
+    return files;
+  };
+  const auto expect_same = [](const json& stacks, const std::vector<std::string>& files,
+                              const std::string& condition) {
+    Numbers shown = numbers_of(stacks, "bytes");
+    Numbers found = numbers_of(
+        answer("select stack, sum(bytes) as number from entries join reports using (report) "
+               "where kind = 'heap' and " +
+                   condition + " group by stack",
+               files));
+    std::erase_if(shown, [](const auto& one) { return one.second == 0; });
+    std::erase_if(found, [](const auto& one) { return one.second == 0; });
+    EXPECT_FALSE(shown.empty());
+    EXPECT_EQ(found, shown) << condition;
+  };
+  const auto whole = series(4711, 3);
+  expect_same(view({"show", "--sum"}, whole)["stacks"], whole, "true");
+  const auto two = series(4711, 2);
+  expect_same(view({"diff"}, two)["stacks"], two, "seq > 1");
+  const auto nine = series(5000, 9);
+  expect_same(view({"leaks", "--all", "--group-by", "stack"}, nine)["processes"][0]["stacks"], nine,
+              "seq > 1");
 }
 
 TEST(Sql, ReportsAreTheirHeaders) {
