@@ -7,11 +7,28 @@
 #include <filesystem>
 #include <utility>
 
-#include "heaptrack_print.h"
 #include "tool_test.h"
 
 namespace mtrace::test {
 namespace {
+
+// Numbers of stacks, largest first.
+std::string sorted(std::vector<uint64_t> numbers) {
+  std::erase(numbers, 0u);
+  std::sort(numbers.rbegin(), numbers.rend());
+  return fmt::format("{}\n", fmt::join(numbers, " "));
+}
+
+std::string heaptrack_print(const std::string& options) {
+  return shell("heaptrack_print --disable-builtin-suppressions -a0 -p0 -T0 " + options);
+}
+
+// What heaptrack finds in `file` of each stack.
+std::string in_heaptrack(const std::string& file, const std::string& cost) {
+  heaptrack_print(fmt::format("--flamegraph-cost-type {0} -F {1}.{0} {1} >/dev/null", cost,
+                              shell_quoted(file)));
+  return shell("awk '$NF > 0 {{ print $NF }}' {}.{} | sort -nr | paste -sd ' '", file, cost);
+}
 
 struct Item {
   unsigned stack;
