@@ -577,20 +577,6 @@ TEST_F(EventsTest, SurviveAKillAtAnyMoment) {
   }
 }
 
-// The last of those that a pattern chooses, not those of the last events that it chooses.
-TEST_F(EventsTest, LastCountsWhatAPatternChooses) {
-  const Result result = expect_exit(run(logged({program("shop")})));
-  const std::string path = log_of("shop", result.pid);
-  const auto loaded = [&](std::vector<std::string> options) {
-    options.insert(options.begin(), {"events", path, "--include", "function:^load_catalog$"});
-    return lines_of(memlog(options).out);
-  };
-  const std::vector<std::string> all = loaded({});
-  ASSERT_EQ(all.size(), 1000u);  // before all others
-  EXPECT_EQ(loaded({"--last", "3"}), std::vector<std::string>(all.end() - 3, all.end()));
-  EXPECT_EQ(loaded({"--last", "1001"}), all);
-}
-
 TEST_F(EventsTest, GoOnWithoutAWriter) {
   Command command = logged({program("event_endless")});
   command.env["MTRACE_LEDGER"] = temp();  // nobody would remove it
@@ -745,114 +731,6 @@ TEST_F(EventsTest, AreOfEveryBlock) {
   EXPECT_FALSE(logs_of(result.pid).back().has("sampled"));
 }
 
-TEST_F(EventsTest, AreFiltered) {
-  const Result result = run(fully_logged({program("event_schedule")}));
-  const std::string path = log_of("event_schedule", result.pid);
-  const std::vector<Line> all = lines(path);
-  const Line some = *std::find_if(all.begin(), all.end(),
-                                  [](const Line& line) { return line.event == "posix_memalign"; });
-  std::ostringstream address;
-  address << "0x" << std::hex << some.address;
-  const auto texts = [](const std::vector<Line>& of, const auto& taken) {
-    std::vector<std::string> texts;
-    for (const Line& line : of) {
-      if (taken(line)) texts.push_back(line.time + ' ' + line.thread + ' ' + line.rest);
-    }
-    return texts;
-  };
-  const auto expect = [&](const char* option, const std::string& value, const auto& taken) {
-    const std::vector<std::string> wanted = texts(all, taken);
-    EXPECT_LT(wanted.size(), all.size()) << option;
-    EXPECT_EQ(texts(lines(path, {option, value}), [](const Line&) { return true; }), wanted)
-        << option;
-  };
-  expect("--size", "300", [](const Line& line) { return line.size == 300; });
-  expect("--address", address.str(), [&](const Line& line) {
-    return line.address == some.address || line.old == some.address;
-  });
-  expect("--time", some.time + ".." + some.time,
-         [&](const Line& line) { return line.time == some.time; });
-  expect("--thread", some.thread, [&](const Line& line) { return line.thread == some.thread; });
-  expect("--include", "event_schedule", [](const Line& line) {
-    return line.rest.find(" event_schedule+0x") != std::string::npos;
-  });
-  const Result json = memlog({"events", "--json", "--size", "300", path});
-  EXPECT_HAS(json.out, "\"event\":\"posix_memalign\"");
-}
-
-// The program leaks 1 of 500, none of 20 and 3 of 3 blocks, of 1001, 1002 and 1003 bytes.
-TEST_F(EventsTest, AreChosenByExactSharesOfLeaks) {
-  const std::string path = log_of("leaked_shares", run(logged({program("leaked_shares")})).pid);
-  const auto blocks = [&](const std::string& leaked) {
-    return lines(path,
-                 {"--size", "1001..1003", "--where",
-                  "stack in (select stack from allocations group by stack having " + leaked + ")"})
-        .size();
-  };
-  const size_t rarely = 500;
-  const size_t never = 20;
-  const size_t always = 3;
-  EXPECT_EQ(blocks("count(freed_at) = count(*)"), never);
-  EXPECT_EQ(blocks("sum(freed_at is null) * 500 = count(*)"), rarely);  // just this share
-  EXPECT_EQ(blocks("count(freed_at) = 0"), always);
-  EXPECT_EQ(blocks("count(freed_at) < count(*)"), rarely + always);
-}
-
-// What a directory of reports says stays as it was when memlog report --from has written there.
-TEST_F(EventsTest, ReportsMadeOfThemAreNoReportsOfTheProcess) {
-  const Result result = expect_exit(run(logged({program("event_schedule")})));
-  const auto answers = [&] {
-    std::string all;
-    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-             {"show", "--sum", "--json", out()},
-             {"leaks", "--json", out()},
-             {"sql", "--format", "csv", "select seq, trigger, live_bytes from reports", out()}}) {
-      const Result answer = memlog(words);
-      EXPECT_TRUE(answer.exited(0)) << words[0] << answer.err;
-      all += answer.out + answer.err;
-    }
-    return all;
-  };
-  const std::string before = answers();
-  const std::string log = log_of("event_schedule", result.pid);
-  std::vector<std::string> made;
-  for (const char* at : {"report:1", "report:2"}) {
-    const Result report = expect_exit(memlog({"report", "--from", log, "--at", at}));
-    made.push_back(out() + '/' + lines_of(report.out).at(0));
-    EXPECT_EQ(read_memlog(made.back()).get("trigger"), "events");
-  }
-  EXPECT_EQ(answers(), before);
-  // Alone, one is a report as any other.
-  fs::create_directory(temp() + "/alone");
-  fs::rename(made[0], temp() + "/alone/" + fs::path(made[0]).filename().string());
-  fs::remove(made[1]);
-  const Result alone =
-      memlog({"sql", "--format", "csv", "select trigger from reports", temp() + "/alone"});
-  EXPECT_EQ(alone.out, "trigger\nevents\n") << alone.err;
-}
-
-TEST_F(EventsTest, RefuseTimesThatTheLogDoesNotCover) {
-  const Result result = run(logged({program("event_schedule")}));
-  const std::string path = log_of("event_schedule", result.pid);
-  const std::vector<Line> all = lines(path);
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"report", "--from", path, "--at", "99999s"},
-           {"report", "--from", path, "--at", "2001-01-01T00:00:00Z"},
-           {"events", "--time", "99999s..", path},
-           {"events", "--time", "..2001-01-01T00:00:00Z", path},
-           {"events", "--born", "99999s..", path},
-           {"show", "--events", path, "--born", "99999s.."}}) {
-    const Result refused = memlog(words);
-    EXPECT_TRUE(refused.exited(1)) << words[0];
-    EXPECT_EQ(refused.out, "") << words[0];
-    EXPECT_HAS(refused.err, path + ": the log covers ");
-    EXPECT_HAS(refused.err, " to " + all.back().time + " (0s to ");
-  }
-  EXPECT_EQ(lines(path, {"--time", "0s..99999s"}).size(), all.size());
-  const Result made = expect_exit(memlog({"report", "--from", path, "--at", all.back().time}));
-  fs::remove(out() + '/' + lines_of(made.out).at(0));
-}
-
 // What memlog export -f html --sizes tells of a stack whose blocks have two sizes: their average is
 // in neither class.
 TEST_F(EventsTest, GiveThePageTheSizesOfBlocks) {
@@ -869,17 +747,6 @@ TEST_F(EventsTest, GiveThePageTheSizesOfBlocks) {
   // State, then class, blocks and bytes of each: 16 to 31 bytes and 4,096 to 8,191.
   EXPECT_HAS(shown.out, "[1,[5,10,200,13,10,50000],2,[5,10,200]]");
   EXPECT_HAS(page({}).out, "\"exactSizes\":false");
-}
-
-TEST_F(EventsTest, GiveNoOtherProcessTheSizesOfBlocks) {
-  const Result other = run(logged({program("mixed_sizes")}));
-  const Result result = run(logged({program("mixed_sizes")}));
-  const Result shown =
-      expect_exit(memlog({"export", "-f", "html", "--sizes", log_of("mixed_sizes", other.pid),
-                          report_path("mixed_sizes", result.pid, 1)}),
-                  1);
-  EXPECT_HAS(shown.err, ": the log of another process: mixed_sizes[" + std::to_string(other.pid) +
-                            "], begun at ");
 }
 
 TEST_F(EventsTest, LoseWhatAFileCannotTake) {
