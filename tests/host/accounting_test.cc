@@ -1,92 +1,85 @@
 // What each stack did between two reports, against a program that knows.
-#include <cstdio>
-#include <map>
+#include <algorithm>
+#include <array>
 #include <sstream>
-#include <tuple>
 
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
 
-using Did = std::tuple<int64_t, int64_t, int64_t, int64_t>;  // allocations, bytes, frees, bytes
+using Did = std::array<int64_t, 4>;  // allocations, bytes, frees, bytes
+using Sites = std::map<std::string, Did>;
 
 class AccountingTest : public HostTest {
  protected:
-  static std::map<int, std::map<std::string, Did>> told(const std::string& output) {
-    std::map<int, std::map<std::string, Did>> phases;
-    std::istringstream lines(output);
-    std::string word, name;
-    int phase;
-    int64_t allocations, bytes, frees, freed;
-    while (lines >> word >> phase >> name >> allocations >> bytes >> frees >> freed) {
-      phases[phase][name] = {allocations, bytes, frees, freed};
-    }
-    return phases;
-  }
-
   // By the innermost function whose name begins with site_.
-  static std::map<std::string, Did> found(const Memlog& log) {
-    std::map<std::string, Did> sites;
+  static Sites found(const Memlog& log) {
+    constexpr const char* kKeys[] = {"allocs", "allocated", "frees", "freed"};
+    Sites sites;
     for (const Entry& entry : log.entries) {
       // What plugin_allocator.so allocates to answer the library.
       if (!entry.frames.empty() && entry.frames[0].function == "malloc_usable_size") continue;
-      for (const Frame& frame : entry.frames) {
-        if (!frame.function.starts_with("site_")) continue;
-        auto count = [&](const char* key) {
-          const auto at = entry.counts.find(key);
-          return at == entry.counts.end() ? int64_t{0} : at->second;
-        };
-        Did& did = sites[frame.function];
-        std::get<0>(did) += count("allocs");
-        std::get<1>(did) += count("allocated");
-        std::get<2>(did) += count("frees");
-        std::get<3>(did) += count("freed");
-        break;
+      const auto frame =
+          std::find_if(entry.frames.begin(), entry.frames.end(),
+                       [](const Frame& one) { return one.function.starts_with("site_"); });
+      if (frame == entry.frames.end()) continue;
+      Did& did = sites[frame->function];
+      for (size_t i = 0; i < did.size(); ++i) {
+        const auto count = entry.counts.find(kKeys[i]);
+        if (count != entry.counts.end()) did[i] += count->second;
       }
     }
     return sites;
   }
-
-  std::vector<Memlog> run(const char* entries, std::map<int, std::map<std::string, Did>>* phases,
-                          const std::string& allocator = "") {
-    Command command = named({program("accounting")});
-    command.env["MTRACE_ENTRIES"] = entries;
-    if (!allocator.empty()) command.env["LD_PRELOAD"] = library() + ":" + allocator;
-    const Result result = expect_exit(mtrace::test::run(command));
-    *phases = told(result.out);
-    std::vector<Memlog> logs = logs_of("accounting");
-    EXPECT_EQ(logs.size(), 3u);
-    return logs;
+  // Its reports; and, in told_, what the program says of the time before each.
+  std::vector<Memlog> reports(const Settings& more) {
+    const Result result = expect_exit(run(named({program("accounting")}, more)));
+    std::istringstream lines(result.out);
+    std::string word, name;
+    int phase;
+    Did did;
+    while (lines >> word >> phase >> name >> did[0] >> did[1] >> did[2] >> did[3]) {
+      told_[phase][name] = did;
+    }
+    EXPECT_EQ(told_.size(), 2u);
+    return logs_of("accounting", 3);
   }
+  std::map<int, Sites> told_;
 };
 
 TEST_F(AccountingTest, ActiveListsAllThatWasDone) {
-  std::map<int, std::map<std::string, Did>> phases;
-  const std::vector<Memlog> logs = run("active", &phases);
-  ASSERT_EQ(phases.size(), 2u);
-  EXPECT_EQ(found(logs.at(0)), phases[1]);
-  EXPECT_EQ(found(logs.at(1)), phases[2]);
-  EXPECT_EQ(found(logs.at(2)), (std::map<std::string, Did>()));
+  const std::vector<Memlog> logs = reports({{"MTRACE_ENTRIES", "active"}});
+  EXPECT_EQ(found(logs[0]), told_[1]);
+  EXPECT_EQ(found(logs[1]), told_[2]);
+  EXPECT_EQ(found(logs[2]), Sites());
 }
 
 TEST_F(AccountingTest, NetLeavesOutWhatLeftNothingBehind) {
-  std::map<int, std::map<std::string, Did>> phases;
-  const std::vector<Memlog> logs = run("net", &phases);
-  for (int phase : {1, 2}) phases[phase].erase("site_none_kept");
-  EXPECT_EQ(found(logs.at(0)), phases[1]);
-  EXPECT_EQ(found(logs.at(1)), phases[2]);
+  const std::vector<Memlog> logs = reports({{"MTRACE_ENTRIES", "net"}});
+  for (int phase : {1, 2}) {
+    told_[phase].erase("site_none_kept");
+    EXPECT_EQ(found(logs[static_cast<size_t>(phase) - 1]), told_[phase]);
+  }
+}
+
+TEST_F(AccountingTest, AllListsStacksThatRest) {
+  const std::vector<Memlog> logs = reports({{"MTRACE_ENTRIES", "all"}});
+  EXPECT_EQ(found(logs[0]), told_[1]);
+  for (const auto& [name, did] : told_[1]) told_[2].try_emplace(name);
+  EXPECT_EQ(found(logs[1]), told_[2]);
+  EXPECT_EQ(found(logs[2]).size(), told_[1].size());
 }
 
 // calloc and realloc then pass the hooks twice, and the question for the slack once more.
 TEST_F(AccountingTest, CountsOnceWithAnAllocatorThatCallsItself) {
-  std::map<int, std::map<std::string, Did>> phases;
-  const std::vector<Memlog> logs = run("active", &phases, program("plugin_allocator.so"));
-  ASSERT_EQ(phases.size(), 2u);
-  EXPECT_EQ(found(logs.at(0)), phases[1]);
-  EXPECT_EQ(found(logs.at(1)), phases[2]);
-  EXPECT_EQ(logs.at(1).get("unknown-frees"), "0");
-  EXPECT_HAS(logs.at(1).get("calls"), " calloc=1 realloc=10 ");
+  const std::vector<Memlog> logs =
+      reports({{"MTRACE_ENTRIES", "active"},
+               {"LD_PRELOAD", library() + ":" + program("plugin_allocator.so")}});
+  EXPECT_EQ(found(logs[0]), told_[1]);
+  EXPECT_EQ(found(logs[1]), told_[2]);
+  EXPECT_EQ(logs[1].get("unknown-frees"), "0");
+  EXPECT_HAS(logs[1].get("calls"), " calloc=1 realloc=10 ");
 }
 
 // `delete` called six times is six, though the forms call each other where libstdc++ has them.
@@ -124,15 +117,6 @@ INSTANTIATE_TEST_SUITE_P(Allocators, OperatorCallsTest,
                            const std::string name = info.param;
                            return name.empty() ? "glibc" : name.substr(3, name.find('.') - 3);
                          });
-
-TEST_F(AccountingTest, AllListsStacksThatRest) {
-  std::map<int, std::map<std::string, Did>> phases;
-  const std::vector<Memlog> logs = run("all", &phases);
-  EXPECT_EQ(found(logs.at(0)), phases[1]);
-  for (const auto& [name, did] : phases[1]) phases[2].try_emplace(name);
-  EXPECT_EQ(found(logs.at(1)), phases[2]);
-  EXPECT_EQ(found(logs.at(2)).size(), phases[1].size());
-}
 
 }  // namespace
 }  // namespace mtrace::test

@@ -32,27 +32,24 @@ class ApiHeaderTest : public HostTest {
  protected:
   // Compiles with all warnings as errors and runs, without and with the library.
   void expect_exits(const std::vector<std::string>& compiler, const std::string& name,
-                    const char* source, int without, int with) {
+                    const char* source, int with) {
     const std::string file = temp() + "/" + name;
     write_file(file, source);
-    std::vector<std::string> argv = compiler;
-    for (const std::string& word :
-         {std::string("-pedantic"), std::string("-Wall"), std::string("-Wextra"),
-          std::string("-Werror"), std::string("-Wconversion"), std::string("-Wsign-conversion"),
-          std::string("-Wshadow"), "-I" + source_dir() + "/include", std::string("-o"),
-          temp() + "/program", file}) {
-      argv.push_back(word);
-    }
-    std::string words;
-    for (const std::string& word : argv) words += word + " ";
-    const Result compiled = run(plain(argv));
-    ASSERT_TRUE(compiled.exited(0)) << words << "\n" << compiled.err;
-    EXPECT_EQ(compiled.err, "") << words;
-    const Result plainly = run(plain({temp() + "/program"}));
-    EXPECT_TRUE(plainly.exited(without)) << words << plainly.how();
-    EXPECT_EQ(plainly.err, "") << words;
-    const Result traced_run = run(traced({temp() + "/program"}));
-    EXPECT_TRUE(traced_run.exited(with)) << words << traced_run.how();
+    SCOPED_TRACE(testing::PrintToString(compiler));
+    const Words words = {"-pedantic",
+                         "-Wall",
+                         "-Wextra",
+                         "-Werror",
+                         "-Wconversion",
+                         "-Wsign-conversion",
+                         "-Wshadow",
+                         "-I" + source_dir() + "/include",
+                         "-o",
+                         temp() + "/program",
+                         file};
+    EXPECT_EQ(expect_exit(run(plain(joined(compiler, words)))).err, "");
+    EXPECT_EQ(expect_exit(run(plain({temp() + "/program"}))).err, "");
+    expect_exit(run(traced({temp() + "/program"})), with);
   }
 
   // As C99 with two compilers and as C++11 and C++20 with two.
@@ -64,11 +61,10 @@ class ApiHeaderTest : public HostTest {
                                                {"clang++", "-std=c++11"},
                                                {"g++", "-std=c++20"},
                                                {"clang++", "-std=c++20"}}) {
-        std::vector<std::string> argv = {"/usr/bin/env", compiler, standard, level};
-        argv.insert(argv.end(), options.begin(), options.end());
+        Words argv = joined({"/usr/bin/env", compiler, standard, level}, options);
         const bool cxx = std::string(standard).find('+') != std::string::npos;
         if (cxx) argv.emplace_back("-Wold-style-cast");
-        expect_exits(argv, cxx ? "source.cc" : "source.c", source, 0, with);
+        expect_exits(argv, cxx ? "source.cc" : "source.c", source, with);
       }
     }
   }

@@ -87,12 +87,12 @@ TEST_F(ApiMessageTest, TheFiveLargestStacksStandThere) {
 }
 
 TEST_F(ApiMessageTest, TheToolPutsNamesIn) {
-  Command command = asserting("name", "check");
-  command.env["MTRACE_RESOLVER"] = tool(
-      "[ \"$1\" = decode ] || exit 3\n"
-      "env > environment; ls -l /proc/self/fd > descriptors\n"
-      "sed -e 's/^\\t(.*api_assert+0x.*/\\tNAMED/' -e '/^# module/d'\n");
-  const Result result = expect_exit(run(command));
+  const Result result = expect_exit(
+      run(with(asserting("name", "check"),
+               {{"MTRACE_RESOLVER",
+                 tool("[ \"$1\" = decode ] || exit 3\n"
+                      "env > environment; ls -l /proc/self/fd > descriptors\n"
+                      "sed -e 's/^\\t(.*api_assert+0x.*/\\tNAMED/' -e '/^# module/d'\n")}})));
   EXPECT_EQ(result.out, "grown 3996\nafter\n");
   const std::vector<std::string> lines = lines_of(result.err);
   ASSERT_GE(lines.size(), 4u) << result.err;
@@ -111,19 +111,15 @@ TEST_F(ApiMessageTest, WithoutAUsableToolTheRawTextStands) {
   const std::vector<std::string> scripts = {"exit 3\n", "echo half a text; exit 1\n", "exit 0\n",
                                             "kill -9 $$\n", "#\nexec /nonexistent\n"};
   for (const std::string& script : scripts) {
-    Command command = asserting("name", "check");
-    command.env["MTRACE_RESOLVER"] = tool(script);
-    expect_raw(run(command));
+    expect_raw(run(with(asserting("name", "check"), {{"MTRACE_RESOLVER", tool(script)}})));
   }
-  Command command = asserting("name", "check");
-  command.env["MTRACE_RESOLVER"] = "/nonexistent";
-  expect_raw(run(command));
+  expect_raw(run(with(asserting("name", "check"), {{"MTRACE_RESOLVER", "/nonexistent"}})));
 }
 
 TEST_F(ApiMessageTest, AToolThatHangsIsNotWaitedFor) {
-  Command command = asserting("name", "check");
-  command.env["MTRACE_RESOLVER"] = tool("[ \"$1\" = decode ] || exit 3\nexec sleep 1000\n");
-  expect_raw(run(command));
+  expect_raw(
+      run(with(asserting("name", "check"),
+               {{"MTRACE_RESOLVER", tool("[ \"$1\" = decode ] || exit 3\nexec sleep 1000\n")}})));
 }
 
 TEST_F(ApiMessageTest, MemlogDecodes) {

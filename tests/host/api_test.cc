@@ -2,10 +2,8 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <set>
 
 #include "host_test.h"
 
@@ -59,22 +57,18 @@ class ApiTest : public HostTest {
   }
 };
 
+// Nor in programs that are not followed.
 TEST_F(ApiTest, WithoutTheLibraryNothingHappens) {
-  const Result result = expect_exit(run(plain({program("api_calls"), "absent"})));
-  EXPECT_EQ(result.out, "good\n");
-  EXPECT_EQ(result.err, "");
-}
-
-TEST_F(ApiTest, DormantProgramsGetNothingEither) {
-  Command command = traced({program("api_calls"), "absent"});
-  command.env["MTRACE_FOLLOW"] = "another";
-  const Result result = expect_exit(run(command));
-  EXPECT_EQ(result.err, "");
+  for (const bool dormant : {false, true}) {
+    const Words argv = {program("api_calls"), "absent"};
+    const Result result =
+        expect_exit(run(dormant ? traced(argv, {{"MTRACE_FOLLOW", "another"}}) : plain(argv)));
+    EXPECT_EQ(result.out + result.err, "good\n");
+  }
 }
 
 TEST_F(ApiTest, KnownAnswers) {
-  const Result result = run_traced("api_calls");
-  EXPECT_EQ(result.out, "good\n");
+  EXPECT_EQ(run_traced("api_calls").out, "good\n");
   const std::vector<Memlog> logs = logs_of("api_calls");
   ASSERT_GE(logs.size(), 2u);
   EXPECT_EQ(logs[0].get("misuse"),
@@ -122,16 +116,10 @@ TEST_F(ApiTest, KnownAnswers) {
 // Descriptors, GL names and CUDA memory with the wrappers of mtrace_resources.h: how many each
 // function holds, in a report and while the program runs.
 TEST_F(ApiTest, WrappedResources) {
-  Command command = traced({program("resources")});
-  command.env["MTRACE_LEDGER"] = temp() + "/";
-  Process process(command);
-  process.read_until("ready");
+  Ready process(traced({program("resources")}, {{"MTRACE_LEDGER", temp() + "/"}}));
   wait_until_blocked(process.pid(), SYS_read);
   const auto answer = [&](std::vector<std::string> words) {
-    words.insert(words.begin(), memlog_tool());
-    words.push_back(std::to_string(process.pid()));
-    const Result result = expect_exit(run(plain(words)));
-    return result.out;
+    return expect_exit(memlog(joined(words, {process.id}))).out;
   };
   const std::string top = answer({"top", "--once"});
   EXPECT_HAS(top,
@@ -153,15 +141,13 @@ TEST_F(ApiTest, WrappedResources) {
   EXPECT_EQ(json["stacks"][0]["frames"][1]["function"], "computes");
   const auto none = nlohmann::json::parse(answer({"top", "--once", "--json", "--kind", "other"}));
   EXPECT_EQ(none["stacks"].size(), 0u) << none;
-  process.close_input();
   expect_exit(process.wait());
 
-  const std::vector<Memlog> logs = logs_of("resources");
-  ASSERT_EQ(logs.size(), 1u);
-  EXPECT_FALSE(logs[0].has("misuse")) << logs[0].get("misuse");
+  const Memlog log = only_log("resources");
+  EXPECT_FALSE(log.has("misuse")) << log.get("misuse");
   const Symbols symbols(program("resources"));
   std::map<std::string, Amount> found;
-  for (const Entry& entry : logs[0].entries) {
+  for (const Entry& entry : log.entries) {
     if (entry.kind.empty()) continue;
     found[entry.kind + " of " + symbols.at(entry.frames.at(0).offset)] +=
         Amount{entry.bytes, entry.blocks};
@@ -172,14 +158,13 @@ TEST_F(ApiTest, WrappedResources) {
                                                   {"fd of opens", {4, 4}},
                                                   {"gl-Buffers of draws", {1, 1}},
                                                   {"gl-Textures of draws", {3, 3}}}));
-  const Result plainly = expect_exit(run(plain({program("resources")})));
+  expect_exit(run(plain({program("resources")})));
 }
 
 TEST_F(ApiTest, AtOddMoments) {
   const Result result = run_traced("api_moments");
   EXPECT_EQ(result.out, "");
-  const std::vector<Memlog> parent = logs_of(result.pid);
-  ASSERT_EQ(parent.size(), 2u);
+  const std::vector<Memlog> parent = logs_of(result.pid, 2);
   EXPECT_EQ(notes(parent[0]), (std::vector<std::string>{"before main", "in a handler"}));
   EXPECT_EQ(notes(parent[1]),
             (std::vector<std::string>{"for the parent", "of a vfork child", "at exit"}));
@@ -251,7 +236,7 @@ TEST_F(ApiTest, ScopesSayWhatTheyLeave) {
 }
 
 TEST_F(ApiTest, GoogleTestFailsTestsThatLeak) {
-  const Result untraced = expect_exit(run(plain({program("gtest_leaky")})));
+  expect_exit(run(plain({program("gtest_leaky")})));
   for (const char* shuffle : {"0", "1"}) {
     const Result result = expect_exit(
         run(traced({program("gtest_leaky"), std::string("--gtest_shuffle=") + shuffle})), 1);

@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <list>
-#include <set>
 
 #include "host_test.h"
 #include "stepped_tool.h"
@@ -69,9 +68,7 @@ class AskingTest : public HostTest {
     return run(tool({"report", "--timeout", "600", "--label", label, std::to_string(pid)}));
   }
   Command with_ledger(std::vector<std::string> argv) const {
-    Command command = traced(std::move(argv));
-    command.env["MTRACE_LEDGER"] = temp();
-    return command;
+    return traced(std::move(argv), {{"MTRACE_LEDGER", temp()}});
   }
   // Where the report is that memlog speaks of.
   std::string path_in(const Result& result) const {
@@ -85,14 +82,12 @@ class AskingTest : public HostTest {
 
 // It becomes a program without the library just before memlog would send a signal.
 TEST_F(AskingTest, AnotherProgramBeforeTheSignal) {
-  Process process(traced({program("execs")}));
-  process.read_until("ready " + std::to_string(process.pid()));
+  Ready process(traced({program("execs")}));
   bool sent = false;
-  run_stepwise(tool({"report", std::to_string(process.pid())}), [&](const ToolCall& call) {
+  run_stepwise(tool({"report", process.id}), [&](const ToolCall& call) {
     if (sends_trigger(call) && !sent) {
       sent = true;
-      process.write("bare\n");
-      process.read_until("bare");
+      process.ask("bare\n", "bare");
     }
     return true;
   });
@@ -102,20 +97,18 @@ TEST_F(AskingTest, AnotherProgramBeforeTheSignal) {
 
 // No thread can be borrowed: the signal comes while all stand still, and none can go elsewhere.
 TEST_F(AskingTest, NoOtherProgramWhileItIsHeld) {
-  Process process(traced({program("execs")}));
-  process.read_until("ready " + std::to_string(process.pid()));
+  Ready process(traced({program("execs")}));
   int sent = 0;
   int opened = 0;
   const Result result =
-      run_stepwise(tool({"report", "--label", "held", std::to_string(process.pid())}),
-                   [&](const ToolCall& call) {
-                     if (sends_trigger(call) && ++sent == 1) {
-                       process.write("bare\n");
-                       EXPECT_EQ(process_state(process.pid()), 't');
-                     }
-                     // The one that would write the code that is run by a borrowed thread.
-                     return !opens_memory(call) || call.made || opened++ > 0;
-                   });
+      run_stepwise(tool({"report", "--label", "held", process.id}), [&](const ToolCall& call) {
+        if (sends_trigger(call) && ++sent == 1) {
+          process.write("bare\n");
+          EXPECT_EQ(process_state(process.pid()), 't');
+        }
+        // The one that would write the code that is run by a borrowed thread.
+        return !opens_memory(call) || call.made || opened++ > 0;
+      });
   EXPECT_EQ(sent, 1);
   process.read_until("bare");
   EXPECT_EQ(read_memlog(report_path("execs", process.pid(), 1)).get("label"), "held") << result.err;
@@ -124,22 +117,20 @@ TEST_F(AskingTest, NoOtherProgramWhileItIsHeld) {
 
 // Nor can it be held, because another program traces it: exec waits until the signal was sent.
 TEST_F(AskingTest, ExecWaitsForTheSignal) {
-  Process process(traced({program("execs")}));
-  process.read_until("ready " + std::to_string(process.pid()));
+  Ready process(traced({program("execs")}));
   const Tracer tracer(process.pid());
   int sent = 0;
-  run_stepwise(tool({"report", "--signal", std::to_string(process.pid())}),
-               [&](const ToolCall& call) {
-                 if (sends_trigger(call) && ++sent == 1) {
-                   process.write("bare\n");
-                   const std::string of = "/proc/" + std::to_string(process.pid());
-                   wait_until("exec", [&] {
-                     return read_file(of + "/environ").empty() ||
-                            read_file(of + "/syscall").starts_with(std::to_string(SYS_futex) + " ");
-                   });
-                 }
-                 return true;
-               });
+  run_stepwise(tool({"report", "--signal", process.id}), [&](const ToolCall& call) {
+    if (sends_trigger(call) && ++sent == 1) {
+      process.write("bare\n");
+      const std::string of = "/proc/" + process.id;
+      wait_until("exec", [&] {
+        return read_file(of + "/environ").empty() ||
+               read_file(of + "/syscall").starts_with(std::to_string(SYS_futex) + " ");
+      });
+    }
+    return true;
+  });
   EXPECT_EQ(sent, 1);
   process.read_until("bare");
   expect_exit(process.wait());
@@ -147,14 +138,12 @@ TEST_F(AskingTest, ExecWaitsForTheSignal) {
 
 // A debugger would stop at the signal: it is sent only on demand.
 TEST_F(AskingTest, ProcessOfADebugger) {
-  Process process(traced({program("execs")}));
-  const std::string pid = std::to_string(process.pid());
-  process.read_until("ready " + pid);
+  Ready process(traced({program("execs")}));
   const Tracer tracer(process.pid());
-  const Result spared = expect_exit(run(tool({"report", pid})), 1);
-  EXPECT_HAS(spared.err, "which would get the signal first: detach that, or use --signal");
+  EXPECT_HAS(expect_exit(run(tool({"report", process.id})), 1).err,
+             "which would get the signal first: detach that, or use --signal");
   EXPECT_TRUE(logs_of(process.pid()).empty());
-  const Result signalled = expect_exit(run(tool({"report", "--signal", pid})));
+  expect_exit(run(tool({"report", "--signal", process.id})));
   EXPECT_EQ(logs_of(process.pid()).size(), 1u);
   expect_exit(process.wait());
 }
@@ -180,11 +169,9 @@ TEST_F(AskingTest, SignalJustBeforeExec) {
 // What was announced is taken back.
 TEST_F(AskingTest, AfterAnExecThatFailed) {
   for (const bool ledger : {false, true}) {
-    Process process(ledger ? with_ledger({program("execs")}) : traced({program("execs")}));
-    process.read_until("ready " + std::to_string(process.pid()));
-    process.write("fail\n");
-    process.read_until("failed");
-    const Result result = expect_exit(report(process.pid(), "after"));
+    Ready process(ledger ? with_ledger({program("execs")}) : traced({program("execs")}));
+    process.ask("fail\n", "failed");
+    expect_exit(report(process.pid(), "after"));
     expect_exit(process.wait());
   }
 }
@@ -228,25 +215,20 @@ TEST_F(AskingTest, EverySoOftenAndAnotherProgram) {
 // A process of several threads that becomes another program all the time, by raw system calls, and
 // is asked all the time.
 TEST_F(AskingTest, StormOfExecs) {
-  Command command = traced({program("exec_storm"), "40", "raw"});
-  command.env["MTRACE_EXIT_REPORT"] = "0";
-  Process process(command);
+  Process process(traced({program("exec_storm"), "40", "raw"}, {{"MTRACE_EXIT_REPORT", "0"}}));
   while (process_state(process.pid()) != 'Z') {
     run(tool({"report", "--timeout", "1", std::to_string(process.pid())}));
   }
-  const Result result = expect_exit(process.wait());
+  expect_exit(process.wait());
 }
 
 // A process that waits for a child, as shells do, has no frame of the library's: its thread can be
 // borrowed.
 TEST_F(AskingTest, WhileItWaitsForAChild) {
   Process process(traced({"/bin/sh", "-c", "/bin/cat; exit 5"}));
-  const std::string pid = std::to_string(process.pid());
-  const std::string call = std::to_string(SYS_wait4) + " ";
-  wait_until("the wait", [&] { return read_file("/proc/" + pid + "/syscall").starts_with(call); });
-  const Result result = expect_exit(memlog({"report", pid}));
+  wait_until_blocked(process.pid(), SYS_wait4);
+  expect_exit(memlog({"report", std::to_string(process.pid())}));
   EXPECT_EQ(logs_of(process.pid()).at(0).get("trigger"), "api");
-  process.close_input();
   expect_exit(process.wait(), 5);
 }
 
@@ -254,17 +236,13 @@ TEST_F(AskingTest, WhileItWaitsForAChild) {
 // not run before the thread is back in the call.
 TEST_F(AskingTest, ASignalForTheBorrowedThread) {
   for (const char* const call : {"sigsuspend", "pause"}) {
-    const std::string number =
-        std::to_string(call == std::string("pause") ? SYS_pause : SYS_rt_sigsuspend) + " ";
+    const long number = call == std::string("pause") ? SYS_pause : SYS_rt_sigsuspend;
     // Before each change of its registers: that is when memlog lets it run.
     for (int moment = 1; moment <= 6; ++moment) {
-      Process process(traced({program("awaits_signal"), call}));
-      process.read_until("ready");
-      wait_until("the call", [&] {
-        return read_file("/proc/" + std::to_string(process.pid()) + "/syscall").starts_with(number);
-      });
+      Ready process(traced({program("awaits_signal"), call}));
+      wait_until_blocked(process.pid(), number);
       int changes = 0;
-      run_stepwise(tool({"report", std::to_string(process.pid())}), [&](const ToolCall& made) {
+      run_stepwise(tool({"report", process.id}), [&](const ToolCall& made) {
         if (made.number != SYS_ptrace || made.arguments[0] != PTRACE_SETREGSET || made.made) {
           return true;
         }
@@ -273,8 +251,8 @@ TEST_F(AskingTest, ASignalForTheBorrowedThread) {
       });
       EXPECT_GE(changes, 4) << "no thread was borrowed";
       if (changes < moment) process.send(SIGUSR2);
-      const Result result = process.wait();
-      EXPECT_TRUE(result.exited(0)) << call << ", moment " << moment << ": " << result.how();
+      SCOPED_TRACE(std::string(call) + ", moment " + std::to_string(moment));
+      expect_exit(process.wait());
     }
   }
 }
@@ -284,34 +262,30 @@ TEST_F(AskingTest, WaitingCallsAreNotInterrupted) {
   for (const char* mode : {"poll", "select", "epoll"}) {
     for (const bool ledger : {false, true}) {
       if (ledger && mode != std::string("poll")) continue;  // a second for each
-      Process process(ledger ? with_ledger({program("idle"), mode})
-                             : traced({program("idle"), mode}));
-      process.read_until("ready");
+      Ready process(ledger ? with_ledger({program("idle"), mode})
+                           : traced({program("idle"), mode}));
       wait_until("its call", [&] { return process_state(process.pid()) == 'S'; });
       const Result result = report(process.pid(), mode);
       EXPECT_EQ(read_memlog(path_in(result)).get("label"), mode) << result.err;
       process.write("x");
-      const Result end = expect_exit(process.wait());
-      EXPECT_HAS(end.out, "interrupted 0\n") << mode;
+      EXPECT_HAS(expect_exit(process.wait()).out, "interrupted 0\n") << mode;
     }
   }
 }
 
 // Nor does memlog attach --every interrupt them, in a process that has no ledger.
 TEST_F(AskingTest, EverySoOftenInterruptsNothing) {
-  Process process(plain({program("idle"), "poll"}));
-  process.read_until("ready");
+  Ready process(plain({program("idle"), "poll"}));
   wait_until("its call", [&] { return process_state(process.pid()) == 'S'; });
   Process asking(
       // With a ledger it would be left alone: nothing changes.
-      tool({"attach", "--ledger", "none", "--every", "100ms", "--output", out(),
-            std::to_string(process.pid())}));
+      tool({"attach", "--ledger", "none", "--every", "100ms", "--output", out(), process.id}));
   wait_for_report("idle", process.pid(), 2);
-  asking.send(SIGTERM);
+  asking.send(SIGINT);
   expect_exit(asking.wait());
+  expect_exit(memlog({"report", process.id}));  // it stays attached
   process.write("x");
-  const Result end = process.wait();
-  EXPECT_HAS(end.out, "interrupted 0\n");
+  EXPECT_HAS(process.wait().out, "interrupted 0\n");
 }
 
 // Each has a report of its own, with its own label.
@@ -368,12 +342,10 @@ TEST_F(AskingTest, EndBetweenOpeningAndReading) {
       {{"detach"}, alone},     {{"top", "--once"}, mapped}, {{"expire"}, mapped}};
   for (const auto& [words, command] : all_commands) {
     for (int chosen = 1, seen = 0; seen >= chosen - 1; ++chosen) {
-      Process process(command);
-      process.read_until("ready");
-      const std::string pid = std::to_string(process.pid());
-      const std::string of = "/proc/" + pid + "/";
+      Ready process(command);
+      const std::string of = "/proc/" + process.id + "/";
       std::vector<std::string> all = words;
-      all.push_back(pid);
+      all.push_back(process.id);
       seen = 0;
       std::string file;
       const Result result = run_stepwise(tool(all), [&](const ToolCall& call) {

@@ -26,8 +26,7 @@ class AttachCallsTest : public HostTest {
                                           const std::string& plugin = {}) const {
     std::vector<std::string> argv = {program("blocking_calls")};
     if (!plugin.empty()) argv.push_back(plugin);
-    Process process(plain(argv));
-    process.read_until("ready");
+    Ready process(plain(argv));
     meanwhile(process.pid());
     process.read_until("over");
     process.write(plugin.empty() ? "x" : "xx");
@@ -61,9 +60,8 @@ TEST_F(AttachCallsTest, ReturnWhatTheyWouldWhenAttachIsRefused) {
   auto alone = outcomes([](pid_t) {});
   auto held = outcomes(
       [&](pid_t pid) {
-        const Result result =
-            expect_exit(memlog({"attach", "--timeout", "1", std::to_string(pid)}), 1);
-        EXPECT_HAS(result.err, "did not reach a safe point");
+        EXPECT_HAS(expect_exit(memlog({"attach", "--timeout", "1", std::to_string(pid)}), 1).err,
+                   "did not reach a safe point");
       },
       program("plugin_slow.so"));
   // Without the library there is no call-frame information where the call goes on, so destructors

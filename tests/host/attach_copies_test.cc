@@ -2,7 +2,6 @@
 // that the loader lists is called, patched and guarded.
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "host_test.h"
@@ -29,11 +28,10 @@ class AttachCopiesTest : public HostTest {
   Command with_copies(std::vector<std::string> argv, const std::string& kind,
                       const std::vector<std::string>& files,
                       const std::string& preload = "") const {
-    Command command = plain(std::move(argv));
-    command.env["LD_PRELOAD"] = preload + program("plugin_second_mappings.so");
-    command.env["SECOND_MAPPINGS"] = kind;
-    for (const std::string& file : files) command.env["SECOND_MAPPINGS"] += ":" + file;
-    return command;
+    std::string mappings = kind;
+    for (const std::string& file : files) mappings += ":" + file;
+    return plain(std::move(argv), {{"LD_PRELOAD", preload + program("plugin_second_mappings.so")},
+                                   {"SECOND_MAPPINGS", mappings}});
   }
   void expect_good(const Result& result) const {
     expect_exit(result);
@@ -44,8 +42,7 @@ class AttachCopiesTest : public HostTest {
     expect_good(memlog({"detach", std::to_string(pid)}));
   }
   void expect_refused(pid_t pid, const std::string& why) const {
-    const Result result = expect_exit(memlog({"attach", "--timeout", "1", std::to_string(pid)}), 1);
-    EXPECT_HAS(result.err, why);
+    EXPECT_HAS(expect_exit(memlog({"attach", "--timeout", "1", std::to_string(pid)}), 1).err, why);
   }
 };
 
@@ -55,12 +52,9 @@ TEST_F(AttachCopiesTest, LibcLoaderAndAllocatorsWhereverTheCopiesLie) {
   for (const char* kind : {"below:read", "above:read", "below:execute", "above:execute"}) {
     for (const char* preload : {"", "libjemalloc.so.2:"}) {
       SCOPED_TRACE(std::string(kind) + " " + preload);
-      Process process(with_copies({program("attached"), "busy"}, kind, files, preload));
-      process.read_until("ready");
+      Ready process(with_copies({program("attached"), "busy"}, kind, files, preload));
       for (int round = 0; round < 2; ++round) expect_attached(process.pid());
-      process.close_input();
-      const Result result = expect_exit(process.wait());
-      EXPECT_EQ(lines_of(result.out).back(), "done");
+      EXPECT_EQ(lines_of(expect_exit(process.wait()).out).back(), "done");
     }
   }
 }
@@ -68,18 +62,13 @@ TEST_F(AttachCopiesTest, LibcLoaderAndAllocatorsWhereverTheCopiesLie) {
 TEST_F(AttachCopiesTest, Counts) {
   for (const char* kind : {"below:read", "above:execute"}) {
     SCOPED_TRACE(kind);
-    Process process(with_copies({program("attached"), "sites"}, kind,
-                                {file_of(kLibc), file_of(kLoader), program("attached")}));
-    process.read_until("ready");
-    expect_good(memlog({"attach", std::to_string(process.pid())}));
-    process.write("aap");
-    process.read_until("told");
-    expect_good(memlog({"report", std::to_string(process.pid())}));
-    expect_good(memlog({"detach", std::to_string(process.pid())}));
-    const std::vector<Memlog> logs = logs_of(process.pid());
-    ASSERT_EQ(logs.size(), 1u);
-    EXPECT_EQ(logs[0].amount("live"), (Amount{2 * 321, 2}));
-    process.close_input();
+    Ready process(with_copies({program("attached"), "sites"}, kind,
+                              {file_of(kLibc), file_of(kLoader), program("attached")}));
+    expect_good(memlog({"attach", process.id}));
+    process.ask("aap", "told");
+    expect_good(memlog({"report", process.id}));
+    expect_good(memlog({"detach", process.id}));
+    EXPECT_EQ(only_log(process.pid()).amount("live"), (Amount{2 * 321, 2}));
     expect_exit(process.wait());
   }
 }
@@ -87,12 +76,10 @@ TEST_F(AttachCopiesTest, Counts) {
 TEST_F(AttachCopiesTest, LibraryThatIsPreloadedIsFound) {
   for (const char* kind : {"below:read", "above:read"}) {
     SCOPED_TRACE(kind);
-    Command command = traced({program("idle"), "read"});
-    command.env["LD_PRELOAD"] += ":" + program("plugin_second_mappings.so");
-    command.env["SECOND_MAPPINGS"] = std::string(kind) + ":" + library();
-    Process process(command);
-    process.read_until("ready");
-    expect_good(memlog({"report", std::to_string(process.pid())}));
+    Ready process(traced({program("idle"), "read"},
+                         {{"LD_PRELOAD", library() + ":" + program("plugin_second_mappings.so")},
+                          {"SECOND_MAPPINGS", std::string(kind) + ":" + library()}}));
+    expect_good(memlog({"report", process.id}));
     EXPECT_EQ(logs_of(process.pid()).size(), 1u);
     process.write("x");
     expect_exit(process.wait());
@@ -102,45 +89,34 @@ TEST_F(AttachCopiesTest, LibraryThatIsPreloadedIsFound) {
 TEST_F(AttachCopiesTest, InsideTheLoaderThatRuns) {
   for (const char* kind : {"below:read", "below:execute"}) {
     SCOPED_TRACE(kind);
-    Process process(with_copies({program("attached"), "loading", program("plugin_slow.so")}, kind,
-                                {file_of(kLoader)}));
-    process.read_until("ready");
+    Ready process(with_copies({program("attached"), "loading", program("plugin_slow.so")}, kind,
+                              {file_of(kLoader)}));
     expect_refused(process.pid(), std::string("is inside ") + kLoader);
-    process.write("x");
-    process.read_until("loaded");
+    process.ask("x", "loaded");
     expect_attached(process.pid());
-    process.close_input();
     expect_exit(process.wait());
   }
 }
 
 TEST_F(AttachCopiesTest, InsideTheAllocatorThatRuns) {
   const std::string allocator = program("plugin_slow_allocator.so");
-  Process process(
+  Ready process(
       with_copies({program("attached"), "sites"}, "below:read", {allocator}, allocator + ":"));
-  process.read_until("ready");
-  process.write("a");
-  process.read_until("inside");
+  process.ask("a", "inside");
   expect_refused(process.pid(), "is inside plugin_slow_allocator.so");
-  process.write("xp");
-  process.read_until("told");
+  process.ask("xp", "told");
   expect_attached(process.pid());
-  process.close_input();
   expect_exit(process.wait());
 }
 
 // Nothing is written over, and nothing called, that is not what the file has.
 TEST_F(AttachCopiesTest, ChangedCodeIsRefused) {
   const auto expect_changed = [&](const std::string& what, const std::string& why) {
-    Command command = plain({program("attached"), "sites"});
-    command.env["LD_PRELOAD"] = program("plugin_changed_code.so");
-    command.env["CHANGED_CODE"] = what;
-    Process process(command);
-    process.read_until("ready");
+    Ready process(
+        plain({program("attached"), "sites"},
+              {{"LD_PRELOAD", program("plugin_changed_code.so")}, {"CHANGED_CODE", what}}));
     expect_refused(process.pid(), why);
-    process.write("ap");
-    process.read_until("told");
-    process.close_input();
+    process.ask("ap", "told");
     expect_exit(process.wait());
   };
   expect_changed("rest", "in the rest of a page of code that should be unused");
@@ -158,12 +134,9 @@ TEST_F(AttachCopiesTest, ChangedCodeIsRefused) {
 
 // The loader and its list are found, too, when it was run as a program.
 TEST_F(AttachCopiesTest, StartedThroughTheLoader) {
-  Command command = with_copies({file_of(kLoader), program("attached"), "busy"}, "below:read",
-                                {file_of(kLibc), file_of(kLoader)});
-  Process process(command);
-  process.read_until("ready");
+  Ready process(with_copies({file_of(kLoader), program("attached"), "busy"}, "below:read",
+                            {file_of(kLibc), file_of(kLoader)}));
   expect_attached(process.pid());
-  process.close_input();
   expect_exit(process.wait());
 }
 
@@ -185,15 +158,12 @@ TEST_F(AttachCopiesTest, AllocatorThatWasRemoved) {
     command.directory = out();
     return command;
   };
-  Process process(as_nobody({"/usr/bin/env", "LD_PRELOAD=" + copy, temp() + "/attached", "sites"}));
-  process.read_until("ready");
+  Ready process(as_nobody({"/usr/bin/env", "LD_PRELOAD=" + copy, temp() + "/attached", "sites"}));
   std::filesystem::remove(copy);
-  const std::string pid = std::to_string(process.pid());
-  const Result refused = expect_exit(run(as_nobody({temp() + "/memlog", "attach", pid})), 1);
+  const Result refused = expect_exit(run(as_nobody({temp() + "/memlog", "attach", process.id})), 1);
   EXPECT_HAS(refused.err, "libmalloc_of_ours.so");
   EXPECT_HAS(refused.err, "cannot be read");
   expect_attached(process.pid());
-  process.close_input();
   expect_exit(process.wait());
 }
 

@@ -2,8 +2,6 @@
 // memlog's time-out, and memlog says what happened.
 #include <signal.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <filesystem>
 
@@ -30,29 +28,25 @@ class AttachEndingsTest : public HostTest {
 // memlog stops and looks at its threads again and again, because one is in the loader.
 TEST_F(AttachEndingsTest, WhileItsThreadsAreStopped) {
   for (int round = 0; round < 4; ++round) {
-    Command command = plain({program("attached"), "loading", program("plugin_slow.so")});
-    command.env["LD_PRELOAD"] = program("plugin_slow_allocator.so");  // for one thread more
-    Process process(command);
-    process.read_until("ready");
+    // The allocator is there for one thread more.
+    Ready process(plain({program("attached"), "loading", program("plugin_slow.so")},
+                        {{"LD_PRELOAD", program("plugin_slow_allocator.so")}}));
     int calls = 0;
-    expect_told(run_stepwise(tool({"attach", "--timeout", "20", std::to_string(process.pid())}),
-                             [&](const ToolCall& call) {
-                               calls += !call.made && call.number == SYS_ptrace;
-                               if (calls == 1 + round * 5) process.send(SIGKILL);
-                               return true;
-                             }));
+    expect_told(
+        run_stepwise(tool({"attach", "--timeout", "20", process.id}), [&](const ToolCall& call) {
+          calls += !call.made && call.number == SYS_ptrace;
+          if (calls == 1 + round * 5) process.send(SIGKILL);
+          return true;
+        }));
     EXPECT_EQ(process.wait().how(), "signal 9");
   }
 }
 
 TEST_F(AttachEndingsTest, WhileAThreadMakesACall) {
-  Command command = plain({program("attached"), "sites"});
-  command.env["LD_PRELOAD"] = program("plugin_slow_allocator.so");
-  Process process(command);
-  process.read_until("ready");
-  process.write("n");
-  process.read_until("slow");
-  Process attaching(tool({"attach", "--timeout", "20", std::to_string(process.pid())}));
+  Ready process(
+      plain({program("attached"), "sites"}, {{"LD_PRELOAD", program("plugin_slow_allocator.so")}}));
+  process.ask("n", "slow");
+  Process attaching(tool({"attach", "--timeout", "20", process.id}));
   process.read_until("inside");  // dlopen asks for memory
   process.send(SIGKILL);
   EXPECT_EQ(process.wait().how(), "signal 9");
@@ -75,7 +69,7 @@ TEST_F(AttachEndingsTest, WhileItExecutesItselfAgain) {
   }
   // Whatever came of that, the last of the programs is traced, or can be.
   if (read_file(files + "/maps").find("libmtrace.so") == std::string::npos) {
-    const Result result = expect_exit(attach());
+    expect_exit(attach());
   }
   EXPECT_HAS(read_file(files + "/maps"), "libmtrace.so");
   const std::string prefix = "executes_itself-" + std::to_string(process.pid()) + ".";

@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <filesystem>
-#include <string>
 
 #include "host_test.h"
 
@@ -14,14 +13,6 @@ namespace fs = std::filesystem;
 
 class AttachLedgerTest : public HostTest {
  protected:
-  Command command(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), memlog_tool());
-    Command command = plain(arguments);
-    command.directory = out();
-    command.env["MTRACE_RESOLVER"] = "none";
-    return command;
-  }
-  Result memlog(std::vector<std::string> arguments) const { return run(command(arguments)); }
   static std::string ledger(pid_t pid) {
     return "/dev/shm/attached-" + std::to_string(pid) + ".ledger";
   }
@@ -36,17 +27,14 @@ class AttachLedgerTest : public HostTest {
     }
     return {};
   }
-  void work(Process& process, const std::string& letters) const {
-    process.write(letters + "p");
-    process.read_until("told");
+  void work(Ready& process, const std::string& letters) const {
+    process.ask(letters + "p", "told");
   }
 };
 
 TEST_F(AttachLedgerTest, IsThereByDefaultAndGoesWithTheProcess) {
-  Process process(plain({program("attached"), "sites"}));
-  process.read_until("ready");
-  const std::string pid = std::to_string(process.pid());
-  expect_exit(memlog({"attach", pid}));
+  Ready process(plain({program("attached"), "sites"}));
+  expect_exit(memlog({"attach", process.id}));
   EXPECT_TRUE(fs::exists(ledger(process.pid())));
   work(process, "aa");
   EXPECT_EQ(live_of("site_attached", process.pid()), "642");
@@ -56,20 +44,18 @@ TEST_F(AttachLedgerTest, IsThereByDefaultAndGoesWithTheProcess) {
 }
 
 TEST_F(AttachLedgerTest, WorksAfterDetachAndAttachAgain) {
-  Process process(plain({program("attached"), "sites"}));
-  process.read_until("ready");
-  const std::string pid = std::to_string(process.pid());
+  Ready process(plain({program("attached"), "sites"}));
   // Once without a file, whose tables give way to a file, and then again and again with it.
   for (const char* place : {"none", "/dev/shm", "/dev/shm"}) {
-    expect_exit(memlog({"attach", "--ledger", place, pid}));
+    expect_exit(memlog({"attach", "--ledger", place, process.id}));
     work(process, "aaa");
     const bool file = std::string(place) != "none";
     EXPECT_EQ(fs::exists(ledger(process.pid())), file);
     if (file) {
       EXPECT_EQ(live_of("site_attached", process.pid()), "963");
     }
-    const Result reported = expect_exit(memlog({"report", pid}));
-    expect_exit(memlog({"detach", pid}));
+    expect_exit(memlog({"report", process.id}));
+    expect_exit(memlog({"detach", process.id}));
     work(process, "aa");
   }
   process.write("q");
@@ -84,35 +70,27 @@ TEST_F(AttachLedgerTest, WorksAfterDetachAndAttachAgain) {
 
 // Threads that hold slots of the old tables go on in the new ones.
 TEST_F(AttachLedgerTest, BusyThreadsGetAFileAtTheSecondAttach) {
-  Process process(plain({program("attached"), "busy"}));
-  process.read_until("ready");
-  const std::string pid = std::to_string(process.pid());
+  Ready process(plain({program("attached"), "busy"}));
   for (const char* place : {"none", "/dev/shm", "none", "/dev/shm"}) {
-    const Result attached = expect_exit(memlog({"attach", "--ledger", place, pid}));
-    const Result reported = expect_exit(memlog({"report", pid}));
-    expect_exit(memlog({"detach", pid}));
+    expect_exit(memlog({"attach", "--ledger", place, process.id}));
+    expect_exit(memlog({"report", process.id}));
+    expect_exit(memlog({"detach", process.id}));
   }
-  process.close_input();
-  const Result result = expect_exit(process.wait());
-  EXPECT_EQ(lines_of(result.out).back(), "done");
+  EXPECT_EQ(lines_of(expect_exit(process.wait()).out).back(), "done");
 }
 
 TEST_F(AttachLedgerTest, ItsDirectoryIsMade) {
-  Process process(plain({program("attached"), "sites"}));
-  process.read_until("ready");
-  const std::string pid = std::to_string(process.pid());
-  const Result result = expect_exit(memlog({"attach", "--ledger", temp() + "/new", pid}));
-  EXPECT_TRUE(fs::exists(temp() + "/new/attached-" + pid + ".ledger"));
+  Ready process(plain({program("attached"), "sites"}));
+  expect_exit(memlog({"attach", "--ledger", temp() + "/new", process.id}));
+  EXPECT_TRUE(fs::exists(temp() + "/new/attached-" + process.id + ".ledger"));
   process.write("q");
   expect_exit(process.wait());
   EXPECT_TRUE(fs::is_empty(temp() + "/new"));
 }
 
 TEST_F(AttachLedgerTest, TopAttachesAndDetaches) {
-  Process process(plain({program("attached"), "sites"}));
-  process.read_until("ready");
-  const std::string pid = std::to_string(process.pid());
-  Process top(command({"top", "--attach", "--batch", "--delay", "50ms", pid}));
+  Ready process(plain({program("attached"), "sites"}));
+  Process top(tool({"top", "--attach", "--batch", "--delay", "50ms", process.id}));
   ASSERT_TRUE(top.read_line().has_value());
   work(process, "aa");
   while (const auto line = top.read_line()) {
@@ -123,19 +101,18 @@ TEST_F(AttachLedgerTest, TopAttachesAndDetaches) {
   top.send(SIGINT);
   while (top.read_line()) continue;
   const Result result = expect_exit(top.wait());
-  EXPECT_TRUE(result.err.starts_with("memlog: attached to " + pid + " (attached), stopped for "))
+  EXPECT_TRUE(
+      result.err.starts_with("memlog: attached to " + process.id + " (attached), stopped for "))
       << result.err;
   EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
-  const Result status = memlog({"status", pid});
+  const Result status = memlog({"status", process.id});
   EXPECT_HAS((status.out + status.err), "memlog detach") << status.out;
 }
 
 // A command that reads never changes a process that is not traced, nor one that was detached.
 TEST_F(AttachLedgerTest, NoCommandThatReadsAttaches) {
-  Process process(plain({program("attached"), "sites"}));
-  process.read_until("ready");
-  const std::string pid = std::to_string(process.pid());
-  const std::string subject = "memlog: " + pid + " (attached) is not traced";
+  Ready process(plain({program("attached"), "sites"}));
+  const std::string subject = "memlog: " + process.id + " (attached) is not traced";
   const auto refuses = [&](const std::string& state) {
     for (const std::vector<std::string>& words :
          std::vector<std::vector<std::string>>{{"report"},
@@ -144,18 +121,18 @@ TEST_F(AttachLedgerTest, NoCommandThatReadsAttaches) {
                                                {"expire", "--max-stacks", "1"},
                                                {"unreachable"}}) {
       std::vector<std::string> all = words;
-      all.push_back(pid);
+      all.push_back(process.id);
       const Result result = memlog(all);
       EXPECT_TRUE(result.exited(1)) << words[0] << result.how();
       EXPECT_EQ(result.out, "") << words[0];
-      EXPECT_EQ(result.err, subject + state + "; memlog attach " + pid + ", or memlog " + words[0] +
-                                " --attach " + pid + "\n");
+      EXPECT_EQ(result.err, subject + state + "; memlog attach " + process.id + ", or memlog " +
+                                words[0] + " --attach " + process.id + "\n");
     }
   };
   refuses("");
-  EXPECT_LACKS(read_file("/proc/" + pid + "/maps"), "libmtrace");
-  expect_exit(memlog({"attach", pid}));
-  expect_exit(memlog({"detach", pid}));
+  EXPECT_LACKS(read_file("/proc/" + process.id + "/maps"), "libmtrace");
+  expect_exit(memlog({"attach", process.id}));
+  expect_exit(memlog({"detach", process.id}));
   refuses(" any more");
   process.write("q");
   expect_exit(process.wait());
@@ -165,49 +142,42 @@ TEST_F(AttachLedgerTest, ReportOfANameAsksThoseThatAreTraced) {
   const std::string name = "named" + std::to_string(::getpid());  // no other test's process has it
   const std::string file = temp() + "/" + name;
   fs::copy_file(program("attached"), file);
-  Process other(plain({file, "sites"}));
-  other.read_until("ready");
-  Process process(plain({file, "sites"}));
-  process.read_until("ready");
-  expect_exit(memlog({"attach", std::to_string(process.pid())}));
+  Ready other(plain({file, "sites"}));
+  Ready process(plain({file, "sites"}));
+  expect_exit(memlog({"attach", process.id}));
   const Result result = expect_exit(memlog({"report", name}));
   EXPECT_EQ(lines_of(result.out).size(), 1u) << result.out;
   EXPECT_TRUE(result.err.starts_with("memlog: " + name + ": left alone what is not traced: "))
       << result.err;
-  EXPECT_HAS(result.err, std::to_string(other.pid()));
-  EXPECT_LACKS(read_file("/proc/" + std::to_string(other.pid()) + "/maps"), "libmtrace");
+  EXPECT_HAS(result.err, other.id);
+  EXPECT_LACKS(read_file("/proc/" + other.id + "/maps"), "libmtrace");
   process.write("q");  // and with it its ledger in /dev/shm
   expect_exit(process.wait());
 }
 
 TEST_F(AttachLedgerTest, DetachRemovesTheLedger) {
-  Process process(plain({program("attached"), "sites"}));
-  process.read_until("ready");
-  const std::string pid = std::to_string(process.pid());
-  expect_exit(memlog({"attach", pid}));
-  expect_exit(memlog({"detach", "--keep-ledger", pid}));
+  Ready process(plain({program("attached"), "sites"}));
+  expect_exit(memlog({"attach", process.id}));
+  expect_exit(memlog({"detach", "--keep-ledger", process.id}));
   EXPECT_TRUE(fs::exists(ledger(process.pid())));
-  expect_exit(memlog({"attach", pid}));
-  expect_exit(memlog({"detach", pid}));
+  expect_exit(memlog({"attach", process.id}));
+  expect_exit(memlog({"detach", process.id}));
   EXPECT_FALSE(fs::exists(ledger(process.pid())));
-  process.send(SIGKILL);
-  process.wait();
+  process.end(SIGKILL);
   EXPECT_FALSE(fs::exists(ledger(process.pid())));
 }
 
 TEST_F(AttachLedgerTest, ReportAttachesWhenToldTo) {
-  Process process(plain({program("attached"), "sites"}));
-  process.read_until("ready");
-  const std::string pid = std::to_string(process.pid());
+  Ready process(plain({program("attached"), "sites"}));
   work(process, "a");
   for (int round = 0; round < 2; ++round) {
-    const Result first = expect_exit(memlog({"report", "--attach", pid}));
-    EXPECT_TRUE(first.err.starts_with("memlog: attached to " + pid + " (attached), stopped for "))
+    const Result first = expect_exit(memlog({"report", "--attach", process.id}));
+    EXPECT_TRUE(
+        first.err.starts_with("memlog: attached to " + process.id + " (attached), stopped for "))
         << first.err;
     work(process, "aa");
-    const Result second = expect_exit(memlog({"report", pid}));
-    EXPECT_EQ(second.err, "");
-    expect_exit(memlog({"detach", pid}));
+    EXPECT_EQ(expect_exit(memlog({"report", process.id})).err, "");
+    expect_exit(memlog({"detach", process.id}));
   }
   const std::string file = program("attached");
   for (const auto& [key, logs] : all_logs()) {

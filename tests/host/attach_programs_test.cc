@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
 
 #include "host_test.h"
@@ -33,8 +32,7 @@ class AttachProgramsTest : public HostTest {
   void exercise(pid_t pid, const std::function<void()>& load,
                 const std::vector<std::string>& options = {}) {
     Load loading(load);
-    std::vector<std::string> attach = {"attach"};
-    attach.insert(attach.end(), options.begin(), options.end());
+    const Words attach = joined({"attach"}, options);
     for (int round = 0; round < rounds() && !HasFailure(); ++round) {
       expect_good(memlog(attach, pid));
       loading.wait_for(2);
@@ -112,8 +110,7 @@ process.stdin.on('data', () => {}).on('end', () => server.close(() => process.ex
            },
            {"--signal", "USR2"});
   expect_counted("node", server.pid(), "libc.so.6");
-  const Result result = expect_exit(server.wait(), 5);
-  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(expect_exit(server.wait(), 5).err, "");
 }
 
 TEST_F(AttachProgramsTest, PythonThreads) {
@@ -126,8 +123,7 @@ TEST_F(AttachProgramsTest, PythonThreads) {
   const std::string body = first.substr(first.rfind("/answer "));
   exercise(server.pid(), [&] { EXPECT_TRUE(get(socket, "/answer").ends_with(body)); });
   expect_counted("python3", server.pid(), "libc.so.6");
-  const Result result = expect_exit(server.wait(), 6);
-  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(expect_exit(server.wait(), 6).err, "");
 }
 
 // A program in Rust. It searches without allocating, and gives back at its end what it had.
@@ -142,11 +138,10 @@ TEST_F(AttachProgramsTest, Ripgrep) {
   search();
   exercise(process.pid(), search);
   expect_good(memlog({"attach"}, process.pid()));
-  process.close_input();
   expect_exit(process.wait());
-  const auto logs = all_logs();
-  EXPECT_GT(logs.at("rg-" + std::to_string(process.pid()) + ".2").at(0).number("unknown-frees"),
-            100);
+  EXPECT_GT(
+      all_logs().at("rg-" + std::to_string(process.pid()) + ".2").at(0).number("unknown-frees"),
+      100);
 }
 
 }  // namespace

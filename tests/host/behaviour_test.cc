@@ -1,7 +1,5 @@
 // The library under programs that do what breaks profilers: errors, exceptions, plug-ins, other
 // allocators.
-#include <dlfcn.h>
-#include <signal.h>
 
 #include <filesystem>
 
@@ -12,54 +10,26 @@ namespace {
 
 using Sites = std::map<std::string, Amount>;
 
-class BehaviourTest : public HostTest {
- protected:
-  // Runs with and without the library; everything the outside sees must be the same.
-  Result expect_same(const std::vector<std::string>& argv,
-                     const std::map<std::string, std::string>& env = {},
-                     const std::string& preload = "") {
-    Command with = traced(argv);
-    Command without = plain(argv);
-    for (const auto& [name, value] : env) {
-      with.env[name] = value;
-      without.env[name] = value;
-    }
-    if (!preload.empty()) {
-      with.env["LD_PRELOAD"] = library() + ":" + preload;
-      without.env["LD_PRELOAD"] = preload;
-    }
-    const Result traced_result = run(with);
-    const Result plain_result = run(without);
-    EXPECT_EQ(traced_result.out, plain_result.out);
-    EXPECT_EQ(traced_result.err, plain_result.err);
-    EXPECT_EQ(traced_result.status, plain_result.status) << traced_result.how();
-    return traced_result;
-  }
-};
+using BehaviourTest = HostTest;
 
 TEST_F(BehaviourTest, ErrorsAreThoseOfTheAllocator) {
-  const Result result = expect_exit(expect_same({program("errors")}));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
+  const Result result = expect_exit(expect_same(traced({program("errors")})));
+  const Memlog log = only_log(result.pid);
   // All but the buffer of stdout and the one block that calloc(0, n) leaves is given back.
-  EXPECT_EQ(logs[0].get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
+  EXPECT_EQ(log.get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
 }
 
 TEST_F(BehaviourTest, ExceptionsAndJumps) {
-  Command command = traced({program("exceptions"), "signals"});
-  const Result result = expect_exit(run(command));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 2u);
+  const Result result = expect_exit(run(traced({program("exceptions"), "signals"})));
+  const std::vector<Memlog> logs = logs_of(result.pid, 2);
   const auto told = told_sites(result.out).at(1);
-  const auto found = site_sums({logs[0]}, program("exceptions"), program("exceptions"));
-  EXPECT_EQ(told, found) << "told:\n" << describe(told) << "found:\n" << describe(found);
+  EXPECT_EQ(site_sums({logs[0]}, program("exceptions"), program("exceptions")), told);
 }
 
 TEST_F(BehaviourTest, PluginInLocalScope) {
   const std::string directory = program("").substr(0, program("").size() - 1);
   const Result result = expect_exit(run(traced({program("plugin_host"), "cxx", directory})));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 3u);
+  const std::vector<Memlog> logs = logs_of(result.pid, 3);
   const std::string plugin = program("plugin_cxx.so");
   // Twenty strings of 1,000 bytes, their objects, and the vector that holds them.
   EXPECT_EQ(site_sums({logs[0]}, plugin, plugin),
@@ -87,8 +57,7 @@ TEST_F(BehaviourTest, ModuleAtTheAddressOfAnother) {
       if (line.starts_with("at ")) addresses.insert(line);
     }
     EXPECT_LT(addresses.size(), 6u) << "no address was used twice: this shows nothing";
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    ASSERT_EQ(logs.size(), 2u);
+    const std::vector<Memlog> logs = logs_of(result.pid, 2);
     const std::string first = program("plugin_first.so");
     const std::string second = program("plugin_second.so");
     EXPECT_EQ(site_sums({logs[0]}, first, first), (Sites{{"site_first", {3000, 30}}}));
@@ -98,12 +67,8 @@ TEST_F(BehaviourTest, ModuleAtTheAddressOfAnother) {
 
 class HostileTest : public BehaviourTest {
  protected:
-  std::vector<Memlog> survive(const std::string& mode,
-                              const std::map<std::string, std::string>& env = {}) {
-    Command command = traced({program("hostile"), mode});
-    for (const auto& [name, value] : env) command.env[name] = value;
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << mode << ": " << result.how() << result.out << result.err;
+  std::vector<Memlog> survive(const std::string& mode, const Settings& more = {}) {
+    const Result result = expect_exit(run(traced({program("hostile"), mode}, more)));
     EXPECT_TRUE(result.out.ends_with("fine\n")) << result.out;
     EXPECT_EQ(result.err, "");
     output_ = result.out;
@@ -117,7 +82,7 @@ class HostileTest : public BehaviourTest {
 
 TEST_F(HostileTest, Fibers) {
   const std::vector<Memlog> logs = survive("fibers");
-  EXPECT_EQ(sites(logs), told_sites(output_).at(1)) << describe(sites(logs));
+  EXPECT_EQ(sites(logs), told_sites(output_).at(1));
 }
 
 TEST_F(HostileTest, StackGivenByTheProgram) {
@@ -218,34 +183,27 @@ TEST_F(HostileTest, Ldd) {
   EXPECT_EQ(result.err, "");
 }
 
-struct OtherAllocator {
-  const char* name;
-  const char* file;
-};
-
-class AllocatorTest : public BehaviourTest, public ::testing::WithParamInterface<OtherAllocator> {
+class AllocatorTest : public BehaviourTest, public ::testing::WithParamInterface<const char*> {
  protected:
+  Command behind(std::vector<std::string> argv) const {
+    return traced(std::move(argv), {{"LD_PRELOAD", library() + ":" + GetParam()}});
+  }
   void expect_truth(const std::string& name, int phases) {
     SCOPED_TRACE(name);
-    Command command = traced({program(name), "signals"});
-    command.env["LD_PRELOAD"] = library() + ":" + GetParam().file;
-    if (std::string(GetParam().name) == "jemalloc") command.env["TRUTH_LENIENT"] = "1";
+    Command command = behind({program(name), "signals"});
+    if (GetParam() == std::string("libjemalloc.so.2")) command.env["TRUTH_LENIENT"] = "1";
     const Result result = expect_exit(run(command));
     EXPECT_EQ(result.err, "");
     const auto told = told_sites(result.out);
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    ASSERT_EQ(logs.size(), static_cast<size_t>(phases + 1));
+    const std::vector<Memlog> logs = logs_of(result.pid, static_cast<size_t>(phases) + 1);
     Sites before;
     for (int phase = 1; phase <= phases; ++phase) {
-      const Sites expected = changes(before, told.at(phase));
-      const Sites found =
-          site_sums({logs[static_cast<size_t>(phase - 1)]}, program(name), program(name));
-      EXPECT_EQ(expected, found) << "phase " << phase << "\ntold:\n"
-                                 << describe(expected) << "found:\n"
-                                 << describe(found);
+      EXPECT_EQ(site_sums({logs[static_cast<size_t>(phase - 1)]}, program(name), program(name)),
+                changes(before, told.at(phase)))
+          << "phase " << phase;
       before = told.at(phase);
     }
-    EXPECT_HAS(logs[0].get("library"), std::string("allocator=") + GetParam().file);
+    EXPECT_HAS(logs[0].get("library"), std::string("allocator=") + GetParam());
   }
 };
 
@@ -258,24 +216,21 @@ TEST_P(AllocatorTest, Truth) {
 }
 
 TEST_P(AllocatorTest, BehavesAsWithout) {
-  expect_same({program("errors")}, {}, GetParam().file);
-  expect_same({program("exceptions")}, {}, GetParam().file);
+  for (const char* name : {"errors", "exceptions"}) expect_same(behind({program(name)}));
 }
 
 TEST_P(AllocatorTest, Forks) {
-  Command command = traced({program("fork_busy"), "20"});
-  command.env["LD_PRELOAD"] = library() + ":" + GetParam().file;
-  const Result result = expect_exit(run(command));
-  EXPECT_EQ(result.out, "good 20\n");
+  EXPECT_EQ(expect_exit(run(behind({program("fork_busy"), "20"}))).out, "good 20\n");
   EXPECT_EQ(all_logs().size(), 21u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Others, AllocatorTest,
-                         ::testing::Values(OtherAllocator{"jemalloc", "libjemalloc.so.2"},
-                                           OtherAllocator{"tcmalloc", "libtcmalloc.so.4"},
-                                           OtherAllocator{"tcmalloc_minimal",
-                                                          "libtcmalloc_minimal.so.4"}),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         ::testing::Values("libjemalloc.so.2", "libtcmalloc.so.4",
+                                           "libtcmalloc_minimal.so.4"),
+                         [](const auto& info) {
+                           const std::string name = info.param;
+                           return name.substr(3, name.find('.') - 3);
+                         });
 
 }  // namespace
 }  // namespace mtrace::test

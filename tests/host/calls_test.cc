@@ -4,7 +4,6 @@
 #include <sys/utsname.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "host_test.h"
 
@@ -113,12 +112,10 @@ TEST_F(CallsTest, CallersOfEachOperatorOfOtherAllocators) {
   for (const char* allocator : {"libtcmalloc_minimal.so.4", "libjemalloc.so.2"}) {
     for (const char* compiler : {"gcc.O2.pie.nofp", "gcc.O0.pie.fp", "clang.O2.pie.nofp"}) {
       SCOPED_TRACE(std::string(allocator) + ' ' + compiler);
-      Command command = named({program(std::string("truth_cxx.") + compiler), "signals"});
-      command.env["LD_PRELOAD"] += std::string(":") + allocator;
-      const Result result = expect_exit(run(command));
-      const std::vector<Memlog> logs = logs_of(result.pid);
-      ASSERT_GE(logs.size(), 1u);
-      expect_whole(logs[0]);
+      const Result result =
+          expect_exit(run(named({program(std::string("truth_cxx.") + compiler), "signals"},
+                                {{"LD_PRELOAD", library() + ":" + allocator}})));
+      expect_whole(logs_of(result.pid).at(0));
     }
   }
 }
@@ -126,9 +123,8 @@ TEST_F(CallsTest, CallersOfEachOperatorOfOtherAllocators) {
 // The form of a call whose block is not recorded must not be given to a later one.
 TEST_F(CallsTest, OfSamples) {
   for (const char* mean : {"1", "64", "4K"}) {
-    Command command = named({program("call_forms")});
-    command.env["MTRACE_SAMPLE"] = mean;
-    for (const auto& [call, amount] : calls_of(only_log(run(command)))) {
+    for (const auto& [call, amount] :
+         calls_of(only_log(run(named({program("call_forms")}, {{"MTRACE_SAMPLE", mean}}))))) {
       EXPECT_TRUE(kForms.contains(call)) << mean << ": " << call;
     }
   }
@@ -142,11 +138,9 @@ TEST_F(CallsTest, Recovered) {
     Command command = named({program("call_forms"), "pause"});
     command.env["MTRACE_LEDGER"] = temp();
     if (!page.empty()) command.env["QEMU_PAGESIZE"] = page;
-    Process process(command);
-    process.read_until("ready");
-    process.send(SIGKILL);
-    process.wait();
-    const std::string ledger = temp() + "/call_forms-" + std::to_string(process.pid()) + ".ledger";
+    Ready process(command);
+    process.end(SIGKILL);
+    const std::string ledger = temp() + "/call_forms-" + process.id + ".ledger";
     expect_exit(memlog({"recover", ledger, "-o", temp() + "/recovered.memlog"}));
     const Memlog log = read_memlog(temp() + "/recovered.memlog");
     EXPECT_EQ(calls_of(log), kForms);
@@ -164,20 +158,18 @@ TEST_F(CallsTest, Recovered) {
     const std::string report = elsewhere + "/recovered.memlog";
     expect_exit(memlog({"recover", there, "-o", report}));
     EXPECT_EQ(calls_of(read_memlog(report)), kForms);
-    const Result folded = memlog({"export", "-f", "folded", report});
     int64_t bytes = 0;
-    std::istringstream lines(folded.out);
-    for (std::string line; std::getline(lines, line);) {
+    for (const std::string& line : lines_of(memlog({"export", "-f", "folded", report}).out)) {
       bytes += std::stoll(line.substr(line.rfind(' ')));
     }
-    EXPECT_EQ(bytes, log.amount("live").bytes) << folded.err;
+    EXPECT_EQ(bytes, log.amount("live").bytes);
   }
 }
 
 TEST_F(CallsTest, ShownAndChosen) {
   const Memlog log = only_log(run(named({program("call_forms")})));
-  const Result shown = expect_exit(run(plain(
-      {memlog_tool(), "show", "--call", "new[]", "--call", "aligned-new", "--json", log.path})));
+  const Result shown =
+      expect_exit(memlog({"show", "--call", "new[]", "--call", "aligned-new", "--json", log.path}));
   std::map<std::string, int64_t> bytes;
   const auto view = nlohmann::json::parse(shown.out);
   for (const auto& stack : view["reports"][0]["stacks"]) {
@@ -185,11 +177,8 @@ TEST_F(CallsTest, ShownAndChosen) {
   }
   EXPECT_EQ(bytes, (std::map<std::string, int64_t>{{"new[]", 264 + 15000},
                                                    {"aligned-new", 101 + 128 + 1}}));
-  const Result text = run(plain({memlog_tool(), "show", log.path}));
-  EXPECT_HAS(text.out, "by aligned-new[]");
-  const Result bad =
-      expect_exit(run(plain({memlog_tool(), "show", "--call", "new()", log.path})), 2);
-  EXPECT_HAS(bad.err, "--call new()");
+  EXPECT_HAS(memlog({"show", log.path}).out, "by aligned-new[]");
+  EXPECT_HAS(expect_exit(memlog({"show", "--call", "new()", log.path}), 2).err, "--call new()");
 }
 
 // The sum of malloc_usable_size() over what lives.
@@ -208,8 +197,7 @@ TEST_F(CallsTest, UsableBytes) {
 
 TEST_F(CallsTest, Controls) {
   const Result result = expect_exit(run(named({program("controls"), "signals"})));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 3u);
+  const std::vector<Memlog> logs = logs_of(result.pid, 3);
   EXPECT_EQ(calls_of(logs[0], "control"),
             (std::map<std::string, Amount>{{"site_mallopt mallopt", {0, 1}},
                                            {"site_trim malloc_trim", {0, 1}},
@@ -218,11 +206,9 @@ TEST_F(CallsTest, Controls) {
             (std::map<std::string, Amount>{{"site_info2 mallinfo2", {0, 100}}}));
   const auto notes = [](const Memlog& log) {
     std::vector<std::string> lines;
-    for (const auto& [key, value] : log.meta) {
+    for (const std::string& note : log.all("note")) {
       // 2026-11-20T20:15:31.123456Z TEXT
-      if (key == "note" && value.find("called at stack=") != std::string::npos) {
-        lines.push_back(value.substr(28));
-      }
+      if (note.find("called at stack=") != note.npos) lines.push_back(note.substr(28));
     }
     return lines;
   };

@@ -1,8 +1,5 @@
 // The plugin for pytest in doc/examples, as it stands there, on tests that leak and tests that do
 // not.
-#include <fmt/format.h>
-
-#include <string>
 
 #include "host_test.h"
 
@@ -54,52 +51,36 @@ class CiRecipe : public HostTest {
     write_file(temp() + "/conftest.py", read_file(source_dir() + "/doc/examples/conftest.py"));
     write_file(temp() + "/test_native.py", kTests);
   }
-  // The library waits five seconds for names. On a busy machine it prints what memlog decode reads.
-  std::string decoded(const std::string& text) const {
-    Command command = tool({"decode"});
-    command.input = text;
-    return run(command).out;
+  void expect_tests(Settings more, const Words& says) const {
+    more["MTRACE_EXIT_REPORT"] = "0";
+    // The library waits five seconds for names. On a busy machine it prints what memlog decode
+    // reads.
+    Command decode = tool({"decode"});
+    decode.input = expect_exit(run(named(pytest(), more)), 1).out;
+    const Result decoded = run(decode);
+    for (const std::string& line : says) EXPECT_HAS(decoded.out, line);
   }
 };
 
 TEST_F(CiRecipe, PytestFailsWhatLeaks) {
-  Command command = named(pytest());
-  command.directory = temp();
-  command.env["MTRACE_EXIT_REPORT"] = "0";
-  const Result result = expect_exit(run(command), 1);
-  const std::string text = decoded(result.out);
-  for (const char* line :
-       {"FAILED test_native.py::test_leaks", "PASSED test_native.py::test_frees",
-        "PASSED test_native.py::test_real_work", "PASSED test_native.py::test_may_keep",
-        "FAILED test_native.py::test_fails_by_itself", "10 runs leave 1000 bytes of native memory",
-        "+1000 bytes +10 blocks", "strdup", "test_leaks\ttest_native.py:"}) {
-    EXPECT_HAS(text, line) << line;
-  }
+  expect_tests({}, {"FAILED test_native.py::test_leaks", "PASSED test_native.py::test_frees",
+                    "PASSED test_native.py::test_real_work", "PASSED test_native.py::test_may_keep",
+                    "FAILED test_native.py::test_fails_by_itself",
+                    "10 runs leave 1000 bytes of native memory", "+1000 bytes +10 blocks", "strdup",
+                    "test_leaks\ttest_native.py:"});
 }
 
 // Every object of Python's comes from malloc, too. The interpreter's caches may grow a little.
 TEST_F(CiRecipe, PytestWithPythonObjects) {
-  Command command = named(pytest());
-  command.directory = temp();
-  command.env["MTRACE_EXIT_REPORT"] = "0";
-  command.env["PYTHONMALLOC"] = "malloc";
-  command.env["LEAK_LIMIT"] = "5000";
-  const Result result = expect_exit(run(command), 1);
-  const std::string text = decoded(result.out);
-  for (const char* line :
-       {"FAILED test_native.py::test_leaks_much", "PASSED test_native.py::test_frees",
-        "PASSED test_native.py::test_real_work", "+100000 bytes +10 blocks",
-        "test_leaks_much\ttest_native.py:"}) {
-    EXPECT_HAS(text, line) << line;
-  }
+  expect_tests({{"PYTHONMALLOC", "malloc"}, {"LEAK_LIMIT", "5000"}},
+               {"FAILED test_native.py::test_leaks_much", "PASSED test_native.py::test_frees",
+                "PASSED test_native.py::test_real_work", "+100000 bytes +10 blocks",
+                "test_leaks_much\ttest_native.py:"});
 }
 
 // Without the library the tests run as ever.
 TEST_F(CiRecipe, PytestWithoutTheLibrary) {
-  Command command = plain(pytest());
-  command.directory = temp();
-  const Result result = run(command);
-  EXPECT_HAS(result.out, "1 failed, 5 passed");
+  EXPECT_HAS(run(plain(pytest())).out, "1 failed, 5 passed");
 }
 
 }  // namespace

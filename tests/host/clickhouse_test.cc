@@ -1,11 +1,8 @@
 // memlog export -f clickhouse, into Debian's clickhouse-server on loopback.
-#include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
-#include <string>
 
 #include "host_test.h"
 #include "http_client.h"
@@ -108,33 +105,23 @@ class ClickHouseTest : public HostTest {
 
 TEST_F(ClickHouseTest, KillsLoseNothingAndDoubleNothing) {
   write_reports("web1", 1, 5, 1);
-  Result result = load();
-  expect_exit(result);
-  EXPECT_EQ(result.out, "5 reports inserted, 200 rows; 0 there already\n");
+  EXPECT_EQ(expect_exit(load()).out, "5 reports inserted, 200 rows; 0 there already\n");
   kill_server();
   start();
   write_reports("web1", 6, 10, 1);
   // What a sender that was killed leaves: the server inserts the rows that have arrived.
   const Result rows =
       expect_exit(memlog({"export", "-f", "clickhouse", temp() + "/reports/web1-6.memlog"}));
-  std::string part = rows.out;
-  for (int line = 0, at = 0; line < 13; ++line) {
-    at = static_cast<int>(rows.out.find('\n', static_cast<size_t>(at))) + 1;
-    part = rows.out.substr(0, static_cast<size_t>(at));
-  }
+  std::string part;
+  for (int line = 0; line < 13; ++line) part += lines_of(rows.out).at(line) + '\n';
   ask("INSERT INTO fleet FORMAT JSONEachRow", part);
   EXPECT_EQ(ask("SELECT count() FROM fleet"), "213\n");
   {
-    Process killed(plain([&] {
-      std::vector<std::string> words = load_words();
-      words.insert(words.begin(), memlog_tool());
-      return words;
-    }()));
+    Process killed(tool(load_words()));
     killed.send(SIGKILL);
     killed.wait();
   }
-  result = load();
-  expect_exit(result);
+  expect_exit(load());
   EXPECT_EQ(ask("SELECT count(), sum(bytes), uniq(seq), max(entries) FROM fleet"),
             "400\t82000\t10\t40\n");
   EXPECT_EQ(load().out, "0 reports inserted, 0 rows; 10 there already\n");
@@ -145,7 +132,7 @@ TEST_F(ClickHouseTest, KillsLoseNothingAndDoubleNothing) {
 TEST_F(ClickHouseTest, BuildsAreJoinedByTheFunctions) {
   write_reports("web1", 1, 2, 1);
   write_reports("web2", 1, 2, 2);
-  const Result result = expect_exit(load());
+  expect_exit(load());
   EXPECT_EQ(ask("SELECT uniq(stack), uniq(fn), uniq(build_id), uniq(host) FROM fleet"),
             "80\t40\t2\t2\n");
   EXPECT_EQ(ask("SELECT uniq(stack), any(depth) FROM stacks"), "80\t2\n");
@@ -185,8 +172,7 @@ TEST_F(ClickHouseTest, AServerThatRefusesIsNamed) {
   write_reports("web1", 1, 1, 1);
   std::vector<std::string> words = load_words();
   words[4] += "/nosuch";
-  const Result result = expect_exit(memlog(words), 1);
-  EXPECT_HAS(result.err, "Database nosuch doesn't exist");
+  EXPECT_HAS(expect_exit(memlog(words), 1).err, "Database nosuch doesn't exist");
 }
 
 }  // namespace

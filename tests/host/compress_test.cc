@@ -17,9 +17,7 @@ namespace fs = std::filesystem;
 class CompressTest : public HostTest {
  protected:
   Command compressing(std::vector<std::string> argv) const {
-    Command command = named(std::move(argv));
-    command.env["MTRACE_COMPRESS"] = "1";
-    return command;
+    return named(std::move(argv), {{"MTRACE_COMPRESS", "1"}});
   }
   static std::vector<std::string> names_in(const std::string& directory) {
     std::vector<std::string> names;
@@ -33,7 +31,7 @@ class CompressTest : public HostTest {
   std::vector<Memlog> decompressed(pid_t pid) const {
     for (const auto& file : fs::directory_iterator(out())) {
       if (file.path().extension() != ".zst") continue;
-      const Result result = expect_exit(run(plain({"/usr/bin/zstd", "-dq", "--rm", file.path()})));
+      expect_exit(run(plain({"/usr/bin/zstd", "-dq", "--rm", file.path()})));
     }
     return logs_of(pid);
   }
@@ -60,17 +58,17 @@ TEST_F(CompressTest, TheResolverWritesThem) {
 
 // Only who runs the resolver wants them: without it, and when it fails, the plain report stays.
 TEST_F(CompressTest, WithoutAResolverNothingIsLost) {
-  write_file(temp() + "/failing", "#!/bin/sh\nexit 1\n");
-  fs::permissions(temp() + "/failing", fs::perms::owner_all);
-  // Compresses nothing, and is killed when the program has waited for it.
-  write_file(temp() + "/hanging", "#!/bin/sh\nexec sleep 1000\n");
-  fs::permissions(temp() + "/hanging", fs::perms::owner_all);
+  // The second is killed when the program has waited for it.
+  for (const auto& [name, script] :
+       {std::pair{"/failing", "exit 1"}, {"/hanging", "exec sleep 1000"}}) {
+    write_file(temp() + name, std::string("#!/bin/sh\n") + script + "\n");
+    fs::permissions(temp() + name, fs::perms::owner_all);
+  }
   for (const std::string& resolver :
        {std::string("none"), temp() + "/failing", temp() + "/hanging", temp() + "/no-such"}) {
-    Command command = compressing({program("truth_c.gcc.O2.pie.nofp"), "signals"});
-    command.env["MTRACE_RESOLVER"] = resolver;
-    command.env["MTRACE_EXIT_WAIT"] = "0";
-    const Result result = expect_exit(run(command));
+    const Result result =
+        expect_exit(run(with(compressing({program("truth_c.gcc.O2.pie.nofp"), "signals"}),
+                             {{"MTRACE_RESOLVER", resolver}, {"MTRACE_EXIT_WAIT", "0"}})));
     EXPECT_EQ(logs_of(result.pid).size(), 5u) << resolver;
     for (const std::string& name : names_in(out())) EXPECT_TRUE(name.ends_with(".memlog")) << name;
   }
@@ -111,39 +109,28 @@ TEST_F(CompressTest, RunShowsThem) {
   EXPECT_TRUE(names[0].ends_with("-1.memlog.zst")) << names[0];
   EXPECT_HAS(result.err, "reports: " + out() + "/" + names[4] + "\n");
   // Named and shown by who knows nothing of where they come from.
-  const Result shown = expect_exit(run(plain({memlog_tool(), "show", out() + "/" + names[0]})));
-  EXPECT_HAS(shown.out, "site_");
+  EXPECT_HAS(expect_exit(memlog({"show", out() + "/" + names[0]})).out, "site_");
   EXPECT_EQ(decompressed(std::stoi(names[0].substr(names[0].find('-') + 1))).size(), 5u);
 }
 
+// Also where the process was attached to.
 TEST_F(CompressTest, ReportPrintsTheNameThatTheReportHas) {
-  Process host(compressing({program("attached"), "sites"}));
-  host.read_until("ready");
-  const std::string pid = std::to_string(host.pid());
-  for (int seq = 1; seq <= 2; ++seq) {
-    host.write("aanp");
-    host.read_until("told");
-    const Result result = expect_exit(run(plain({memlog_tool(), "report", pid})));
-    EXPECT_EQ(temp() + "/" + result.out, report_path("attached", host.pid(), seq) + ".zst\n");
-    EXPECT_TRUE(fs::exists(report_path("attached", host.pid(), seq) + ".zst"));
-    EXPECT_FALSE(fs::exists(report_path("attached", host.pid(), seq)));
+  for (const bool attached : {false, true}) {
+    const std::vector<std::string> argv = {program("attached"), "sites"};
+    Ready host(attached ? plain(argv) : compressing(argv));
+    if (attached) {
+      expect_exit(run(with(tool({"attach", "--compress", host.id}), {{"MTRACE_RESOLVER", ""}})));
+    }
+    for (int seq = 1; seq <= 2; ++seq) {
+      host.ask("aanp", "told");
+      const std::string path = report_path("attached", host.pid(), seq);
+      EXPECT_EQ(out() + "/" + expect_exit(memlog({"report", host.id})).out, path + ".zst\n");
+      EXPECT_TRUE(fs::exists(path + ".zst"));
+      EXPECT_FALSE(fs::exists(path));
+    }
+    expect_exit(host.wait());
+    decompressed(host.pid());
   }
-  expect_exit(host.wait());
-  decompressed(host.pid());
-}
-
-TEST_F(CompressTest, AttachPassesItOn) {
-  Process host(plain({program("attached"), "sites"}));
-  host.read_until("ready");
-  const std::string pid = std::to_string(host.pid());
-  const Result attached =
-      expect_exit(run(plain({memlog_tool(), "attach", "--compress", "--output", out(), pid})));
-  host.write("aaannffrp");
-  host.read_until("told");
-  const Result result = expect_exit(run(plain({memlog_tool(), "report", pid})));
-  EXPECT_EQ(temp() + "/" + result.out, report_path("attached", host.pid(), 1) + ".zst\n");
-  expect_exit(host.wait());
-  decompressed(host.pid());
 }
 
 }  // namespace

@@ -17,12 +17,11 @@ class CheckersTest : public HostTest {
     return run(plain(std::move(argv)));
   }
   Result script(const std::string& name, std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), source_dir() + "/tests/" + name);
-    return run(plain(std::move(arguments)));
+    return run(plain(joined({source_dir() + "/tests/" + name}, arguments)));
   }
   void expect_good_orders(std::vector<std::string> command) {
-    command.insert(command.end(), {"--bound", "2", "--orders", "8000"});
-    const Result result = expect_exit(checker(command));
+    const Result result =
+        expect_exit(checker(joined(command, {"--bound", "2", "--orders", "8000"})));
     const std::regex all("([0-9]+) orders, bound 2\n$");
     std::smatch match;
     ASSERT_TRUE(std::regex_search(result.out, match, all)) << result.out;
@@ -35,9 +34,7 @@ TEST_F(ConcurrencyTest, ThreadsComeAndGo) {
   const Result result = expect_exit(run(traced({path})));
   const std::vector<Memlog> logs = logs_of(result.pid);
   EXPECT_GE(logs.size(), 2u);
-  const auto told = told_sites(result.out).at(1);
-  const auto found = site_sums(logs, path, path);
-  EXPECT_EQ(told, found) << "told:\n" << describe(told) << "found:\n" << describe(found);
+  EXPECT_EQ(site_sums(logs, path, path), told_sites(result.out).at(1));
   EXPECT_EQ(logs.back().get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
   EXPECT_EQ(logs.back().get("unknown-frees"), "0");
 }
@@ -49,8 +46,9 @@ TEST_F(CheckersTest, EveryOrderIsGoodOnTheMemoryOfArm) {
 }
 
 TEST_F(CheckersTest, SeededBugsAreFound) {
-  const Result result = expect_exit(script("schedule/find_bugs.sh", {build_dir() + "/schedule"}));
-  EXPECT_GE(lines_of(result.out).size(), 26u);
+  EXPECT_GE(lines_of(expect_exit(script("schedule/find_bugs.sh", {build_dir() + "/schedule"})).out)
+                .size(),
+            26u);
 }
 
 TEST_F(CheckersTest, ThreadSanitizerHasNothingToSay) {

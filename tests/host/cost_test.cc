@@ -26,10 +26,8 @@ class CostTest : public HostTest {
     return sum;
   }
   Command many_stacks(long count, bool report) {
-    Command command = traced({program("many_stacks"), std::to_string(count)});
-    command.env["MTRACE_RESOLVER"] = "none";
-    command.env["MTRACE_EXIT_REPORT"] = report ? "1" : "0";
-    return command;
+    return traced({program("many_stacks"), std::to_string(count)},
+                  {{"MTRACE_RESOLVER", "none"}, {"MTRACE_EXIT_REPORT", report ? "1" : "0"}});
   }
   // Of the exit report alone.
   long report_of(long count) {
@@ -98,11 +96,9 @@ TEST_F(CostTest, LibrariesThatComeAndGo) {
   };
   // 3.2 and 6.5 measured; 14 and 66 before.
   for (const auto& [more, limit] : {Order{{}, 6}, Order{{"in-turn"}, 10}}) {
-    std::vector<std::string> argv = {program("opens_many"), temp(), std::to_string(kCount)};
-    argv.insert(argv.end(), more.begin(), more.end());
-    Command command = traced(argv);
-    command.env["MTRACE_EXIT_REPORT"] = "0";
-    const auto with = static_cast<double>(instructions(command));
+    const Words argv = joined({program("opens_many"), temp(), std::to_string(kCount)}, more);
+    const auto with =
+        static_cast<double>(instructions(traced(argv, {{"MTRACE_EXIT_REPORT", "0"}})));
     const auto without = static_cast<double>(instructions(plain(argv)));
     RecordProperty("times" + std::to_string(more.size()), std::to_string(with / without));
     EXPECT_LT(with / without, limit) << more.size();

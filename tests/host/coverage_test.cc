@@ -15,12 +15,32 @@ namespace fs = std::filesystem;
 
 class CoverageTest : public HostTest {
  protected:
-  static std::vector<std::string> not_covered(const Memlog& log) {
-    std::vector<std::string> lines;
-    for (const auto& [key, value] : log.meta) {
-      if (key == "note" && value.starts_with("not covered: ")) lines.push_back(value.substr(13));
+  static Words not_covered(const Memlog& log) {
+    Words lines;
+    for (const std::string& note : log.all("note")) {
+      if (note.starts_with("not covered: ")) lines.push_back(note.substr(13));
     }
     return lines;
+  }
+  // Both reports say that the plug-in calls another malloc.
+  void expect_past_the_library(pid_t pid) const {
+    for (const Memlog& log : logs_of(pid, 2)) {
+      const Words lines = not_covered(log);
+      ASSERT_EQ(lines.size(), 1u);
+      EXPECT_TRUE(lines[0].starts_with(program("plugin_first.so") + " calls malloc of "))
+          << lines[0];
+    }
+  }
+  // memlog check, or another command, of a program.
+  Result judge(const Words& program, const Words& command = {"check"}) const {
+    return run(plain(joined(joined(joined({memlog_tool()}, command), {"--"}), program)));
+  }
+  std::string compiled(const std::string& name, const std::string& source,
+                       const std::string& option) const {
+    write_file(temp() + "/" + name + ".c", source);
+    expect_exit(run(
+        plain({"/usr/bin/gcc", option, "-o", temp() + "/" + name, temp() + "/" + name + ".c"})));
+    return temp() + "/" + name;
   }
   std::string directory() const { return program("").substr(0, program("").size() - 1); }
 };
@@ -30,57 +50,48 @@ TEST_F(CoverageTest, AllocatorOfTheProgram) {
   EXPECT_EQ(result.out, "held 1\n");
   EXPECT_EQ(result.err, "mtrace: not covered: " + program("own_malloc") +
                             " has a malloc of its own; nothing that it allocates is counted\n");
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
-  EXPECT_EQ(not_covered(logs[0]),
+  const Memlog log = only_log(result.pid);
+  EXPECT_EQ(not_covered(log),
             std::vector<std::string>{"malloc of " + program("own_malloc") +
                                      " comes before that of this library; nothing that the program "
                                      "allocates is counted"});
-  const Result shown = run(plain({memlog_tool(), "show", logs[0].path}));
+  const Result shown = memlog({"show", log.path});
   EXPECT_HAS((shown.out + shown.err), "not covered: malloc of ") << shown.out;
 }
 
 // Where nothing is seen, nothing has been checked.
 TEST_F(CoverageTest, AllocatorOfTheProgramIsNoCleanBill) {
-  const Result judged =
-      expect_exit(run(plain({memlog_tool(), "check", "--", program("own_malloc")})), 2);
+  const Words own = {program("own_malloc")};
+  const Result judged = expect_exit(judge(own), 2);
   EXPECT_EQ(judged.out, "held 1\n");
-  EXPECT_HAS(judged.err, "not covered: malloc of " + program("own_malloc"));
-  const Result anyway =
-      expect_exit(run(plain({memlog_tool(), "check", "--uncovered", "--", program("own_malloc")})));
-  EXPECT_HAS(anyway.out, "not covered: malloc of ");
-  const Result summary =
-      run(plain({memlog_tool(), "run", "--output", out(), "--", program("own_malloc")}));
-  EXPECT_HAS(summary.err, "note: not covered: malloc of ");
+  EXPECT_HAS(judged.err, "not covered: malloc of " + own[0]);
+  EXPECT_HAS(expect_exit(judge(own, {"check", "--uncovered"})).out, "not covered: malloc of ");
+  EXPECT_HAS(judge(own, {"run", "--output", out()}).err, "note: not covered: malloc of ");
 }
 
 // One that is linked in and shows its names to nobody.
 TEST_F(CoverageTest, HiddenAllocator) {
-  write_file(
-      temp() + "/hidden.c",
+  const std::string hidden = compiled(
+      "hidden",
       "#include <stdio.h>\n#include <sys/mman.h>\n"
       "static char* next;\n"
       "__attribute__((visibility(\"hidden\"), noinline)) void* malloc(unsigned long size) {\n"
       "  if (next == 0) next = mmap(0, 65536, PROT_READ | PROT_WRITE,\n"
       "                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n"
       "  next += (size + 15) & ~15ul;\n  return next;\n}\n"
-      "int main(void) { return printf(\"%d\\n\", malloc(100) != 0) < 0; }\n");
-  expect_exit(
-      run(plain({"/usr/bin/gcc", "-fno-builtin", "-o", temp() + "/hidden", temp() + "/hidden.c"})));
-  const Result result = expect_exit(run(named({temp() + "/hidden"})));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
-  ASSERT_EQ(not_covered(logs[0]).size(), 1u);
-  EXPECT_TRUE(not_covered(logs[0])[0].starts_with("the program asks the system for memory"));
-  const Result judged =
-      expect_exit(run(plain({memlog_tool(), "check", "--", temp() + "/hidden"})), 2);
+      "int main(void) { return printf(\"%d\\n\", malloc(100) != 0) < 0; }\n",
+      "-fno-builtin");
+  const Result result = expect_exit(run(named({hidden})));
+  const Memlog log = only_log(result.pid);
+  ASSERT_EQ(not_covered(log).size(), 1u);
+  EXPECT_TRUE(not_covered(log)[0].starts_with("the program asks the system for memory"));
+  expect_exit(judge({hidden}), 2);
 }
 
 // An allocator that is preloaded in front.
 TEST_F(CoverageTest, AllocatorInFront) {
-  Command command = traced({program("sandboxes"), "plain"});
-  command.env["LD_PRELOAD"] = "libjemalloc.so.2:" + library();
-  const Result result = expect_exit(run(command));
+  const Result result = expect_exit(run(
+      traced({program("sandboxes"), "plain"}, {{"LD_PRELOAD", "libjemalloc.so.2:" + library()}})));
   EXPECT_EQ(result.err, "");
   const std::vector<Memlog> logs = logs_of(result.pid);
   ASSERT_GE(logs.size(), 1u);
@@ -93,30 +104,16 @@ TEST_F(CoverageTest, PluginsBoundPastTheLibrary) {
   for (const char* mode : {"deepbind", "namespace"}) {
     const Result result = expect_exit(run(traced({program("plugin_host"), mode, directory()})));
     EXPECT_EQ(result.err, "");
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    ASSERT_EQ(logs.size(), 2u);
-    for (const Memlog& log : logs) {
-      const std::vector<std::string> lines = not_covered(log);
-      ASSERT_EQ(lines.size(), 1u) << mode;
-      EXPECT_TRUE(lines[0].starts_with(program("plugin_first.so") + " calls malloc of "))
-          << lines[0];
-    }
+    expect_past_the_library(result.pid);
   }
 }
 
 // One that is gone before a report looks has left its memory behind all the same.
 TEST_F(CoverageTest, PluginThatIsClosedAgain) {
   const Result result = expect_exit(run(traced({program("plugin_host"), "closed", directory()})));
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 2u);
-  for (const Memlog& log : logs) {
-    const std::vector<std::string> lines = not_covered(log);
-    ASSERT_EQ(lines.size(), 1u);
-    EXPECT_TRUE(lines[0].starts_with(program("plugin_first.so") + " calls malloc of ")) << lines[0];
-  }
-  const Result judged = expect_exit(
-      run(plain({memlog_tool(), "check", "--", program("plugin_host"), "closed", directory()})), 2);
-  EXPECT_HAS(judged.err, "plugin_first.so calls malloc of ");
+  expect_past_the_library(result.pid);
+  EXPECT_HAS(expect_exit(judge({program("plugin_host"), "closed", directory()}), 2).err,
+             "plugin_first.so calls malloc of ");
 }
 
 // What is covered is not complained of: programs at fixed addresses (python3, node), other
@@ -146,16 +143,13 @@ TEST_F(CoverageTest, NoFalseWord) {
 
 // A static program never loads the library; memlog says why there is nothing to see.
 TEST_F(CoverageTest, StaticProgram) {
-  write_file(temp() + "/static.c",
-             "#include <stdio.h>\n#include <stdlib.h>\n"
-             "int main(void) { puts(\"ready\"); fflush(stdout); return getchar() == 'x'; }\n");
-  expect_exit(
-      run(plain({"/usr/bin/gcc", "-static", "-o", temp() + "/static", temp() + "/static.c"})));
-  Process process(traced({temp() + "/static"}));
-  process.read_until("ready");
-  const Result status =
-      expect_exit(run(plain({memlog_tool(), "status", std::to_string(process.pid())})), 1);
-  EXPECT_HAS(status.err, "the program is linked statically, which LD_PRELOAD does not reach");
+  Ready process(traced({compiled("static",
+                                 "#include <stdio.h>\nint main(void) { puts(\"ready\"); "
+                                 "fflush(stdout); return getchar() == 'x'; }\n",
+                                 "-static")}));
+  EXPECT_HAS(expect_exit(memlog({"status", process.id}), 1).err,
+             "the program is linked statically, which LD_PRELOAD does not reach");
+  EXPECT_HAS(expect_exit(memlog({"attach", process.id}), 1).err, "is statically linked");
   process.write("y");
   expect_exit(process.wait());
   EXPECT_TRUE(all_logs().empty());
@@ -178,9 +172,7 @@ class SecureTest : public CoverageTest {
   std::vector<std::string> as_other_user(const std::vector<std::string>& environment) const {
     std::vector<std::string> argv = {"/usr/bin/setpriv", "--reuid=54321", "--regid=54321",
                                      "--clear-groups", "/usr/bin/env"};
-    argv.insert(argv.end(), environment.begin(), environment.end());
-    argv.insert(argv.end(), {"MTRACE_OUTPUT=" + out(), raised_, "plain"});
-    return argv;
+    return joined(joined(argv, environment), {"MTRACE_OUTPUT=" + out(), raised_, "plain"});
   }
 };
 

@@ -16,27 +16,21 @@ using Sites = std::map<std::string, Amount>;
 
 class DeathTest : public HostTest {
  protected:
-  Result die(const std::vector<std::string>& words, bool report = true) {
-    std::vector<std::string> argv = words;
-    argv.insert(argv.begin(), program("deaths"));
-    Command command = traced(argv);
-    if (report) command.env["MTRACE_REPORT_ON_FATAL"] = "1";
-    const Result with = run(command);
-    const Result without = run(plain(argv));
-    EXPECT_EQ(with.status, without.status) << with.how() << ", not " << without.how();
-    EXPECT_EQ(with.out, without.out);
-    EXPECT_EQ(with.err, without.err);
-    return with;
+  Result die(const Words& words, bool report = true) {
+    return expect_same(traced(joined({program("deaths")}, words),
+                              report ? Settings{{"MTRACE_REPORT_ON_FATAL", "1"}} : Settings{}));
+  }
+  static void expect_signal(const Result& result, int signal) {
+    EXPECT_EQ(result.how(), "signal " + std::to_string(signal));
   }
   static Sites sites(const std::vector<Memlog>& logs) {
     return site_sums(logs, program("deaths"), program("deaths"));
   }
   void expect_report(const Result& result, const std::string& name, const Sites& held) {
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    ASSERT_EQ(logs.size(), 1u);
+    const std::vector<Memlog> logs = logs_of(result.pid, 1);
     EXPECT_EQ(logs[0].get("trigger"), "exit");
     EXPECT_EQ(logs[0].get("label"), name);
-    EXPECT_EQ(sites(logs), held) << describe(sites(logs));
+    EXPECT_EQ(sites(logs), held);
   }
   const Sites kept_ = {{"site_kept", {1005, 1}}};
 };
@@ -51,11 +45,8 @@ class DeathByTest : public DeathTest, public ::testing::WithParamInterface<Death
 
 TEST_P(DeathByTest, IsReported) {
   for (const bool thread : {false, true}) {
-    std::vector<std::string> words = {GetParam().mode};
-    if (thread) words.push_back("thread");
-    const Result result = die(words);
-    EXPECT_TRUE(WIFSIGNALED(result.status) && WTERMSIG(result.status) == GetParam().signal)
-        << result.how();
+    const Result result = die(thread ? Words{GetParam().mode, "thread"} : Words{GetParam().mode});
+    expect_signal(result, GetParam().signal);
     ASSERT_NO_FATAL_FAILURE(expect_report(result, GetParam().name, kept_));
   }
 }
@@ -67,25 +58,16 @@ INSTANTIATE_TEST_SUITE_P(
                       Death{"trap", SIGTRAP, "SIGTRAP"}, Death{"fpe", SIGFPE, "SIGFPE"},
                       Death{"abort", SIGABRT, "SIGABRT"}, Death{"term", SIGTERM, "SIGTERM"},
                       Death{"int", SIGINT, "SIGINT"}, Death{"hup", SIGHUP, "SIGHUP"},
-                      Death{"quit", SIGQUIT, "SIGQUIT"}),
+                      Death{"quit", SIGQUIT, "SIGQUIT"}, Death{"cpu", SIGXCPU, "SIGXCPU"}),
     [](const auto& info) { return std::string(info.param.mode); });
-
-TEST_F(DeathTest, LimitOnProcessorTime) {
-  const Result result = die({"cpu"});
-  EXPECT_TRUE(WIFSIGNALED(result.status) && WTERMSIG(result.status) == SIGXCPU) << result.how();
-  ASSERT_NO_FATAL_FAILURE(expect_report(result, "SIGXCPU", kept_));
-}
 
 // From outside, while the program waits.
 TEST_F(DeathTest, FromOutside) {
-  Command command = named({program("deaths"), "waits"});
-  command.env["MTRACE_REPORT_ON_FATAL"] = "1";
-  Process process(command);
-  process.read_until("ready");
+  Ready process(named({program("deaths"), "waits"}, {{"MTRACE_REPORT_ON_FATAL", "1"}}));
   wait_until("pause", [&] { return process_state(process.pid()) == 'S'; });
   process.send(SIGTERM);
   const Result result = process.wait();
-  EXPECT_TRUE(WIFSIGNALED(result.status) && WTERMSIG(result.status) == SIGTERM) << result.how();
+  expect_signal(result, SIGTERM);
   ASSERT_NO_FATAL_FAILURE(expect_report(result, "SIGTERM", kept_));
   EXPECT_NE(logs_of(result.pid)[0].get("resolved"), "no") << "the end waits for names";
 }
@@ -93,14 +75,14 @@ TEST_F(DeathTest, FromOutside) {
 // Without room for a handler there is none, as ever; with an alternate stack there is.
 TEST_F(DeathTest, StackOverflow) {
   for (const char* where : {"", "thread"}) {
-    std::vector<std::string> words = {"overflow"};
+    Words words = {"overflow"};
     if (*where != '\0') words.emplace_back(where);
     Result result = die(words);
-    EXPECT_TRUE(WIFSIGNALED(result.status) && WTERMSIG(result.status) == SIGSEGV) << result.how();
+    expect_signal(result, SIGSEGV);
     EXPECT_TRUE(all_logs().empty());
     words[0] = "overflow_alternate";
     result = die(words);
-    EXPECT_TRUE(WIFSIGNALED(result.status) && WTERMSIG(result.status) == SIGSEGV) << result.how();
+    expect_signal(result, SIGSEGV);
     ASSERT_NO_FATAL_FAILURE(expect_report(result, "SIGSEGV", kept_));
     fs::remove(report_path("deaths", result.pid, 1));
   }
@@ -109,7 +91,7 @@ TEST_F(DeathTest, StackOverflow) {
 TEST_F(DeathTest, ProgramsOwnHandlers) {
   expect_exit(die({"jumps"}), 3);
   const Result result = die({"passes_on"});
-  EXPECT_TRUE(WIFSIGNALED(result.status) && WTERMSIG(result.status) == SIGSEGV) << result.how();
+  expect_signal(result, SIGSEGV);
   EXPECT_EQ(result.out, "ready\nown handler\n");
   ASSERT_NO_FATAL_FAILURE(
       expect_report(result, "SIGSEGV", {{"site_kept", {1005, 1}}, {"site_in_handler", {70, 1}}}));

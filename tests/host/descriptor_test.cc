@@ -22,8 +22,7 @@ class DescriptorTest : public HostTest {
   }
   // It has at least its reports, with no number left out.
   void expect_own_numbers(const Command& command) {
-    const Result result = expect_exit(run(command));
-    EXPECT_EQ(result.out, "0 missed, 0 closed, 0 bytes\n");
+    EXPECT_EQ(expect_exit(run(command)).out, "0 missed, 0 closed, 0 bytes\n");
     const std::vector<Memlog> logs = logs_of("lowest");
     EXPECT_GT(logs.size(), kReports);  // with that at exit
     for (size_t i = 0; i < logs.size(); ++i) EXPECT_EQ(logs[i].get("seq"), std::to_string(i + 1));
@@ -41,9 +40,8 @@ TEST_F(DescriptorTest, WhileReportsAreNamed) { expect_own_numbers(named(lowest()
 // A filter lets no thread be made, so the library has the program's descriptors. A report whose
 // file the program closes is written again.
 TEST_F(DescriptorTest, ReportsWhoseFilesAreClosed) {
-  Command command = traced({program("closes_files")});
-  command.env["MTRACE_ENTRIES"] = "all";
-  const Result result = expect_exit(run(command));
+  const Result result =
+      expect_exit(run(traced({program("closes_files")}, {{"MTRACE_ENTRIES", "all"}})));
   int asked = 0;
   int closed = 0;
   ASSERT_EQ(std::sscanf(result.out.c_str(), "%d reports, %d closed", &asked, &closed), 2);
@@ -70,12 +68,9 @@ class DescriptorRunTest : public DescriptorTest,
                           public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(DescriptorRunTest, UnderMemlogRun) {
-  std::vector<std::string> argv = {memlog_tool(), "run", "--quiet",  "--no-compress",
-                                   "--output",    out(), GetParam(), "--"};
-  for (const std::string& word : lowest()) argv.push_back(word);
-  Command command = plain(argv);
-  command.directory = temp();
-  expect_own_numbers(command);
+  expect_own_numbers(plain(joined(
+      {memlog_tool(), "run", "--quiet", "--no-compress", "--output", out(), GetParam(), "--"},
+      lowest())));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, DescriptorRunTest, ::testing::Values("--every=1s", "--events"));

@@ -51,20 +51,14 @@ class DhatTest : public HostTest {
   void expect_equal(const std::string& name, const std::vector<std::string>& arguments,
                     size_t sites) {
     SCOPED_TRACE(name);
-    std::vector<std::string> argv = {program(name)};
-    argv.insert(argv.end(), arguments.begin(), arguments.end());
-    Command ours = traced(argv);
-    argv.insert(argv.begin(), {"/usr/bin/valgrind", "-q", "--tool=dhat", "--num-callers=24",
-                               "--dhat-out-file=" + temp() + "/" + name + ".dhat"});
-    Command dhat = plain(argv);
-    for (Command* command : {&ours, &dhat})
-      command->env.merge(
-          std::map<std::string, std::string>{{"TRUTH_LENIENT", "1"}, {"TRUTH_NO_THROW", "1"}});
-    const Result ours_result = run(ours);
-    const Result dhat_result = run(dhat);
-    expect_exit(ours_result);
-    expect_exit(dhat_result);
-    const Sites found = site_sums(logs_of(ours_result.pid), program(name), program(name));
+    const Words argv = joined({program(name)}, arguments);
+    const Settings more = {{"TRUTH_LENIENT", "1"}, {"TRUTH_NO_THROW", "1"}};
+    const Result ours = expect_exit(run(traced(argv, more)));
+    expect_exit(run(plain(joined({"/usr/bin/valgrind", "-q", "--tool=dhat", "--num-callers=24",
+                                  "--dhat-out-file=" + temp() + "/" + name + ".dhat"},
+                                 argv),
+                          more)));
+    const Sites found = site_sums(logs_of(ours.pid), program(name), program(name));
     Sites expected = dhat_sites(read_file(temp() + "/" + name + ".dhat"));
     // DHAT takes a request for nothing as one for one byte.
     for (const char* zero : {"site_malloc_zero", "site_realloc_null_zero"}) {
@@ -79,7 +73,7 @@ class DhatTest : public HostTest {
       if (!node.empty()) expected[resized] += node.mapped();
     }
     EXPECT_GE(found.size(), sites);
-    EXPECT_EQ(found, expected) << "memlog:\n" << describe(found) << "dhat:\n" << describe(expected);
+    EXPECT_EQ(found, expected);
   }
 };
 

@@ -1,9 +1,5 @@
 // memlog serve --announce and memlog collect --discover, in network namespaces of the test's own.
-#include <gtest/gtest.h>
-
 #include <filesystem>
-#include <string>
-#include <vector>
 
 #include "host_test.h"
 
@@ -68,10 +64,10 @@ TEST_F(DiscoveryTest, FindsOnlyWhoAnnouncesItself) {
 TEST_F(DiscoveryTest, SendsTheTokenOnlyToTrustedServers) {
   if (!may_isolate()) GTEST_SKIP() << kNotPermitted;
   expect_exit(run(traced({program("one_block")})));
-  const Result made = expect_exit(run(plain(
-      {"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-       "-nodes", "-days", "2", "-subj", "/CN=server", "-addext", "subjectAltName=IP:10.77.0.2",
-       "-keyout", temp() + "/server.key", "-out", temp() + "/server.pem"})));
+  expect_exit(run(plain({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                         "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=server",
+                         "-addext", "subjectAltName=IP:10.77.0.2", "-keyout",
+                         temp() + "/server.key", "-out", temp() + "/server.pem"})));
   fs::permissions(temp() + "/server.key", fs::perms::owner_read | fs::perms::owner_write);
   const Result result = expect_exit(run(isolated(R"(
     mkfifo ../here ../go ../end
@@ -118,8 +114,7 @@ TEST_F(DiscoveryTest, SendsTheTokenOnlyToTrustedServers) {
 
 TEST_F(DiscoveryTest, MistakesAreNamed) {
   const auto wrong = [&](const std::vector<std::string>& words, const std::string& why) {
-    const Result result = expect_exit(memlog(words), 2);
-    EXPECT_HAS(result.err, why);
+    EXPECT_HAS(expect_exit(memlog(words), 2).err, why);
   };
   for (const std::string place : {"0.0.0.0:0", "[::1]:0", "unix:socket"}) {
     wrong({"serve", "--announce", "--token-file", temp() + "/token", "--listen", place},

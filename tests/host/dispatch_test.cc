@@ -17,9 +17,7 @@ class DispatchTest : public HostTest {
     EXPECT_EQ(result.out, kOut);
   }
   Command keeping_a_ledger() const {
-    Command command = traced({program("dispatches"), "wait"});
-    command.env["MTRACE_LEDGER"] = temp() + "/";
-    return command;
+    return traced({program("dispatches"), "wait"}, {{"MTRACE_LEDGER", temp() + "/"}});
   }
   // Waits until it hands over its calls, asks by `ask`, and has it go on, twice.
   template <typename Ask>
@@ -30,7 +28,6 @@ class DispatchTest : public HostTest {
       ask(process.pid());
       process.write("x");
     }
-    process.close_input();
     const Result result = expect_exit(process.wait(), 5);
     EXPECT_TRUE(result.out.ends_with(kOut)) << result.out;
   }
@@ -46,8 +43,7 @@ TEST_F(DispatchTest, Options) {
     Command command = named({program("dispatches")});
     const size_t equals = option.find('=');
     command.env[option.substr(0, equals)] = option.substr(equals + 1);
-    const Result result = expect_exit(run(command), 5);
-    EXPECT_EQ(result.out, kOut);
+    EXPECT_EQ(expect_exit(run(command), 5).out, kOut);
   }
 }
 
@@ -58,10 +54,9 @@ TEST_F(DispatchTest, UnderMemlogRun) {
   fs::create_directory(reports);
   for (const std::string how : {"--quiet", "--every=100ms", "--events"}) {
     SCOPED_TRACE(how);
-    Command command = plain(
-        {memlog_tool(), "run", "--quiet", "--output", reports, how, "--", program("dispatches")});
-    command.directory = temp();
-    const Result result = expect_exit(run(command), 5);
+    const Result result = expect_exit(run(plain({memlog_tool(), "run", "--quiet", "--output",
+                                                 reports, how, "--", program("dispatches")})),
+                                      5);
     EXPECT_EQ(result.out, kOut);
   }
   long recovered = 0;
@@ -78,19 +73,19 @@ TEST_F(DispatchTest, SignalIsIgnored) {
 
 TEST_F(DispatchTest, MemlogLeavesItAlone) {
   expect_unhurt(traced({program("dispatches"), "wait"}), [&](pid_t pid) {
-    const Result result = expect_exit(memlog({"report", std::to_string(pid)}), 1);
-    EXPECT_HAS(result.err, "syscall user dispatch");
+    EXPECT_HAS(expect_exit(memlog({"report", std::to_string(pid)}), 1).err,
+               "syscall user dispatch");
   });
   expect_unhurt(plain({program("dispatches"), "wait"}), [&](pid_t pid) {
-    const Result result = expect_exit(memlog({"attach", std::to_string(pid)}), 1);
-    EXPECT_HAS(result.err, "syscall user dispatch");
+    EXPECT_HAS(expect_exit(memlog({"attach", std::to_string(pid)}), 1).err,
+               "syscall user dispatch");
   });
 }
 
 // Asked through the ledger, a thread that hands over nothing writes the report.
 TEST_F(DispatchTest, AnotherThreadReports) {
   expect_unhurt(keeping_a_ledger(), [&](pid_t pid) {
-    const Result result = expect_exit(memlog({"report", std::to_string(pid)}));
+    expect_exit(memlog({"report", std::to_string(pid)}));
   });
   EXPECT_EQ(logs_of("dispatches").size(), 2u);
 }

@@ -1,10 +1,8 @@
 // The page of an event log, in a browser: see event_page.cjs.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "host_test.h"
 
@@ -37,10 +35,9 @@ TEST_F(EventPageTest, ShowsThePeakAndTheEnd) {
   ASSERT_TRUE(std::filesystem::exists("/usr/bin/chromium")) << "make deps-test installs it";
   const std::string page = temp() + "/log.html";
   expect_exit(run(tool({"export", "-f", "html", "--no-resolve", "--events", log(), "-o", page})));
-  Command command = plain({"/bin/sh", "-c", "exec node \"$@\"", "node",
-                           source_dir() + "/tests/host/event_page.cjs", page});
-  command.env["NODE_PATH"] = modules;
-  const Result result = expect_exit(run(command));
+  const Result result = expect_exit(run(plain({"/bin/sh", "-c", "exec node \"$@\"", "node",
+                                               source_dir() + "/tests/host/event_page.cjs", page},
+                                              {{"NODE_PATH", modules}})));
   const nlohmann::json facts = nlohmann::json::parse(lines_of(result.out).back());
   EXPECT_EQ(facts["problems"], nlohmann::json::array());
   EXPECT_EQ(facts["opened"], nlohmann::json({"peak", "-1"})) << "the peak, not the exit";

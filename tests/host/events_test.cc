@@ -1,20 +1,16 @@
 // Event logs: what memlog events prints of one is held against what the program did, and against
 // the reports, which come from the ledger and know nothing of events. The replay here is the test's
 // own.
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 #include <random>
-#include <set>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "host_test.h"
+#include "local_server.h"
 
 namespace mtrace::test {
 namespace {
@@ -151,46 +147,33 @@ class Replay {
 
 class EventsTest : public HostTest {
  protected:
-  Command logged(std::vector<std::string> argv) const {
-    Command command = traced(std::move(argv));
-    command.env["MTRACE_EVENTS"] = "1";
-    command.env["MTRACE_RESOLVER"] = memlog_tool();
-    return command;
+  Command logged(std::vector<std::string> argv, const Settings& more = {}) const {
+    Settings all = {{"MTRACE_EVENTS", "1"}, {"MTRACE_RESOLVER", memlog_tool()}};
+    for (const auto& [name, value] : more) all[name] = value;
+    return traced(std::move(argv), all);
   }
   // With addresses of blocks.
   Command fully_logged(std::vector<std::string> argv) const {
-    Command command = logged(std::move(argv));
-    command.env["MTRACE_EVENTS_FULL"] = "1";
-    return command;
+    return logged(std::move(argv), {{"MTRACE_EVENTS_FULL", "1"}});
   }
   std::string log_of(const std::string& name, pid_t pid) const {
     return out() + '/' + name + '-' + std::to_string(pid) + ".events";
   }
   std::vector<Line> lines(const std::string& path, std::vector<std::string> options = {}) const {
-    std::vector<std::string> arguments = {"events", "--no-resolve", path};
-    arguments.insert(arguments.end(), options.begin(), options.end());
-    const Result result = expect_exit(memlog(arguments));
+    const Result result = expect_exit(memlog(joined({"events", "--no-resolve", path}, options)));
     std::vector<Line> found;
     for (const std::string& line : lines_of(result.out)) found.push_back(parse(line));
     return found;
   }
   // The process that writes the log of `pid`: a child of the supervisor, which is its child.
   pid_t writer_of(pid_t pid) const {
-    const std::string all = run(plain({"/bin/sh", "-c",
-                                       "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; echo " +
-                                           std::string("$p; done")}))
-                                .out;
-    const auto parent_of = [](pid_t child) {
-      const std::string stat = read_file("/proc/" + std::to_string(child) + "/stat");
-      return stat.empty() ? 0 : std::atoi(stat.substr(stat.rfind(')') + 4).c_str());
-    };
-    for (const std::string& line : lines_of(all)) {
-      if (line.find("events --write-log") == std::string::npos) continue;
-      const auto found =
-          static_cast<pid_t>(std::atol(line.substr(line.rfind("/proc/") + 6).c_str()));
-      if (parent_of(parent_of(found)) == pid) return found;
+    for (const pid_t child : children_of(pid)) {
+      for (const pid_t found : children_of(child)) {
+        const std::string words = read_file("/proc/" + std::to_string(found) + "/cmdline");
+        if (words.find("--write-log") != std::string::npos) return found;
+      }
     }
-    throw std::runtime_error("the log has no writer: " + all);
+    throw std::runtime_error("the log has no writer");
   }
   // The process goes on, and its reports tell what is lost once its ring is full. Returns how much.
   uint64_t await_losses(Process& process) {
@@ -204,10 +187,40 @@ class EventsTest : public HostTest {
     });
     return std::stoull(lost.substr(lost.find(" events=") + 8));
   }
-  // The memlog that memlog report makes of the log at report `seq`.
-  Memlog made_at(const std::string& path, int seq) const {
-    const Result result =
-        expect_exit(memlog({"report", "--from", path, "--at", "report:" + std::to_string(seq)}));
+  // All of a log, in which events make sense and none is lost.
+  Replay replayed(const std::string& path) const {
+    Replay replay;
+    for (const Line& line : lines(path)) {
+      replay.apply(line);
+      EXPECT_NE(line.event, "lost") << line.rest;
+    }
+    EXPECT_EQ(replay.conflicts + replay.unknown_frees, 0);
+    return replay;
+  }
+  // Waits until the writer has ended the log. Returns why.
+  std::string end_of(const std::string& path) const {
+    std::vector<Line> last;
+    wait_until("the writer has ended the log", [&] {
+      last = lines(path, {"--last", "1"});
+      return !last.empty() && last.back().event == "end";
+    });
+    return last.back().rest;
+  }
+  // The event logs in out(), but that of one process.
+  std::vector<std::string> logs_but(const std::string& own) const {
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator(out())) {
+      if (entry.path().extension() == ".events" && entry.path() != own) {
+        found.push_back(entry.path());
+      }
+    }
+    return found;
+  }
+  // The memlog that memlog report makes of the log, at report `seq` or at its end.
+  Memlog made_at(const std::string& path, int seq = 0) const {
+    Words words = {"report", "--from", path};
+    if (seq != 0) words = joined(words, {"--at", "report:" + std::to_string(seq)});
+    const Result result = expect_exit(memlog(words));
     const std::string made = out() + '/' + lines_of(result.out).at(0);
     Memlog log = read_memlog(made);
     fs::remove(made);
@@ -234,14 +247,12 @@ TEST_F(EventsTest, AreWhatTheProgramDid) {
       told.push_back(line);
     }
   }
-  std::map<uint64_t, int> addresses;  // of the schedule: other events are the C library's
+  std::set<uint64_t> addresses;  // of the schedule: other events are the C library's
   for (const std::string& line : told) {
     std::istringstream words(line);
-    std::string event;
-    std::string thread;
-    std::string address;
-    words >> event >> thread >> address;
-    ++addresses[hex_of(address)];
+    std::string word;
+    words >> word >> word >> word;
+    addresses.insert(hex_of(word));
   }
   std::vector<std::string> seen;
   std::vector<std::string> marks;
@@ -282,17 +293,16 @@ TEST_F(EventsTest, NameTheFunctionThatWasCalled) {
   for (const Line& line : lines(path)) {
     if (line.gives) seen.insert(line.stack + ' ' + line.event);
   }
-  const std::vector<Memlog> reports = logs_of(result.pid);
-  ASSERT_EQ(reports.size(), 1u);
+  const Memlog log = only_log(result.pid);
   std::set<std::string> named;
-  for (const Entry& entry : reports[0].entries) {
+  for (const Entry& entry : log.entries) {
     EXPECT_TRUE(seen.contains(entry.stack + ' ' + entry.call)) << entry.stack << ' ' << entry.call;
     named.insert(entry.call);
   }
   for (const char* call : {"new[]", "aligned-new", "strdup", "wcsdup", "realloc", "valloc"}) {
     EXPECT_TRUE(named.contains(call)) << call;
   }
-  EXPECT_EQ(calls_of(made_at(path, 1)), calls_of(reports[0]));
+  EXPECT_EQ(calls_of(made_at(path, 1)), calls_of(log));
 }
 
 // Of libstdc++, delete[] calls delete, and that calls free.
@@ -309,11 +319,9 @@ TEST_F(EventsTest, NameTheDeleteThatWasCalled) {
 
 // Also what MAP_FIXED and MREMAP_FIXED cover has ended.
 TEST_F(EventsTest, HaveTheStacksOfUnmaps) {
-  Command command = logged({program("mmaps"), "truth"});
-  command.env["MTRACE_EVENTS_FREE_STACKS"] = "1";
-  const Result result = expect_exit(run(command));
-  const Result told =
-      memlog({"events", "--json", out() + "/mmaps-" + std::to_string(result.pid) + ".events"});
+  const Result result =
+      expect_exit(run(logged({program("mmaps"), "truth"}, {{"MTRACE_EVENTS_FREE_STACKS", "1"}})));
+  const Result told = memlog({"events", "--json", log_of("mmaps", result.pid)});
   std::map<std::string, int> sites;
   for (const std::string& line : lines_of(told.out)) {
     if (line.find("\"event\":\"munmap\"") == std::string::npos) continue;
@@ -328,12 +336,10 @@ TEST_F(EventsTest, HaveTheStacksOfUnmaps) {
 }
 
 TEST_F(EventsTest, GiveEachReportInAStorm) {
-  Command command = logged({program("event_storm"), "4"});
-  command.env["MTRACE_ENTRIES"] = "all";
-  const Result result = expect_exit(run(command));
+  const Result result =
+      expect_exit(run(logged({program("event_storm"), "4"}, {{"MTRACE_ENTRIES", "all"}})));
   const std::string path = log_of("event_storm", result.pid);
-  const std::vector<Memlog> reports = logs_of(result.pid);
-  ASSERT_EQ(reports.size(), 5u);
+  const std::vector<Memlog> reports = logs_of(result.pid, 5);
   Replay replay;
   size_t next = 0;
   for (const Line& line : lines(path)) {
@@ -356,8 +362,7 @@ TEST_F(EventsTest, GiveEachReportInAStorm) {
     }
   }
   EXPECT_EQ(next, 4u);
-  EXPECT_EQ(replay.conflicts, 0);
-  EXPECT_EQ(replay.unknown_frees, 0);
+  EXPECT_EQ(replay.conflicts + replay.unknown_frees, 0);
   EXPECT_GT(replay.events, 8 * 4 * 4000);
 }
 
@@ -366,59 +371,34 @@ TEST_F(EventsTest, GiveEachReportInAStorm) {
 TEST_F(EventsTest, AreInOrderInAStormOfSignals) {
   const Result result =
       expect_exit(run(logged({program("storm"), "30", program("plugin_first.so"), "7"})));
-  Replay replay;
-  for (const Line& line : lines(log_of("storm", result.pid))) {
-    replay.apply(line);
-    EXPECT_NE(line.event, "lost") << line.rest;
-  }
-  EXPECT_EQ(replay.conflicts, 0);
-  EXPECT_EQ(replay.unknown_frees, 0);
   const Memlog last = logs_of(result.pid).back();
   EXPECT_EQ(last.get("trigger"), "exit");
-  EXPECT_EQ(replay.total, last.amount("live"));
+  EXPECT_EQ(replayed(log_of("storm", result.pid)).total, last.amount("live"));
 }
 
 TEST_F(EventsTest, OfAChildNameItsParents) {
   const Result result = expect_exit(run(logged({program("event_storm"), "2"})));
-  int children = 0;
-  for (const auto& entry : fs::directory_iterator(out())) {
-    const std::string name = entry.path().filename();
-    if (!name.ends_with(".events") ||
-        name == fs::path(log_of("event_storm", result.pid)).filename())
-      continue;
-    ++children;
-    const Result json = memlog({"events", "--header", entry.path()});
-    EXPECT_HAS(json.out, "parent-log: event_storm-" + std::to_string(result.pid) + ".events");
+  const std::vector<std::string> children = logs_but(log_of("event_storm", result.pid));
+  EXPECT_EQ(children.size(), 2u);
+  for (const std::string& path : children) {
+    EXPECT_HAS(memlog({"events", "--header", path}).out,
+               "parent-log: event_storm-" + std::to_string(result.pid) + ".events");
     Replay replay;
-    for (const Line& line : lines(entry.path())) replay.apply(line);
+    for (const Line& line : lines(path)) replay.apply(line);
     EXPECT_EQ(replay.conflicts, 0);
     EXPECT_GT(replay.events, 300);
   }
-  EXPECT_EQ(children, 2);
 }
 
 // As nginx and others, which write their titles over the environment.
 TEST_F(EventsTest, OfAChildStayWhereTheEnvironmentSaidThatIsOverwritten) {
-  Command command = logged({program("overwrites_environment")});
-  command.env["MTRACE_EVENTS"] = temp() + "/elsewhere/";
   fs::create_directory(temp() + "/elsewhere");
-  const Result result = expect_exit(run(command));
+  const Result result = expect_exit(run(
+      logged({program("overwrites_environment")}, {{"MTRACE_EVENTS", temp() + "/elsewhere/"}})));
   const std::string child = result.out.substr(6, result.out.size() - 7);
   for (const std::string& pid : {std::to_string(result.pid), child}) {
     EXPECT_TRUE(fs::exists(temp() + "/elsewhere/overwrites_environment-" + pid + ".events")) << pid;
   }
-}
-
-// The logs that a run of event_forks made, but the first process's.
-std::vector<pid_t> children_in(const std::string& directory, pid_t first) {
-  std::vector<pid_t> found;
-  for (const auto& entry : fs::directory_iterator(directory)) {
-    const std::string name = entry.path().filename();
-    if (!name.ends_with(".events")) continue;
-    const pid_t pid = std::stoi(name.substr(name.rfind('-') + 1));
-    if (pid != first) found.push_back(pid);
-  }
-  return found;
 }
 
 // The last lines of memlog run name the log of each process.
@@ -430,26 +410,21 @@ TEST_F(EventsTest, OfEachChildAreNamedByRun) {
     if (!line.starts_with("events: ")) continue;
     EXPECT_TRUE(named.insert(line.substr(8)).second) << line;
   }
-  std::set<std::string> written;
-  for (const auto& entry : fs::directory_iterator(out())) {
-    if (entry.path().extension() == ".events") written.insert(entry.path());
-  }
+  const std::vector<std::string> written = logs_but("");
   EXPECT_EQ(written.size(), 5u);  // two children, each with one of its own
-  EXPECT_EQ(named, written) << result.err;
+  EXPECT_EQ(named, std::set<std::string>(written.begin(), written.end())) << result.err;
 }
 
 // The threads of the parent wait while it forks. A child's log begins with what lived in its
 // parent; a grandchild's, too. Its ledger begins with nothing, so each of its reports is what the
 // rest of the log says, to the byte, stack by stack.
 TEST_F(EventsTest, OfAChildBeginWithWhatItInherited) {
-  Command command = logged({program("event_forks"), "2", "quiet"});
-  command.env["MTRACE_ENTRIES"] = "all";
-  const Result result = expect_exit(run(command));
-  const std::vector<pid_t> children = children_in(out(), result.pid);
+  const Result result =
+      expect_exit(run(logged({program("event_forks"), "2", "quiet"}, {{"MTRACE_ENTRIES", "all"}})));
+  const std::vector<std::string> children = logs_but(log_of("event_forks", result.pid));
   ASSERT_EQ(children.size(), 4u);
-  for (const pid_t child : children) {
-    const std::string path = log_of("event_forks", child);
-    const std::vector<Memlog> reports = logs_of(child);
+  for (const std::string& path : children) {
+    const std::vector<Memlog> reports = logs_of(std::stoi(path.substr(path.rfind('-') + 1)));
     Replay replay;
     Replay own;
     size_t next = 0;
@@ -484,18 +459,18 @@ TEST_F(EventsTest, OfAChildBeginWithWhatItInherited) {
 // log may have a block less.
 TEST_F(EventsTest, OfAChildOfAStormDifferByWhatWasInFlight) {
   const Result result = expect_exit(run(logged({program("event_forks"), "4"})));
-  for (const pid_t child : children_in(out(), result.pid)) {
+  for (const std::string& path : logs_but(log_of("event_forks", result.pid))) {
     std::set<uint64_t> live;
     size_t inherited = 0;
     int unknown = 0;
-    for (const Line& line : lines(log_of("event_forks", child))) {
+    for (const Line& line : lines(path)) {
       inherited += line.event == "inherited" ? 1 : 0;
       if (line.event == "inherited" || line.gives) live.insert(line.address);
       if (!is_free(line.event) && line.event != "realloc-begin") continue;
       unknown += live.erase(line.address) == 0 ? 1 : 0;
     }
     EXPECT_GT(inherited, 100u);
-    EXPECT_LE(unknown, 6) << child;
+    EXPECT_LE(unknown, 6) << path;
   }
 }
 
@@ -507,39 +482,35 @@ TEST_F(EventsTest, OfAChildSayWhatTheyDoNotKnow) {
                               ": the log of the parent process is not there";
   fs::rename(parent, temp() + "/elsewhere.events");
   std::set<std::string> inherited;
-  const std::vector<pid_t> children = children_in(out(), result.pid);
-  for (const pid_t child : children) {
-    const std::string path = log_of("event_forks", child);
+  const std::vector<std::string> children = logs_but(parent);
+  for (const std::string& path : children) {
     const Result events = expect_exit(memlog({"events", "--no-resolve", path}));
     const Result query = memlog(
         {"sql", "--format", "csv", "select count(*) from events where kind = 'inherited'", path});
     EXPECT_EQ(events.err, "memlog: " + path + ": " + missing + "\n");
     EXPECT_EQ(query.err, events.err);
     inherited.insert(lines_of(query.out).at(1));
-    const std::string made = out() + '/' + lines_of(memlog({"report", "--from", path}).out).at(0);
-    EXPECT_HAS(read_file(made), "# note: " + missing);
-    fs::remove(made);
+    const std::vector<std::string> notes = made_at(path).all("note");
+    EXPECT_EQ(std::count(notes.begin(), notes.end(), missing), 1);
   }
   // The grandchild has what its parent allocated in its own time.
   EXPECT_EQ(inherited.size(), 2u);
   EXPECT_TRUE(inherited.contains("0"));
   // A log of another process is none, also under the name.
-  fs::copy(log_of("event_forks", children[0]), parent);
-  const Result events = memlog({"events", "--no-resolve", log_of("event_forks", children[1])});
-  EXPECT_HAS(events.err, ": this is the log of another process");
+  fs::copy(children[0], parent);
+  EXPECT_HAS(memlog({"events", "--no-resolve", children[1]}).err,
+             ": this is the log of another process");
 }
 
 // Its ledger has no name any more by then, and after a second one nobody has it open.
 TEST_F(EventsTest, BeginAnewAfterAnExecThatFailed) {
-  Process process(logged({program("execs")}));
-  process.read_until("ready " + std::to_string(process.pid()));
+  Ready process(logged({program("execs")}));
   process.write("keep 777777\nfail\nkeep 777778\nfail\nkeep 777779\n");
   for (int i = 0; i < 3; ++i) process.read_until("kept");
-  const Result result = expect_exit(process.wait());
+  expect_exit(process.wait());
   std::map<int64_t, std::string> stacks;  // by the size of a block
-  for (const auto& entry : fs::directory_iterator(out())) {
-    if (entry.path().extension() != ".events") continue;
-    for (const Line& line : lines(entry.path())) stacks[line.size] = line.stack;
+  for (const std::string& path : logs_but("")) {
+    for (const Line& line : lines(path)) stacks[line.size] = line.stack;
   }
   EXPECT_NE(stacks[777777], "");
   EXPECT_EQ(stacks[777778], stacks[777777]);
@@ -557,20 +528,10 @@ TEST_F(EventsTest, SurviveAKillAtAnyMoment) {
     process.send(SIGKILL);
     process.wait();
     const std::string path = log_of("event_endless", process.pid());
-    std::vector<Line> found;
-    wait_until("the writer has ended the log", [&] {
-      found = lines(path, {"--last", "1"});
-      return !found.empty() && found.back().event == "end";
-    });
-    EXPECT_EQ(found.back().rest, "killed");
+    EXPECT_EQ(end_of(path), "killed");
     const std::string ledger = "event_endless-" + std::to_string(process.pid()) + ".ledger";
     EXPECT_FALSE(fs::exists("/dev/shm/" + ledger));
-    Replay replay;
-    for (const Line& line : lines(path)) {
-      replay.apply(line);
-      EXPECT_NE(line.event, "lost") << line.rest;
-    }
-    EXPECT_EQ(replay.conflicts + replay.unknown_frees, 0);
+    const Replay replay = replayed(path);
     EXPECT_LE(replay.total.blocks, 80);
     EXPECT_GT(replay.events, 20000);
     fs::remove(path);
@@ -578,32 +539,24 @@ TEST_F(EventsTest, SurviveAKillAtAnyMoment) {
 }
 
 TEST_F(EventsTest, GoOnWithoutAWriter) {
-  Command command = logged({program("event_endless")});
-  command.env["MTRACE_LEDGER"] = temp();  // nobody would remove it
-  Process process(command);
-  process.read_until("ready");
+  // Nobody would remove another ledger.
+  Ready process(logged({program("event_endless")}, {{"MTRACE_LEDGER", temp()}}));
   ASSERT_EQ(::kill(writer_of(process.pid()), SIGKILL), 0);
   EXPECT_NE(await_losses(process), 0u);
-  process.send(SIGKILL);
-  process.wait();
+  process.end(SIGKILL);
 }
 
 // A stopped writer holds the program up for a second, once. What it misses, the log tells later.
 TEST_F(EventsTest, GoOnWithAStoppedWriter) {
-  Process process(logged({program("event_endless")}));
-  process.read_until("ready");
+  Ready process(logged({program("event_endless")}));
   const pid_t writer = writer_of(process.pid());
   ASSERT_EQ(::kill(writer, SIGSTOP), 0);
   const uint64_t missed = await_losses(process);
   EXPECT_NE(missed, 0u);
   ASSERT_EQ(::kill(writer, SIGCONT), 0);
-  process.send(SIGKILL);
-  process.wait();
+  process.end(SIGKILL);
   const std::string path = log_of("event_endless", process.pid());
-  wait_until("the writer has ended the log", [&] {
-    const std::vector<Line> last = lines(path, {"--last", "1"});
-    return !last.empty() && last.back().event == "end";
-  });
+  end_of(path);
   uint64_t lost = 0;
   for (const Line& line : lines(path)) {
     if (line.event == "lost") lost += std::stoull(line.rest);
@@ -614,23 +567,14 @@ TEST_F(EventsTest, GoOnWithAStoppedWriter) {
 // The program allocates and frees without end; what a report counts is in the log of a process that
 // was attached to, as events or among the blocks left out.
 TEST_F(EventsTest, OfAnAttachedProcessAreCulled) {
-  Process process(plain({program("event_endless")}));
-  process.read_until("ready");
-  const std::string pid = std::to_string(process.pid());
-  Command attach = tool({"attach", "--events", "--cull", "1s", pid});
-  attach.env["MTRACE_RESOLVER"] = memlog_tool();  // which writes the log
-  const Result attached = expect_exit(run(attach));
-  for (int seq = 1; seq <= 2; ++seq) expect_exit(memlog({"report", pid}));
-  expect_exit(memlog({"detach", pid}));
+  Ready process(plain({program("event_endless")}));
+  expect_exit(run(with(tool({"attach", "--events", "--cull", "1s", process.id}),
+                       {{"MTRACE_RESOLVER", memlog_tool()}})));
+  for (int seq = 1; seq <= 2; ++seq) expect_exit(memlog({"report", process.id}));
+  expect_exit(memlog({"detach", process.id}));
   const std::string path = log_of("event_endless", process.pid());
-  std::vector<Line> all;
-  wait_until("the writer has ended the log", [&] {
-    all = lines(path);
-    return !all.empty() && all.back().event == "end";
-  });
-  process.send(SIGKILL);
-  process.wait();
-  EXPECT_EQ(all.back().rest, "detached");
+  EXPECT_EQ(end_of(path), "detached");
+  process.end(SIGKILL);
   EXPECT_HAS(memlog({"events", "--header", path}).out,
              "left-out: blocks that live shorter than 1000 ms");
   const auto number = [&](const std::string& query) {
@@ -639,32 +583,28 @@ TEST_F(EventsTest, OfAnAttachedProcessAreCulled) {
   // A block of the log lives for a second, or was allocated in the last second.
   EXPECT_EQ(number("select count(*) from allocations where freed_at - allocated_at < 1000000000"),
             0);
-  const Result made = memlog({"report", "--from", path});
-  const std::string report = out() + '/' + lines_of(made.out).at(0);
-  const Memlog end = read_memlog(report);
-  fs::remove(report);
+  const Memlog end = made_at(path);
   const Memlog second = read_memlog(report_path("event_endless", process.pid(), 2));
   // The busy machine may lose events, and the log counts them.
-  int64_t lost = 0;
-  for (const Line& line : all) lost += line.event == "lost" ? std::stoll(line.rest) : 0;
-  EXPECT_GE(end.amount("allocated").blocks + lost, second.amount("allocated").blocks);
+  std::map<std::string, int64_t> sums;
+  for (const Line& line : lines(path)) {
+    if (line.event == "lost" || line.event == "left-out") {
+      sums[line.event] += std::stoll(line.rest);
+    }
+  }
+  EXPECT_GE(end.amount("allocated").blocks + sums["lost"], second.amount("allocated").blocks);
   EXPECT_GT(second.amount("allocated").blocks, 1000);
-  int64_t left_out = 0;
-  for (const Line& line : all) left_out += line.event == "left-out" ? std::stoll(line.rest) : 0;
-  EXPECT_EQ(left_out + number("select count(*) from events where kind = 'allocation'"),
-            end.amount("allocated").blocks);
-  EXPECT_LT(number("select count(*) from events where kind = 'allocation'"),
-            end.amount("allocated").blocks / 2);
+  const int64_t kept = number("select count(*) from events where kind = 'allocation'");
+  EXPECT_EQ(sums["left-out"] + kept, end.amount("allocated").blocks);
+  EXPECT_LT(kept, end.amount("allocated").blocks / 2);
 }
 
 // The log is several times as large as its files may be. The newest says of the whole run what the
 // report does.
 TEST_F(EventsTest, OfSeveralFilesTakeWhatTheyMay) {
-  Command command = logged({program("random_sizes"), "1000000"});
-  command.env["MTRACE_EVENTS_MAX"] = "1M";
-  command.env["MTRACE_EVENTS_FILES"] = "4";
-  command.env["MTRACE_EXIT_WAIT"] = "600";
-  const Result result = expect_exit(run(command));
+  const Result result = expect_exit(run(logged(
+      {program("random_sizes"), "1000000"},
+      {{"MTRACE_EVENTS_MAX", "1M"}, {"MTRACE_EVENTS_FILES", "4"}, {"MTRACE_EXIT_WAIT", "600"}})));
   const std::string path = log_of("random_sizes", result.pid);
   uint64_t bytes = fs::file_size(path);
   for (const char* older : {".old1", ".old2", ".old3"}) {
@@ -687,8 +627,7 @@ TEST_F(EventsTest, OfSeveralFilesTakeWhatTheyMay) {
 }
 
 TEST_F(EventsTest, AreFollowedUntilTheProgramEnds) {
-  Process process(logged({program("idle"), "pause"}));
-  process.read_until("ready");
+  Ready process(logged({program("idle"), "pause"}));
   const std::string path = log_of("idle", process.pid());
   Process follower(plain({memlog_tool(), "events", "--follow", "--no-resolve", path}));
   for (int seq = 1; seq <= 2; ++seq) {
@@ -703,17 +642,15 @@ TEST_F(EventsTest, AreFollowedUntilTheProgramEnds) {
       EXPECT_EQ(std::stoi(read.rest), seq);
     }
   }
-  process.send(SIGKILL);
-  process.wait();
+  process.end(SIGKILL);
   const Result followed = expect_exit(follower.wait());
   EXPECT_EQ(parse(lines_of(followed.out).back()).rest, "killed");
   EXPECT_EQ(lines(path).size(), lines_of(followed.out).size());
 }
 
 TEST_F(EventsTest, NeedAPlaceThatTakesThem) {
-  Command command = logged({program("event_schedule")});
-  command.env["MTRACE_EVENTS"] = "/proc/none/such.events";
-  const Result result = expect_exit(run(command));
+  const Result result = expect_exit(
+      run(logged({program("event_schedule")}, {{"MTRACE_EVENTS", "/proc/none/such.events"}})));
   EXPECT_EQ(result.err,
             "mtrace: MTRACE_EVENTS: no event log: cannot write /proc/none/such.events: no such "
             "directory\n");
@@ -722,9 +659,7 @@ TEST_F(EventsTest, NeedAPlaceThatTakesThem) {
 }
 
 TEST_F(EventsTest, AreOfEveryBlock) {
-  Command command = logged({program("event_schedule")});
-  command.env["MTRACE_SAMPLE"] = "512K";
-  const Result result = run(command);
+  const Result result = run(logged({program("event_schedule")}, {{"MTRACE_SAMPLE", "512K"}}));
   EXPECT_EQ(result.err,
             "mtrace: MTRACE_SAMPLE=512K is not for a process with an event log (MTRACE_EVENTS), "
             "which has every block; using 0\n");
@@ -737,8 +672,7 @@ TEST_F(EventsTest, GiveThePageTheSizesOfBlocks) {
   const Result result = expect_exit(run(logged({program("mixed_sizes")})));
   const std::string log = log_of("mixed_sizes", result.pid);
   const auto page = [&](std::vector<std::string> more) {
-    std::vector<std::string> words = {"export", "-f", "html", "--no-resolve"};
-    words.insert(words.end(), more.begin(), more.end());
+    Words words = joined({"export", "-f", "html", "--no-resolve"}, more);
     for (unsigned seq : {1, 2}) words.push_back(report_path("mixed_sizes", result.pid, seq));
     return memlog(words);
   };
@@ -759,9 +693,7 @@ TEST_F(EventsTest, LoseWhatAFileCannotTake) {
   command.env.erase("LD_PRELOAD");
   command.env.erase("MTRACE_EVENTS");
   if (::geteuid() != 0) GTEST_SKIP() << "only root can mount a small file system";
-  const Result result = expect_exit(run(command));
-  const std::vector<Memlog> reports = logs_of(result.pid);
-  EXPECT_HAS(reports.back().get("lost"), " events=");
+  EXPECT_HAS(logs_of(expect_exit(run(command)).pid).back().get("lost"), " events=");
 }
 
 }  // namespace

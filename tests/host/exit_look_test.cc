@@ -6,7 +6,6 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "host_test.h"
 
@@ -17,12 +16,21 @@ using nlohmann::json;
 
 class ExitLookTest : public HostTest {
  protected:
-  Result run_with(const std::vector<std::string>& more, const std::vector<std::string>& command) {
-    std::vector<std::string> words = {memlog_tool(), "run", "--unreachable", "-o", temp()};
-    words.insert(words.end(), more.begin(), more.end());
-    words.emplace_back("--");
-    words.insert(words.end(), command.begin(), command.end());
-    return run(plain(words));
+  Result run_with(Words more, const Words& command) {
+    more = joined({memlog_tool(), "run", "--unreachable", "-o", temp()}, more);
+    return run(plain(joined(joined(more, {"--"}), command)));
+  }
+  Result check(Words more, const Words& command) {
+    more = joined({memlog_tool(), "check", "--unreachable"}, more);
+    return run(plain(joined(joined(more, {"--"}), command)));
+  }
+  // That it waits for at its exit.
+  Command held_by(pid_t memlog, Words argv) const {
+    return traced(std::move(argv),
+                  {{"MTRACE_LEDGER", temp() + "/"}, {"MTRACE_HOLD_EXIT", std::to_string(memlog)}});
+  }
+  static std::string lost_at_exit(unsigned long bytes, unsigned long blocks) {
+    return fmt::format("): definitely lost at exit {} bytes in {} blocks (", bytes, blocks);
   }
   // Bytes and blocks as "lost BYTES BLOCKS" in what the program said.
   static std::pair<unsigned long, unsigned long> told(const Result& result) {
@@ -39,9 +47,7 @@ TEST_F(ExitLookTest, ComesBeforeHandlersAndDestructors) {
     const Result result = run_with({}, {program("exit_roots"), end});
     EXPECT_TRUE(result.exited(4)) << end << result.how() << result.err;
     const auto [bytes, blocks] = told(result);
-    EXPECT_HAS(result.err,
-               fmt::format("): definitely lost at exit {} bytes in {} blocks (", bytes, blocks))
-        << end;
+    EXPECT_HAS(result.err, lost_at_exit(bytes, blocks)) << end;
     EXPECT_HAS(result.err, "\ndefinitely lost by function (");
     EXPECT_HAS(result.err, "%  make < ");
     EXPECT_LACKS(result.err, "hold_exit");
@@ -49,6 +55,7 @@ TEST_F(ExitLookTest, ComesBeforeHandlersAndDestructors) {
 }
 
 // The library calls main and, in exit, the handlers. Its frames are left out of their stacks.
+// Alone, the hooks of exit and of the function that calls main go on by a jump.
 TEST_F(ExitLookTest, StacksHaveNoFrameOfTheLibrary) {
   for (const char* end : {"return", "exit"}) {
     const Result result = run_with({}, {program("exit_roots"), end});
@@ -63,6 +70,8 @@ TEST_F(ExitLookTest, StacksHaveNoFrameOfTheLibrary) {
     EXPECT_LACKS(text, "libmtrace.so+0x");
   }
   EXPECT_EQ(reports, 2);
+  expect_exit(run(traced({program("exit_roots"), "exit"})), 4);
+  EXPECT_LACKS(read_file(only_log("exit_roots").path), "libmtrace.so+0x");
 }
 
 // Each of the nine blocks has two that only it points to.
@@ -72,9 +81,7 @@ TEST_F(ExitLookTest, MentionsWhatElseIsLost) {
   const Result result = run_with({}, {program("lost_paths")});
   EXPECT_HAS(result.err, "): definitely lost at exit 144 bytes in 9 blocks (");
   EXPECT_HAS(result.err, kElse);
-  const Result checked = expect_exit(
-      run(plain({memlog_tool(), "check", "--unreachable", "--", program("lost_paths")})), 1);
-  EXPECT_HAS(checked.out, kElse);
+  EXPECT_HAS(expect_exit(check({}, {program("lost_paths")}), 1).out, kElse);
 }
 
 // Its ledger is gone by then, so memlog could not find it.
@@ -87,29 +94,18 @@ TEST_F(ExitLookTest, AnExecThatFailedIsNotWaitedFor) {
       "    try: os.execv('/nonexistent', ['x'])\n"
       "    except OSError: os._exit(3)\n"
       "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n";
-  const Result result = expect_exit(
-      run_with({"--quiet"}, {"/usr/bin/timeout", "40", "/usr/bin/python3", "-c", script}));
-  EXPECT_EQ(result.out, "3\n");
-}
-
-// The hooks of exit and of the function that calls main go on by a jump.
-TEST_F(ExitLookTest, CallStacksAreAsWithoutTheLibrary) {
-  expect_exit(run(traced({program("exit_roots"), "exit"})), 4);
-  const std::vector<Memlog> logs = logs_of("exit_roots");
-  ASSERT_EQ(logs.size(), 1u);
-  for (const Entry& entry : logs[0].entries) {
-    for (const Frame& frame : entry.frames) {
-      EXPECT_LACKS(frame.module, "libmtrace.so");
-    }
-  }
+  EXPECT_EQ(expect_exit(
+                run_with({"--quiet"}, {"/usr/bin/timeout", "40", "/usr/bin/python3", "-c", script}))
+                .out,
+            "3\n");
 }
 
 TEST_F(ExitLookTest, SaysWhatWasNotSearched) {
   const Result killed = run_with({}, {program("exit_roots"), "abort"});
   EXPECT_EQ(killed.how(), fmt::format("signal {}", SIGABRT)) << killed.err;
   EXPECT_HAS(killed.err, "no process was searched for lost blocks");
-  const Result without = expect_exit(run_with({"--ledger", "none"}, {"true"}), 2);
-  EXPECT_HAS(without.err, "--unreachable needs a ledger");
+  EXPECT_HAS(expect_exit(run_with({"--ledger", "none"}, {"true"}), 2).err,
+             "--unreachable needs a ledger");
 }
 
 TEST_F(ExitLookTest, SearchesEveryProcess) {
@@ -117,8 +113,7 @@ TEST_F(ExitLookTest, SearchesEveryProcess) {
   const Result result =
       expect_exit(run_with({}, {"sh", "-c", one + " exit; " + one + " return; exit 0"}));
   const auto [bytes, blocks] = told(result);
-  const std::string line =
-      fmt::format("): definitely lost at exit {} bytes in {} blocks (", bytes, blocks);
+  const std::string line = lost_at_exit(bytes, blocks);
   const size_t first = result.err.find(line);
   ASSERT_NE(first, std::string::npos) << result.err;
   EXPECT_NE(result.err.find(line, first + 1), std::string::npos) << result.err;
@@ -126,21 +121,15 @@ TEST_F(ExitLookTest, SearchesEveryProcess) {
 }
 
 TEST_F(ExitLookTest, AMemlogThatIsGoneHoldsNobody) {
-  const pid_t pid = run(plain({"/bin/true"})).pid;
-  Command command = traced({program("exit_roots"), "return"});
-  command.env["MTRACE_LEDGER"] = out() + "/";
-  command.env["MTRACE_HOLD_EXIT"] = std::to_string(pid);
-  const Result result = expect_exit(run(command), 4);
+  const pid_t gone = run(plain({"/bin/true"})).pid;
+  expect_exit(run(held_by(gone, {program("exit_roots"), "return"})), 4);
 }
 
 // As that of a daemon, whose memlog was started by a process that reaps it late.
 TEST_F(ExitLookTest, AMemlogThatIsAZombieHoldsNobody) {
   Process gone(plain({"/bin/true"}));
   wait_until("a zombie", [&] { return process_state(gone.pid()) == 'Z'; });
-  Command command = traced({program("exit_roots"), "return"});
-  command.env["MTRACE_LEDGER"] = out() + "/";
-  command.env["MTRACE_HOLD_EXIT"] = std::to_string(gone.pid());
-  Process leaving(command);
+  Process leaving(held_by(gone.pid(), {program("exit_roots"), "return"}));
   bool waits = false;
   wait_until("the end", [&] {
     waits = is_blocked(leaving.pid(), SYS_futex);
@@ -153,31 +142,19 @@ TEST_F(ExitLookTest, AMemlogThatIsAZombieHoldsNobody) {
 
 // A program that is to wait at its exit runs below a function of the library. It can be stopped.
 TEST_F(ExitLookTest, LeavesSafePointsWhereTheyWere) {
-  Command command = traced({program("held_blocks")});
-  command.env["MTRACE_LEDGER"] = temp() + "/";
-  command.env["MTRACE_HOLD_EXIT"] = std::to_string(::getpid());
-  Process process(command);
-  process.read_until("ready");
+  Ready process(held_by(::getpid(), {program("held_blocks")}));
   wait_until_blocked(process.pid(), SYS_read);
-  const Result look = expect_exit(
-      run(plain({memlog_tool(), "unreachable", "--json", std::to_string(process.pid())})), 1);
-  EXPECT_EQ(look.err, "");
-  process.send(SIGKILL);
-  process.wait();
+  EXPECT_EQ(expect_exit(memlog({"unreachable", "--json", process.id}), 1).err, "");
+  process.end(SIGKILL);
 }
 
 // A process that waits goes on when memlog is killed.
 TEST_F(ExitLookTest, AKilledMemlogHoldsNobody) {
   Process idle(plain({"/bin/cat"}));
-  Command command = traced({program("exit_roots"), "return"});
-  command.env["MTRACE_LEDGER"] = out() + "/";
-  command.env["MTRACE_HOLD_EXIT"] = std::to_string(idle.pid());
-  Process waiting(command);
+  Process waiting(held_by(idle.pid(), {program("exit_roots"), "return"}));
   ASSERT_TRUE(waiting.read_line());
   wait_until_blocked(waiting.pid(), SYS_futex);
-  const Result look = expect_exit(run(plain({memlog_tool(), "unreachable", "--json", "--pause", "0",
-                                             std::to_string(waiting.pid())})),
-                                  1);
+  expect_exit(memlog({"unreachable", "--json", "--pause", "0", std::to_string(waiting.pid())}), 1);
   wait_until_blocked(waiting.pid(), SYS_futex);
   ::kill(idle.pid(), SIGKILL);
   idle.wait();
@@ -196,32 +173,22 @@ TEST_F(ExitLookTest, AgreesWithMemcheck) {
   const size_t place = text.find("definitely lost: ");
   ASSERT_NE(place, std::string::npos) << text;
   ASSERT_EQ(sscanf(text.c_str() + place, "definitely lost: %lu bytes in %lu", &bytes, &blocks), 2);
-  const Result result = run_with({}, {program("held_blocks")});
-  const std::string wanted = fmt::format("): definitely lost at exit {} bytes in {} blocks (",
-                                         bytes - 17 * 1040, blocks - 17);
-  EXPECT_HAS(result.err, wanted) << bytes << blocks;
+  EXPECT_HAS(run_with({}, {program("held_blocks")}).err,
+             lost_at_exit(bytes - 17 * 1040, blocks - 17));
 }
 
 TEST_F(ExitLookTest, CheckFailsOnLostBlocksOnly) {
   const std::string file = temp() + "/answer.json";
-  const auto check = [&](std::vector<std::string> more, std::vector<std::string> command) {
-    std::vector<std::string> words = {memlog_tool(), "check", "--unreachable"};
-    words.insert(words.end(), more.begin(), more.end());
-    words.emplace_back("--");
-    words.insert(words.end(), command.begin(), command.end());
-    return run(plain(words));
-  };
   // A shell holds memory when it exits, and has lost none.
-  const Result good = expect_exit(check({}, {"sh", "-c", "x=1; exit 0"}));
-  EXPECT_EQ(good.out, "ok: definitely lost: 0 bytes in 0 stacks, 0 bytes allowed\n");
+  EXPECT_EQ(expect_exit(check({}, {"sh", "-c", "x=1; exit 0"})).out,
+            "ok: definitely lost: 0 bytes in 0 stacks, 0 bytes allowed\n");
   const std::string one = program("exit_roots") + " return || test $? = 4";
   const Result bad = expect_exit(
       check({"--follow", "exit_roots", "--json", "--output", file}, {"sh", "-c", one}), 1);
   const json answer = json::parse(read_file(file));
   EXPECT_EQ(answer["checks"][0]["what"], "definitely lost");
   EXPECT_EQ(answer["checks"][0]["bytes"], told(bad).first);
-  const Result excluded =
-      expect_exit(check({"--follow", "exit_roots", "--exclude", "lose"}, {"sh", "-c", one}));
+  expect_exit(check({"--follow", "exit_roots", "--exclude", "lose"}, {"sh", "-c", one}));
 }
 
 }  // namespace

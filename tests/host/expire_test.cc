@@ -2,7 +2,6 @@
 #include <signal.h>
 
 #include <filesystem>
-#include <string>
 
 #include "host_test.h"
 
@@ -24,19 +23,17 @@ class ExpireTest : public HostTest {
 };
 
 TEST_F(ExpireTest, AttachesToWhatIsNotTraced) {
-  Process process(plain({program("attached"), "sites"}));
-  process.read_until("ready");
+  Ready process(plain({program("attached"), "sites"}));
   for (int round = 0; round < 2; ++round) {
     Process expire(plain({memlog_tool(), "expire", "--attach", "--after", "100ms", "--max-stacks",
-                          "1", "--format", "json", std::to_string(process.pid())}));
+                          "1", "--format", "json", process.id}));
     EXPECT_NE(line_with(expire, "\"begin\""), "");
-    process.write("ap");
-    process.read_until("told");
+    process.ask("ap", "told");
     const std::string end = line_with(expire, "\"event\":\"stack\"");
     EXPECT_HAS(end, "\"may_leak_blocks\":1,\"may_leak_bytes\":321,\"expired_blocks\":1");
     EXPECT_HAS(end, "{\"function\":\"site_attached\",\"file\":\"attached.cc\",\"line\":");
     expect_exit(expire.wait());
-    const Result status = run(plain({memlog_tool(), "status", std::to_string(process.pid())}));
+    const Result status = memlog({"status", process.id});
     EXPECT_HAS((status.out + status.err), "memlog detach") << status.out << status.err;
     EXPECT_FALSE(std::filesystem::exists(ledger(process.pid())));
   }
@@ -48,18 +45,15 @@ TEST_F(ExpireTest, AttachesToWhatIsNotTraced) {
 // One block that expires and is freed: least, mean and most are its own. Where the process has
 // reported meanwhile, least and most are not known.
 TEST_F(ExpireTest, LiveTimes) {
-  Process process(plain({program("attached"), "sites"}));
-  process.read_until("ready");
+  Ready process(plain({program("attached"), "sites"}));
   for (const bool reported : {false, true}) {
-    Process expire(plain({memlog_tool(), "expire", "--attach", "--after", "100ms", "--format",
-                          "json", std::to_string(process.pid())}));
+    Process expire(plain(
+        {memlog_tool(), "expire", "--attach", "--after", "100ms", "--format", "json", process.id}));
     EXPECT_NE(line_with(expire, "\"begin\""), "");
     process.write("a");
     EXPECT_NE(line_with(expire, "\"expired_blocks\":1,"), "");
     if (reported) {
-      Command report = plain({memlog_tool(), "report", std::to_string(process.pid())});
-      report.directory = out();
-      expect_exit(run(report));
+      expect_exit(memlog({"report", process.id}));
     }
     process.write("d");
     EXPECT_NE(line_with(expire, "\"expired_freed_blocks\":1,"), "");

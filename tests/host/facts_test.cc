@@ -1,7 +1,5 @@
 // Every field of a report, against programs that know what it must say.
 #include <algorithm>
-#include <cstdio>
-#include <map>
 #include <sstream>
 
 #include "host_test.h"
@@ -74,6 +72,14 @@ double resolution(const Memlog& log) { return std::stod(log.get("resolution")); 
 
 class FactsTest : public HostTest {
  protected:
+  // The reports of the program that toggles the recording; and, in out_, what it says of them.
+  std::vector<Memlog> reports(Settings more) {
+    more["MTRACE_TOGGLE_SIGNAL"] = "USR2";
+    const Result result = expect_exit(run(named({program("facts")}, more)));
+    out_ = result.out;
+    return logs_of(result.pid, 8);
+  }
+  std::string out_;
   void expect_all(const Told& told, const std::vector<Memlog>& logs) {
     for (const auto& [phase, facts] : told.facts) {
       ASSERT_LE(phase, logs.size());
@@ -112,13 +118,8 @@ int64_t sum_of_shares(const Memlog& log) {
 }
 
 TEST_F(FactsTest, OfOneThread) {
-  Command command = named({program("facts")});
-  command.env["MTRACE_ENTRIES"] = "active";
-  command.env["MTRACE_TOGGLE_SIGNAL"] = "USR2";
-  const Result result = expect_exit(run(command));
-  const std::vector<Memlog> logs = logs_of("facts");
-  ASSERT_EQ(logs.size(), 8u);
-  expect_all(told(result.out), logs);
+  const std::vector<Memlog> logs = reports({{"MTRACE_ENTRIES", "active"}});
+  expect_all(told(out_), logs);
   EXPECT_EQ(logs[4].get("recording"), "stopped");
   EXPECT_FALSE(logs[3].has("recording"));
   EXPECT_FALSE(logs[5].has("recording"));
@@ -136,12 +137,7 @@ TEST_F(FactsTest, OfOneThread) {
 }
 
 TEST_F(FactsTest, NetListsWhatSharesInAPeakThatMoved) {
-  Command command = named({program("facts")});
-  command.env["MTRACE_ENTRIES"] = "net";
-  command.env["MTRACE_TOGGLE_SIGNAL"] = "USR2";
-  const Result result = expect_exit(run(command));
-  const std::vector<Memlog> logs = logs_of("facts");
-  ASSERT_EQ(logs.size(), 8u);
+  const std::vector<Memlog> logs = reports({{"MTRACE_ENTRIES", "net"}});
   const auto lists = [](const Memlog& log, const std::string& site) {
     return std::any_of(log.entries.begin(), log.entries.end(), [&](const Entry& entry) {
       return std::any_of(entry.frames.begin(), entry.frames.end(),
@@ -160,13 +156,8 @@ TEST_F(FactsTest, NetListsWhatSharesInAPeakThatMoved) {
 TEST_F(FactsTest, ShortLivedIsWhatTheOptionSays) {
   for (const auto& [limit, temporary, held] :
        {std::tuple("86400000", 500, 1), std::tuple("20", -1, 0)}) {
-    Command command = named({program("facts")});
-    command.env["MTRACE_ENTRIES"] = "active";
-    command.env["MTRACE_TOGGLE_SIGNAL"] = "USR2";
-    command.env["MTRACE_TEMPORARY_MS"] = limit;
-    const Result result = expect_exit(run(command));
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    ASSERT_EQ(logs.size(), 8u);
+    const std::vector<Memlog> logs =
+        reports({{"MTRACE_ENTRIES", "active"}, {"MTRACE_TEMPORARY_MS", limit}});
     if (temporary >= 0) {
       EXPECT_EQ(found(logs[0], "site_temporary", "short-lived"), temporary);
     }
@@ -186,13 +177,7 @@ TEST_F(FactsTest, TheBlockOfAnotherThreadIsNotTemporary) {
 }
 
 TEST_F(FactsTest, StartsStoppedWhenTold) {
-  Command command = named({program("facts")});
-  command.env["MTRACE_ENTRIES"] = "active";
-  command.env["MTRACE_TOGGLE_SIGNAL"] = "USR2";
-  command.env["MTRACE_START"] = "0";
-  const Result result = expect_exit(run(command));
-  const std::vector<Memlog> logs = logs_of("facts");
-  ASSERT_EQ(logs.size(), 8u);
+  const std::vector<Memlog> logs = reports({{"MTRACE_ENTRIES", "active"}, {"MTRACE_START", "0"}});
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(logs[i].get("recording"), "stopped");
     EXPECT_EQ(logs[i].entries.size(), 0u);

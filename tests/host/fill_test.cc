@@ -6,9 +6,8 @@ namespace {
 
 class FillTest : public HostTest, public ::testing::WithParamInterface<const char*> {
  protected:
-  Command fills(const std::string& value, std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), program("fills"));
-    return with_allocator(traced(arguments), value);
+  Command fills(const std::string& value, const Words& arguments) const {
+    return with_allocator(traced(joined({program("fills")}, arguments)), value);
   }
   static Command with_allocator(Command command, const std::string& value) {
     const std::string allocator = GetParam();
@@ -31,17 +30,15 @@ TEST_P(FillTest, EveryFunction) {
     const Result result = run(fills(value, {byte}));
     expect_fine(result, value);
     EXPECT_EQ(result.err, "") << value;
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    ASSERT_EQ(logs.size(), 1u);
-    EXPECT_HAS(logs[0].get("library"), "MTRACE_FILL=" + value);
+    EXPECT_HAS(only_log(result.pid).get("library"), "MTRACE_FILL=" + value);
   }
 }
 
 TEST_P(FillTest, NothingUnlessAskedFor) {
   for (const char* value : {"", "none"}) {
-    Command without = plain({program("fills"), "none"});
-    without.env["LD_PRELOAD"] = GetParam();
-    EXPECT_EQ(run(fills(value, {"none"})).out, run(without).out) << value;
+    EXPECT_EQ(run(fills(value, {"none"})).out,
+              run(plain({program("fills"), "none"}, {{"LD_PRELOAD", GetParam()}})).out)
+        << value;
   }
 }
 
@@ -51,9 +48,7 @@ TEST_P(FillTest, AllThatIsUsableMayBeContent) {
 }
 
 TEST_P(FillTest, ErrorsAreThoseOfTheAllocator) {
-  Command without = plain({program("errors")});
-  without.env["LD_PRELOAD"] = GetParam();
-  const Result expected = run(without);
+  const Result expected = run(plain({program("errors")}, {{"LD_PRELOAD", GetParam()}}));
   for (const char* value : {"0xa5", "zero"}) {
     const Result result = run(with_allocator(traced({program("errors")}), value));
     EXPECT_EQ(result.out, expected.out);

@@ -24,9 +24,7 @@ using Arguments = std::vector<std::string>;
 class FilterTest : public HostTest {
  protected:
   static Arguments filters(const Arguments& arguments) {
-    Arguments argv = {program("filters")};
-    argv.insert(argv.end(), arguments.begin(), arguments.end());
-    return argv;
+    return joined({program("filters")}, arguments);
   }
   static Sites sites(const std::vector<Memlog>& logs) {
     return site_sums(logs, program("filters"), program("filters"));
@@ -35,22 +33,16 @@ class FilterTest : public HostTest {
   Result expect_unhurt(const Command& command) {
     Command without = command;
     without.env.erase("LD_PRELOAD");
-    const Result expected = expect_exit(run(without), 5);
+    expect_exit(run(without), 5);
     const Result result = expect_exit(run(command), 5);
     EXPECT_EQ(result.err, "");
     return result;
   }
   Result memlog(const Arguments& arguments) const {
-    Arguments argv = {memlog_tool()};
-    argv.insert(argv.end(), arguments.begin(), arguments.end());
-    Command command = plain(argv);
-    command.directory = temp();
-    return run(command);
+    return run(plain(joined({memlog_tool()}, arguments)));
   }
   Command keeping_a_ledger(const Arguments& arguments) const {
-    Command command = traced(filters(arguments));
-    command.env["MTRACE_LEDGER"] = temp() + "/";
-    return command;
+    return traced(filters(arguments), {{"MTRACE_LEDGER", temp() + "/"}});
   }
 };
 
@@ -77,8 +69,7 @@ TEST_F(FilterTest, ReportsAreWithheld) {
       const Result result =
           expect_unhurt(names ? named(filters(arguments)) : traced(filters(arguments)));
       EXPECT_TRUE(result.out.ends_with("api -1\n")) << result.out;
-      const std::vector<Memlog> logs = logs_of(result.pid);
-      ASSERT_EQ(logs.size(), 1u);
+      const std::vector<Memlog> logs = logs_of(result.pid, 1);
       EXPECT_EQ(sites(logs), (Sites{{"site_before", {1000, 1}}}));
     }
   }
@@ -109,37 +100,33 @@ TEST_F(FilterTest, TheNextProgramReports) {
 
 // ---- A filter that was there before the program.
 
-int g_calls[64];  // for the function between fork and exec; 0 ends it
-unsigned g_answer;
-int g_closed = 0;  // so many of the standard descriptors
-
-void give_up_calls() {
-  for (int fd = 0; fd < g_closed; ++fd) ::close(fd);
-  sock_filter code[160] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
-  unsigned short length = 1;
-  for (const int* number = g_calls; *number != 0; ++number) {
-    code[length++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(*number), 0, 1);
-    code[length++] = BPF_STMT(BPF_RET | BPF_K, g_answer);
+// With so many of the standard descriptors closed.
+Command without_calls(Command command, unsigned answer, const std::vector<int>& calls,
+                      int closed = 0) {
+  std::vector<sock_filter> code = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (const int number : calls) {
+    code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1));
+    code.push_back(BPF_STMT(BPF_RET | BPF_K, answer));
   }
-  code[length++] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-  const sock_fprog program = {length, code};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-    ::_exit(99);
-  }
+  code.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  command.before_exec = [code = std::move(code), closed]() mutable {
+    for (int fd = 0; fd < closed; ++fd) ::close(fd);
+    const sock_fprog program = {static_cast<unsigned short>(code.size()), code.data()};
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+      ::_exit(99);
+    }
+  };
+  return command;
 }
 
 class InheritedFilterTest : public FilterTest {
  protected:
   size_t reports_under(unsigned answer, const std::vector<int>& calls, bool names = false,
-                       const char* first = "forks") {
-    std::copy(calls.begin(), calls.end(), g_calls);
-    g_calls[calls.size()] = 0;
-    g_answer = answer;
+                       const char* first = "forks", int closed = 0) {
     const Arguments argv = filters({"none", first, "-"});
-    Command command = names ? named(argv) : traced(argv);
-    command.before_exec = give_up_calls;
-    const Result result = expect_unhurt(command);
+    const Result result =
+        expect_unhurt(without_calls(names ? named(argv) : traced(argv), answer, calls, closed));
     const std::vector<Memlog> logs = logs_of(result.pid);
     if (!logs.empty()) {
       named_ = logs[0].get("resolved");
@@ -176,6 +163,11 @@ const std::vector<int> kRare = {SYS_process_vm_readv,
                                 SYS_rt_sigtimedwait,
                                 SYS_lseek,
                                 SYS_clock_getres};
+std::vector<int> processes_and_rare() {
+  std::vector<int> all = kProcesses;
+  all.insert(all.end(), kRare.begin(), kRare.end());
+  return all;
+}
 
 // Nothing is tried in a program of which it is not known that it may start processes: the trial
 // would end it. Its reports are written by calls that it has made itself.
@@ -185,9 +177,7 @@ TEST_F(InheritedFilterTest, ProgramThatMayStartNoProcess) {
     for (const bool names : {false, true}) {
       EXPECT_EQ(reports_under(answer, kProcesses, names, "-"), 2u);
       EXPECT_EQ(named_, "no");
-      std::vector<int> all = kProcesses;
-      all.insert(all.end(), kRare.begin(), kRare.end());
-      EXPECT_EQ(reports_under(answer, all, names, "-"), 2u);
+      EXPECT_EQ(reports_under(answer, processes_and_rare(), names, "-"), 2u);
     }
   }
   for (const auto& entry : std::filesystem::directory_iterator(out())) {
@@ -198,11 +188,10 @@ TEST_F(InheritedFilterTest, ProgramThatMayStartNoProcess) {
 // Where standard descriptors are closed, as those of man's formatters are, a report's file gets
 // such a number at first, which is not left to it: the program may write there.
 TEST_F(InheritedFilterTest, ProgramWithoutStandardDescriptors) {
-  for (g_closed = 1; g_closed <= 3; ++g_closed) {
-    SCOPED_TRACE(g_closed);
-    EXPECT_EQ(reports_under(SECCOMP_RET_KILL_PROCESS, kProcesses, false, "-"), 2u);
+  for (int closed = 1; closed <= 3; ++closed) {
+    SCOPED_TRACE(closed);
+    EXPECT_EQ(reports_under(SECCOMP_RET_KILL_PROCESS, kProcesses, false, "-", closed), 2u);
   }
-  g_closed = 0;
   for (const auto& entry : std::filesystem::directory_iterator(out())) {
     EXPECT_GT(entry.file_size(), 0u) << entry.path();
   }
@@ -211,18 +200,13 @@ TEST_F(InheritedFilterTest, ProgramWithoutStandardDescriptors) {
 // What starts the resolver shares the memory of the program, but not the life of the thread that
 // asked.
 TEST_F(InheritedFilterTest, ThreadThatAskedMayEnd) {
-  g_calls[0] = SYS_mount;
-  g_calls[1] = 0;
-  g_answer = SECCOMP_RET_ERRNO | EPERM;
   const std::string pipe = temp() + "/pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const std::string tool = temp() + "/tool";
   write_file(tool, "#!/bin/sh\nread line <" + pipe + "\n");
   std::filesystem::permissions(tool, std::filesystem::perms::owner_all);
-  Command command = traced({program("ended_reporter")});
-  command.env["MTRACE_RESOLVER"] = tool;
-  command.before_exec = give_up_calls;
-  Process process(command);
+  Process process(without_calls(traced({program("ended_reporter")}, {{"MTRACE_RESOLVER", tool}}),
+                                SECCOMP_RET_ERRNO | EPERM, {SYS_mount}));
   process.read_until("gone");
   const auto end_tool = [&] {
     const int fd = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK);
@@ -247,36 +231,22 @@ TEST_F(InheritedFilterTest, ThreadThatAskedMayEnd) {
 
 // Nor is a ledger lost, only its removal at the end.
 TEST_F(InheritedFilterTest, LedgerOfSuchAProgram) {
-  std::vector<int> all = kProcesses;
-  all.insert(all.end(), kRare.begin(), kRare.end());
-  std::copy(all.begin(), all.end(), g_calls);
-  g_calls[all.size()] = 0;
-  g_answer = SECCOMP_RET_KILL_PROCESS;
-  Command command = keeping_a_ledger({"none", "-", "-"});
-  command.before_exec = give_up_calls;
-  Process process(command);
-  process.read_until("ready");
+  Ready process(without_calls(keeping_a_ledger({"none", "-", "-"}), SECCOMP_RET_KILL_PROCESS,
+                              processes_and_rare()));
   process.write("aaa");
-  const std::string pid = std::to_string(process.pid());
   wait_until("the ledger has what was allocated", [&] {
-    return memlog({"top", "--once", pid}).out.find(" 900 ") != std::string::npos;
+    return memlog({"top", "--once", process.id}).out.find(" 900 ") != std::string::npos;
   });
-  process.close_input();
   expect_exit(process.wait(), 5);
 }
 
 // memlog run has started it under the same filter, which is as good as a fork of its own.
 TEST_F(InheritedFilterTest, ProgramOfMemlogRun) {
-  const std::vector<int> calls = {SYS_process_vm_readv, SYS_uname};
-  std::copy(calls.begin(), calls.end(), g_calls);
-  g_calls[calls.size()] = 0;
-  g_answer = SECCOMP_RET_KILL_PROCESS;
-  Arguments argv = {memlog_tool(), "run", "--quiet", "--output", out() + "/", "--"};
-  for (const std::string& word : filters({"none", "-", "-"})) argv.push_back(word);
-  Command command = plain(argv);
-  command.directory = temp();
-  command.before_exec = give_up_calls;
-  const Result result = expect_exit(run(command), 5);
+  const Arguments argv = joined({memlog_tool(), "run", "--quiet", "--output", out() + "/", "--"},
+                                filters({"none", "-", "-"}));
+  expect_exit(
+      run(without_calls(plain(argv), SECCOMP_RET_KILL_PROCESS, {SYS_process_vm_readv, SYS_uname})),
+      5);
   size_t named = 0;
   for (const auto& entry : std::filesystem::directory_iterator(out())) {
     if (entry.path().extension() != ".memlog") continue;
@@ -310,26 +280,21 @@ TEST_F(InheritedFilterTest, OthersAreWritten) {
 
 // What was withheld is read from the ledger.
 TEST_F(FilterTest, MemlogReadsTheLedger) {
-  Process process(keeping_a_ledger({"waits", "trap", "renderer", "prctl"}));
-  process.read_until("ready");
+  Ready process(keeping_a_ledger({"waits", "trap", "renderer", "prctl"}));
   process.write("aaa");
-  const std::string pid = std::to_string(process.pid());
-  const Result result = expect_exit(memlog({"report", pid}));
-  EXPECT_EQ(result.out, "filters-" + pid + "-snapshot.memlog\n");
-  const Memlog snapshot = read_memlog(temp() + "/filters-" + pid + "-snapshot.memlog");
+  EXPECT_EQ(expect_exit(memlog({"report", process.id})).out,
+            "filters-" + process.id + "-snapshot.memlog\n");
+  const Memlog snapshot = read_memlog(temp() + "/filters-" + process.id + "-snapshot.memlog");
   EXPECT_EQ(snapshot.get("trigger"), "snapshot");
-  EXPECT_HAS(memlog({"status", pid}).out, "USR1 forbidden");
-  process.close_input();
+  EXPECT_HAS(memlog({"status", process.id}).out, "USR1 forbidden");
   expect_exit(process.wait(), 5);
 }
 
 // Without a ledger it says why there is no report.
 TEST_F(FilterTest, MemlogSaysWhy) {
-  Process process(traced(filters({"waits", "kill", "open", "seccomp"})));
-  process.read_until("ready");
-  const Result result = expect_exit(memlog({"report", std::to_string(process.pid())}), 1);
-  EXPECT_HAS(result.err, "has added a system call filter (seccomp)");
-  process.close_input();
+  Ready process(traced(filters({"waits", "kill", "open", "seccomp"})));
+  EXPECT_HAS(expect_exit(memlog({"report", process.id}), 1).err,
+             "has added a system call filter (seccomp)");
   expect_exit(process.wait(), 5);
 }
 
@@ -338,13 +303,10 @@ TEST_F(FilterTest, MemlogSaysWhy) {
 TEST_F(FilterTest, MemlogSeesWhatTheLibraryDoesNot) {
   for (const bool ledger : {false, true}) {
     const Arguments arguments = {"waits", "kill", "open", "raw"};
-    Command command = ledger ? keeping_a_ledger(arguments) : traced(filters(arguments));
-    command.env["MTRACE_EXIT_REPORT"] = "0";
-    Process process(command);
-    process.read_until("ready");
-    const Result result = memlog({"report", std::to_string(process.pid())});
+    Ready process(with(ledger ? keeping_a_ledger(arguments) : traced(filters(arguments)),
+                       {{"MTRACE_EXIT_REPORT", "0"}}));
+    const Result result = memlog({"report", process.id});
     EXPECT_TRUE(result.exited(ledger ? 0 : 1)) << result.how() << result.err;
-    process.close_input();
     EXPECT_TRUE(process.wait().exited(5)) << "unhurt";
   }
 }
@@ -355,17 +317,13 @@ TEST_F(FilterTest, ThatLetsNoHandlerReturn) {
   for (const std::string how : {"prctl", "seccomp", "tsync", "raw"}) {
     for (const std::string action : {"kill", "kill_thread", "errno"}) {
       SCOPED_TRACE(how + " " + action);
-      Process process(traced(filters({"waits", action, "sandbox", how})));
-      process.read_until("ready");
-      const std::string pid = std::to_string(process.pid());
-      const Result result = expect_exit(memlog({"report", pid}), 1);
-      EXPECT_HAS(result.err, "(seccomp) that ");
+      Ready process(traced(filters({"waits", action, "sandbox", how})));
+      EXPECT_HAS(expect_exit(memlog({"report", process.id}), 1).err, "(seccomp) that ");
       if (how != "raw") {
-        EXPECT_HAS(memlog({"status", pid}).out, "USR1 forbidden");
+        EXPECT_HAS(memlog({"status", process.id}).out, "USR1 forbidden");
         process.send(SIGUSR1);
       }
       process.write("aaa");
-      process.close_input();
       EXPECT_TRUE(process.wait().exited(5)) << "unhurt";
     }
   }
@@ -375,9 +333,7 @@ TEST_F(FilterTest, ThatLetsNoHandlerReturn) {
 TEST_F(FilterTest, ChildrenThatLockThemselvesUp) {
   Process process(traced(filters({"children", "kill", "sandbox", "-"})));
   for (int round = 0; round < 20; ++round) memlog({"report", "filters"});
-  process.close_input();
-  const Result result = expect_exit(process.wait(), 5);
-  EXPECT_EQ(result.out, "0 hurt\n");
+  EXPECT_EQ(expect_exit(process.wait(), 5).out, "0 hurt\n");
 }
 
 // A stopped thread goes on by restart_syscall(2), at which the filter kills: sshd's, for one. Under
@@ -386,28 +342,14 @@ TEST_F(FilterTest, ThatKillsWhoGoesOnAfterAStop) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can read a filter";
   for (const bool library : {true, false}) {
     const Arguments argv = filters({"sleeps", "kill", "restart", "prctl"});
-    Process process(library ? traced(argv) : plain(argv));
-    process.read_until("ready");
-    const std::string pid = std::to_string(process.pid());
+    Ready process(library ? traced(argv) : plain(argv));
     for (int round = 0; round < 12; ++round) {
-      const Result result =
-          library ? memlog({"report", pid}) : memlog({round % 2 == 0 ? "attach" : "detach", pid});
+      const Result result = library ? memlog({"report", process.id})
+                                    : memlog({round % 2 == 0 ? "attach" : "detach", process.id});
       EXPECT_TRUE(result.exited(library ? 1 : 0)) << result.err;
     }
-    process.close_input();
-    const Result ended = expect_exit(process.wait(), 5);
+    expect_exit(process.wait(), 5);
   }
-}
-
-// memlog attach installs the handler, so it looks at that call, too.
-TEST_F(FilterTest, ThatLetsNoHandlerReturnIsNotAttachedTo) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can read a filter";
-  Process process(plain(filters({"waits", "kill", "handlers", "prctl"})));
-  process.read_until("ready");
-  const Result result = expect_exit(memlog({"attach", std::to_string(process.pid())}), 1);
-  EXPECT_HAS(result.err, "could kill it at rt_sigreturn");
-  process.close_input();
-  EXPECT_TRUE(process.wait().exited(5)) << "unhurt";
 }
 
 // The report at the end waits in the ledger, too.

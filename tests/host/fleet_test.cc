@@ -1,16 +1,12 @@
 // memlog push, collect and serve --receive: reports of many machines, on loopback.
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <random>
-#include <set>
-#include <string>
 #include <thread>
 
 #include "host_test.h"
@@ -21,13 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kToken[] = "0123456789abcdef";
+constexpr char kToken[] = "0123456789abcdef\n";
 
 struct Sample {
   std::string host = "web1";
   int pid = 100;
   int seq = 1;
-  int first = 1;  // of a merged report
+  int first = 0;  // of a merged report
   int hour = 10;  // when it was taken
   int frames = 1;
 };
@@ -37,9 +33,9 @@ std::string text_of(const Sample& sample) {
   std::string out =
       "# memlog 2\n# program: /usr/bin/app\n# command: app\n# pid: " + std::to_string(sample.pid) +
       "\n# seq: " + std::to_string(sample.seq) +
-      (sample.first == sample.seq ? "\n"
-                                  : "\n# merged: " + std::to_string(sample.first) + " to " +
-                                        std::to_string(sample.seq) + "\n") +
+      (sample.first == 0 ? "\n"
+                         : "\n# merged: " + std::to_string(sample.first) + " to " +
+                               std::to_string(sample.seq) + "\n") +
       "# trigger: request\n# started: 2026-11-20T10:00:00.000001Z\n# taken: 2026-11-20T" +
       std::to_string(sample.hour) + ":00:00." + std::to_string(100000 + sample.seq) +
       "Z\n# delta: +" + change + "# live: " + std::to_string(64 * sample.seq) +
@@ -95,11 +91,18 @@ class FleetTest : public HostTest {
                    std::to_string(sample.seq) + ".memlog",
                text_of(sample));
   }
+  // Returns its path.
+  std::string private_file(const std::string& name, const std::string& text) const {
+    write_file(temp() + "/" + name, text);
+    fs::permissions(temp() + "/" + name, fs::perms::owner_read | fs::perms::owner_write);
+    return temp() + "/" + name;
+  }
   // At the port of the receiver before, if there was one.
-  void receive(std::vector<std::string> words = {}) {
-    words.insert(words.begin(), {memlog_tool(), "serve", "--listen",
-                                 "127.0.0.1:" + std::to_string(port_), "--receive", store()});
-    receiver_ = std::make_unique<Process>(plain(words));
+  void receive(const Words& words = {}) {
+    receiver_ = std::make_unique<Process>(
+        plain(joined({memlog_tool(), "serve", "--listen", "127.0.0.1:" + std::to_string(port_),
+                      "--receive", store()},
+                     words)));
     const std::string told = receiver_->read_line().value_or("");
     ASSERT_TRUE(told.starts_with("listening at ")) << told << receiver_->wait().err;
     port_ = std::stoi(told.substr(told.rfind(':') + 1));
@@ -109,10 +112,8 @@ class FleetTest : public HostTest {
     receiver_->wait();
     receiver_.reset();
   }
-  Result push(std::vector<std::string> words = {}) const {
-    words.insert(words.begin(), "push");
-    words.insert(words.end(), {url(), sources()});
-    return memlog(words);
+  Result push(const Words& words = {}) const {
+    return memlog(joined(joined({"push"}, words), {url(), sources()}));
   }
   std::unique_ptr<Process> follow() const {
     return std::make_unique<Process>(plain({memlog_tool(), "push", "--follow", url(), sources()}));
@@ -133,9 +134,7 @@ class FleetTest : public HostTest {
   }
   std::set<std::string> stored() const { return files_in(store()); }
   std::string unpacked(const std::string& name, const std::string& directory) const {
-    const Result result =
-        expect_exit(run(plain({"/usr/bin/zstd", "-dcq", directory + '/' + name})));
-    return result.out;
+    return expect_exit(run(plain({"/usr/bin/zstd", "-dcq", directory + '/' + name}))).out;
   }
   HttpAnswer put(const std::string& body, const std::string& headers = "") const {
     HttpConnection connection(port_);
@@ -158,23 +157,21 @@ TEST_F(FleetTest, EachReportIsThereOnce) {
   std::set<std::string> expected;
   for (const int pid : {100, 200}) {
     for (const int seq : {1, 2, 3}) {
-      const Sample sample{.pid = pid, .seq = seq, .first = seq};
+      const Sample sample{.pid = pid, .seq = seq};
       write_sample(sample);
       expected.insert(name_of(sample));
     }
   }
   receive();
-  Result result = push();
-  expect_exit(result);
+  Result result = expect_exit(push());
   EXPECT_TRUE(result.out.starts_with("6 reports sent to " + url() + ", ")) << result.out;
   EXPECT_EQ(stored(), expected);
   for (const int seq : {1, 2, 3}) {
-    const Sample sample{.pid = 200, .seq = seq, .first = seq};
+    const Sample sample{.pid = 200, .seq = seq};
     EXPECT_EQ(unpacked(name_of(sample), store()), text_of(sample));
   }
   fs::copy(sources() + "/web1-100-2.memlog", sources() + "/copy.memlog");
-  result = push();
-  expect_exit(result);
+  result = expect_exit(push());
   EXPECT_EQ(result.out, "0 reports sent to " + url() + ", 0 bytes compressed; 6 there already\n");
   EXPECT_EQ(stored(), expected);
 }
@@ -182,10 +179,9 @@ TEST_F(FleetTest, EachReportIsThereOnce) {
 // The programs are here and not where the report goes.
 TEST_F(FleetTest, NamesAreLookedUpBeforeSending) {
   const Result ran = run(traced({program("live_target"), ""}));
-  const auto logs = logs_of("live_target");
-  ASSERT_EQ(logs.size(), 1u) << ran.err;
+  ASSERT_EQ(logs_of("live_target").size(), 1u) << ran.err;
   receive();
-  const Result result = expect_exit(memlog({"push", url(), out()}));
+  expect_exit(memlog({"push", url(), out()}));
   const auto names = stored();
   ASSERT_EQ(names.size(), 1u);
   const std::string text = unpacked(*names.begin(), store());
@@ -200,11 +196,8 @@ TEST_F(FleetTest, KillsLoseNothingAndDoubleNothing) {
   constexpr int kKills = 12;
   std::map<std::string, std::string> expected;
   for (int i = 0; i < kReports; ++i) {
-    const Sample sample{.host = "web" + std::to_string(i % 5),
-                        .pid = 100 + i % 7,
-                        .seq = i + 1,
-                        .first = i + 1,
-                        .frames = 120};
+    const Sample sample{
+        .host = "web" + std::to_string(i % 5), .pid = 100 + i % 7, .seq = i + 1, .frames = 120};
     write_sample(sample);
     expected[name_of(sample)] = text_of(sample);
   }
@@ -231,8 +224,7 @@ TEST_F(FleetTest, KillsLoseNothingAndDoubleNothing) {
   wait_until("all reports", [&] { return stored().size() >= kReports; });
   sender->send(SIGTERM);
   sender->wait();
-  const Result last = expect_exit(push());
-  EXPECT_HAS(last.out, "; 150 there already");
+  EXPECT_HAS(expect_exit(push()).out, "; 150 there already");
   EXPECT_EQ(stored().size(), expected.size());
   for (const auto& [name, text] : expected) EXPECT_EQ(unpacked(name, store()), text) << name;
   // What was on its way is removed by the next start.
@@ -244,7 +236,7 @@ TEST_F(FleetTest, KillsLoseNothingAndDoubleNothing) {
 // The sender's directory is merged meanwhile, as memlog run --keep does. The sample's merged report
 // has 64 bytes a number, which is not the sum of what it contains.
 TEST_F(FleetTest, ReportsThatAMergedOneContainsCountOnce) {
-  for (const int seq : {1, 2, 3}) write_sample({.seq = seq, .first = seq});
+  for (const int seq : {1, 2, 3}) write_sample({.seq = seq});
   receive();
   expect_exit(push());
   for (const int seq : {1, 2, 3}) {
@@ -260,34 +252,31 @@ TEST_F(FleetTest, ReportsThatAMergedOneContainsCountOnce) {
 
 // The ordinary commands work in the directory of a host, also while it receives.
 TEST_F(FleetTest, ReportsMergedAtTheReceiverAreNotSentAgain) {
-  for (const int seq : {1, 2, 3, 4}) write_sample({.seq = seq, .first = seq});
+  for (const int seq : {1, 2, 3, 4}) write_sample({.seq = seq});
   receive();
   expect_exit(push());
-  const Result merge = expect_exit(memlog({"merge", "--keep", "1", store() + "/web1"}));
+  expect_exit(memlog({"merge", "--keep", "1", store() + "/web1"}));
   const std::set<std::string> left = {name_of({.seq = 3}), name_of({.seq = 4})};
   for (const bool restarted : {false, true}) {
     if (restarted) {
       end_receiver(SIGTERM);
       receive();
     }
-    const Result again = push();
-    EXPECT_HAS(again.out, "; 4 there already");
+    EXPECT_HAS(push().out, "; 4 there already");
     EXPECT_EQ(stored(), left);
     const std::string to = temp() + (restarted ? "/first" : "/second");
-    const Result copied = expect_exit(memlog({"collect", "--from", url(), "--to", to}));
+    expect_exit(memlog({"collect", "--from", url(), "--to", to}));
     EXPECT_EQ(files_in(to), left);
   }
 }
 
 // The server lets an address ask ten times a second, and twenty times at once.
 TEST_F(FleetTest, ABusyServerIsAskedAgain) {
-  for (int seq = 1; seq <= 35; ++seq) write_sample({.seq = seq, .first = seq});
+  for (int seq = 1; seq <= 35; ++seq) write_sample({.seq = seq});
   receive({"--max-rate", "10"});
-  const Result sent = expect_exit(push());
-  EXPECT_EQ(sent.err, "");
+  EXPECT_EQ(expect_exit(push()).err, "");
   EXPECT_EQ(stored().size(), 35u);
-  const Result copied =
-      expect_exit(memlog({"collect", "--from", url(), "--to", temp() + "/gathered"}));
+  expect_exit(memlog({"collect", "--from", url(), "--to", temp() + "/gathered"}));
   EXPECT_EQ(files_in(temp() + "/gathered"), stored());
 }
 
@@ -339,13 +328,12 @@ TEST_F(FleetTest, AServerThatDoesNotListenToTheEndIsAskedAgain) {
 // A report takes 4 KiB or more of the disk. Those that were taken first are removed, and stay so.
 TEST_F(FleetTest, TheDiskIsBounded) {
   constexpr int kReports = 300;
-  for (int seq = 1; seq <= kReports; ++seq) write_sample({.seq = seq, .first = seq});
+  for (int seq = 1; seq <= kReports; ++seq) write_sample({.seq = seq});
   receive({"--max-disk", "1M"});
-  Result result = push();
-  expect_exit(result);
+  Result result = expect_exit(push());
   std::set<std::string> expected;
   for (int seq = kReports - 255; seq <= kReports; ++seq) {
-    expected.insert(name_of({.seq = seq, .first = seq}));
+    expected.insert(name_of({.seq = seq}));
   }
   EXPECT_EQ(stored(), expected);
   end_receiver(SIGTERM);
@@ -359,8 +347,7 @@ TEST_F(FleetTest, TheDiskIsBounded) {
 TEST_F(FleetTest, OldReportsExpire) {
   write_sample({.seq = 1});
   receive({"--max-age", "1h"});
-  const Result result = expect_exit(push());
-  EXPECT_HAS(result.out, "; 1 older than is kept");
+  EXPECT_HAS(expect_exit(push()).out, "; 1 older than is kept");
   EXPECT_TRUE(stored().empty());
 }
 
@@ -373,8 +360,7 @@ TEST_F(FleetTest, CollectTakesFromDirectoriesAndServers) {
   const std::string to = temp() + "/gathered";
   const std::vector<std::string> words = {"collect", "--from", url(), "--from",
                                           sources(), "--to",   to};
-  Result result = memlog(words);
-  expect_exit(result);
+  Result result = expect_exit(memlog(words));
   EXPECT_EQ(result.out, "3 reports copied to " + to + "; 2 there already\n");
   std::set<std::string> expected;
   for (const char* host : {"web1", "web2", "web3"}) {
@@ -387,10 +373,11 @@ TEST_F(FleetTest, CollectTakesFromDirectoriesAndServers) {
   EXPECT_EQ(result.out, "0 reports copied to " + to + "; 5 there already\n");
   EXPECT_EQ(files_in(to), expected);
   // A source that is gone does not keep the others from being read.
-  const Result missing = expect_exit(
-      memlog({"collect", "--from", temp() + "/none", "--from", sources(), "--to", temp() + "/b"}),
-      1);
-  EXPECT_HAS(missing.err, "no file or directory");
+  EXPECT_HAS(expect_exit(memlog({"collect", "--from", temp() + "/none", "--from", sources(), "--to",
+                                 temp() + "/b"}),
+                         1)
+                 .err,
+             "no file or directory");
   EXPECT_EQ(files_in(temp() + "/b"), expected);
 }
 
@@ -404,20 +391,17 @@ TEST_F(FleetTest, CollectTakesWhatIsServed) {
 }
 
 TEST_F(FleetTest, OnlyWhoHasTheTokenSends) {
-  write_file(temp() + "/token", std::string(kToken) + "\n");
-  write_file(temp() + "/wrong", "fedcba9876543210\n");
-  for (const char* name : {"/token", "/wrong"}) {
-    fs::permissions(temp() + name, fs::perms::owner_read | fs::perms::owner_write);
-  }
+  const std::string token = private_file("token", kToken);
+  const std::string wrong = private_file("wrong", "fedcba9876543210\n");
   write_sample({});
-  receive({"--token-file", temp() + "/token"});
+  receive({"--token-file", token});
   EXPECT_EQ(put(packed(text_of({}))).status, 401);
-  for (const Result& result : {push(), push({"--token-file", temp() + "/wrong"})}) {
+  for (const Result& result : {push(), push({"--token-file", wrong})}) {
     expect_exit(result, 1);
     EXPECT_HAS(result.err, "needs the token");
   }
   EXPECT_TRUE(stored().empty());
-  const Result result = expect_exit(push({"--token-file", temp() + "/token"}));
+  expect_exit(push({"--token-file", token}));
   EXPECT_EQ(stored().size(), 1u);
 }
 
@@ -426,22 +410,20 @@ TEST_F(FleetTest, OnlyWhoHasTheTokenSends) {
 TEST_F(FleetTest, OnlyTheRightServerGetsReports) {
   const auto file = [&](const std::string& name) { return temp() + "/" + name; };
   for (const std::string name : {"server", "other"}) {
-    const Result made = expect_exit(run(plain(
-        {"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-         "-nodes", "-days", "2", "-subj", "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1",
-         "-keyout", file(name + ".key"), "-out", file(name + ".pem")})));
+    expect_exit(run(plain({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                           "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+                           "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
+                           file(name + ".key"), "-out", file(name + ".pem")})));
     fs::permissions(file(name + ".key"), fs::perms::owner_read | fs::perms::owner_write);
   }
-  write_file(file("token"), std::string(kToken) + "\n");
-  fs::permissions(file("token"), fs::perms::owner_read | fs::perms::owner_write);
+  private_file("token", kToken);
   write_sample({});
   receive({"--tls-cert", file("server.pem"), "--tls-key", file("server.key"), "--token-file",
            file("token")});
   const std::string address = "https://127.0.0.1:" + std::to_string(port());
-  const auto push_trusting = [&](const std::vector<std::string>& trust) {
-    std::vector<std::string> words = {"push", "--token-file", file("token"), address, sources()};
-    words.insert(words.begin() + 1, trust.begin(), trust.end());
-    return memlog(words);
+  const auto push_trusting = [&](const Words& trust) {
+    return memlog(
+        joined(joined({"push"}, trust), {"--token-file", file("token"), address, sources()}));
   };
   for (const auto& trust : {std::vector<std::string>{}, {"--ca-file", file("other.pem")}}) {
     const Result refused = expect_exit(push_trusting(trust), 1);
@@ -452,9 +434,8 @@ TEST_F(FleetTest, OnlyTheRightServerGetsReports) {
   const Result sent = expect_exit(push_trusting({"--ca-file", file("server.pem")}));
   EXPECT_TRUE(sent.out.starts_with("1 report sent to " + address)) << sent.out;
   EXPECT_EQ(stored(), std::set<std::string>{name_of({})});
-  const Result copied =
-      expect_exit(memlog({"collect", "--from", address, "--ca-file", file("server.pem"),
-                          "--token-file", file("token"), "--to", file("gathered")}));
+  expect_exit(memlog({"collect", "--from", address, "--ca-file", file("server.pem"), "--token-file",
+                      file("token"), "--to", file("gathered")}));
   EXPECT_EQ(files_in(file("gathered")), stored());
 }
 
@@ -488,17 +469,16 @@ TEST_F(FleetTest, AServerTakesNothingUnlessAsked) {
   Process server(plain({memlog_tool(), "serve", "--listen", "127.0.0.1:0"}));
   const std::string told = server.read_line().value_or("");
   write_sample({});
-  const Result result =
-      expect_exit(memlog({"push", told.substr(told.rfind(' ') + 1), sources()}), 1);
-  EXPECT_HAS(result.err, "start it with --receive DIR");
+  EXPECT_HAS(expect_exit(memlog({"push", told.substr(told.rfind(' ') + 1), sources()}), 1).err,
+             "start it with --receive DIR");
   server.send(SIGTERM);
   expect_exit(server.wait());
 }
 
 TEST_F(FleetTest, OneReceiverADirectory) {
   receive();
-  const Result second = expect_exit(memlog({"collect", "--from", sources(), "--to", store()}), 1);
-  EXPECT_HAS(second.err, "another memlog receives reports there");
+  EXPECT_HAS(expect_exit(memlog({"collect", "--from", sources(), "--to", store()}), 1).err,
+             "another memlog receives reports there");
 }
 
 TEST_F(FleetTest, DamagedReportsAreNamedAndLeftOut) {
@@ -513,8 +493,8 @@ TEST_F(FleetTest, DamagedReportsAreNamedAndLeftOut) {
 
 TEST_F(FleetTest, MistakesAreNamed) {
   expect_exit(memlog({"push"}), 2);
-  const Result url = expect_exit(memlog({"push", "collector:7040", sources()}), 2);
-  EXPECT_HAS(url.err, "not a URL like http://web3:7040");
+  EXPECT_HAS(expect_exit(memlog({"push", "collector:7040", sources()}), 2).err,
+             "not a URL like http://web3:7040");
   expect_exit(memlog({"collect", "--to", store()}), 2);
   expect_exit(memlog({"collect", "--from", sources()}), 2);
   expect_exit(memlog({"serve", "--max-disk", "2M"}), 2);

@@ -18,6 +18,15 @@ class ForeignProgramTest : public HostTest {
     expect_exit(run(plain({"/bin/chmod", "755", temp() + "/" + name})));
     return temp() + "/" + name;
   }
+  // Started by a traced program, in one of its ways.
+  void expect_untraced(const std::string& way, const std::string& file, const std::string& says) {
+    const Result result = expect_exit(run(traced({program("starts"), way, file})), 3);
+    EXPECT_EQ(result.out + result.err, says) << way;
+  }
+  Result under_run(const std::string& file) const {
+    return expect_exit(run(plain({memlog_tool(), "run", "--output", out(), "--", file})), 3);
+  }
+  static constexpr char kBare[] = "LD_PRELOAD=(none)\n";
 };
 
 constexpr const char* kExecCalls[] = {
@@ -25,24 +34,15 @@ constexpr const char* kExecCalls[] = {
     "fexecve", "execveat", "vfork",  "execveat-path", "posix_spawn", "posix_spawnp"};
 
 TEST_F(ForeignProgramTest, ChildrenOfATracedProgram) {
-  for (const char* way : kExecCalls) {
-    const Result of_other = run(traced({program("starts"), way, other_}));
-    EXPECT_TRUE(of_other.exited(3)) << way << of_other.how();
-    EXPECT_EQ(of_other.out + of_other.err, "LD_PRELOAD=(none)\n") << way;
-  }
+  for (const char* way : kExecCalls) expect_untraced(way, other_, kBare);
 }
 
 TEST_F(ForeignProgramTest, ChildrenOf32Bits) {
   if (!run(plain({program("starts"), "execve", i386_})).exited(3)) {
     GTEST_SKIP() << "this kernel has no 32-bit programs";
   }
-  for (const char* way : kExecCalls) {
-    const Result of_i386 = run(traced({program("starts"), way, i386_}));
-    EXPECT_TRUE(of_i386.exited(3)) << way << of_i386.how();
-    EXPECT_EQ(of_i386.out + of_i386.err, "32 bits\n") << way;
-  }
-  const Result of_run =
-      expect_exit(run(plain({memlog_tool(), "run", "--output", out(), "--", i386_})), 3);
+  for (const char* way : kExecCalls) expect_untraced(way, i386_, "32 bits\n");
+  const Result of_run = under_run(i386_);
   EXPECT_EQ(of_run.out, "32 bits\n");
   EXPECT_HAS(of_run.err,
              i386_ +
@@ -55,25 +55,22 @@ TEST_F(ForeignProgramTest, ScriptsOfOne) {
   const std::string once = script("once", other_);
   const std::string twice = script("twice", once);
   for (const char* way : {"execve", "execvp", "posix_spawn"}) {
-    for (const std::string& one : {once, twice}) {
-      const Result result = run(traced({program("starts"), way, one}));
-      EXPECT_TRUE(result.exited(3)) << way << result.how();
-      EXPECT_EQ(result.out + result.err, "LD_PRELOAD=(none)\n") << way;
-    }
+    for (const std::string& one : {once, twice}) expect_untraced(way, one, kBare);
   }
   // What is looked for in PATH is found where libc finds it.
   Command by_name = traced({program("starts"), "posix_spawnp", "foreign_loader"});
   by_name.env["PATH"] = temp() + ":" + program("").substr(0, program("").size() - 1);
-  EXPECT_EQ(run(by_name).out, "LD_PRELOAD=(none)\n");
+  EXPECT_EQ(run(by_name).out, kBare);
   by_name.argv[1] = "execvp";
-  EXPECT_EQ(run(by_name).out, "LD_PRELOAD=(none)\n");
+  EXPECT_EQ(run(by_name).out, kBare);
 }
 
 // Only the library is left out, and only there.
 TEST_F(ForeignProgramTest, TheRestOfTheEnvironmentStays) {
-  Command command = traced({program("starts"), "execve", other_});
-  command.env["LD_PRELOAD"] = "/nowhere/first.so " + library() + ":/nowhere/second.so";
-  EXPECT_EQ(run(command).out, "LD_PRELOAD=/nowhere/first.so:/nowhere/second.so\n");
+  EXPECT_EQ(run(traced({program("starts"), "execve", other_},
+                       {{"LD_PRELOAD", "/nowhere/first.so " + library() + ":/nowhere/second.so"}}))
+                .out,
+            "LD_PRELOAD=/nowhere/first.so:/nowhere/second.so\n");
   for (const char* way : kExecCalls) {
     const Result result = run(traced({program("starts"), way, "/usr/bin/env"}));
     EXPECT_TRUE(result.exited(0)) << way << result.how();
@@ -99,9 +96,7 @@ TEST_F(ForeignProgramTest, OutOfSight) {
     if (bare.exited(77)) continue;
     ++tried;
     expect_exit(bare);
-    Command command = traced(argv);
-    command.env["LD_PRELOAD"] = place + "/libmtrace.so";
-    const Result result = expect_exit(run(command));
+    const Result result = expect_exit(run(traced(argv, {{"LD_PRELOAD", place + "/libmtrace.so"}})));
     EXPECT_EQ(result.out, bare.out);
     EXPECT_EQ(result.err, bare.err);
   }
@@ -109,25 +104,21 @@ TEST_F(ForeignProgramTest, OutOfSight) {
 }
 
 TEST_F(ForeignProgramTest, MemlogRun) {
-  const Result of_other =
-      expect_exit(run(plain({memlog_tool(), "run", "--output", out(), "--", other_})), 3);
-  EXPECT_EQ(of_other.out, "LD_PRELOAD=(none)\n");
+  const Result of_other = under_run(other_);
+  EXPECT_EQ(of_other.out, kBare);
   // Where the tree was built: the tests may run in a copy.
   EXPECT_TRUE(std::regex_search(
       of_other.err, std::regex(" asks for the loader /.*/unknown-loader\\.so, which is neither "
                                "glibc's nor musl's: it runs without libmtrace\\.so, untraced\n")))
       << of_other.err;
   EXPECT_TRUE(of_other.err.starts_with("memlog: " + other_ + " asks")) << of_other.err;
-  const Result by_script =
-      run(plain({memlog_tool(), "run", "--output", out(), "--", script("script", other_)}));
-  EXPECT_EQ(by_script.out, "LD_PRELOAD=(none)\n");
+  EXPECT_EQ(under_run(script("script", other_)).out, kBare);
 }
 
 TEST_F(ForeignProgramTest, WhatAttachAndStatusSay) {
-  Process process(plain({program("foreign_musl"), "wait"}));
-  process.read_until("ready");
+  Ready process(plain({program("foreign_musl"), "wait"}));
   for (const char* command : {"attach", "status"}) {
-    const Result result = run(plain({memlog_tool(), command, std::to_string(process.pid())}));
+    const Result result = run(plain({memlog_tool(), command, process.id}));
     EXPECT_FALSE(result.exited(0)) << command;
     EXPECT_HAS(result.err, "is linked with musl, not with glibc") << command;
     EXPECT_LACKS(result.err, "static");

@@ -1,8 +1,5 @@
 // Children: what they inherit, what they leave, and that they are programs like any other.
-#include <signal.h>
-
 #include <filesystem>
-#include <fstream>
 
 #include "host_test.h"
 
@@ -18,14 +15,10 @@ class ForkTest : public HostTest {
     pid_t child = 0;
     pid_t daemon = 0;
   };
-  Family forks(const std::string& mode, int status,
-               const std::map<std::string, std::string>& env = {}) {
-    Command command = traced({program("forks"), mode});
-    for (const auto& [name, value] : env) command.env[name] = value;
+  Family forks(const std::string& mode, int status) {
+    SCOPED_TRACE(mode);
     Family family;
-    family.parent = run(command);
-    EXPECT_TRUE(family.parent.exited(status)) << mode << ": " << family.parent.how() << "\n"
-                                              << family.parent.out << family.parent.err;
+    family.parent = expect_exit(run(traced({program("forks"), mode})), status);
     EXPECT_EQ(family.parent.err, "");
     for (const std::string& line : lines_of(family.parent.out)) {
       if (line.starts_with("child ")) family.child = std::stoi(line.substr(6));
@@ -43,7 +36,7 @@ class ForkTest : public HostTest {
     EXPECT_EQ(logs[0].amount("inherited"), inherited);
     Sites first = before;
     first["site_child"] += Amount{333, 1};
-    EXPECT_EQ(sites({logs[0]}), first) << describe(sites({logs[0]}));
+    EXPECT_EQ(sites({logs[0]}), first);
     EXPECT_EQ(sites({logs[1]}), (Sites{{"site_before", {-1000, -1}}}));
     EXPECT_EQ(sites({logs[2]}), Sites());
   }
@@ -73,8 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, ForkModeTest, ::testing::Values("fork", "_Fork",
 
 TEST_F(ForkTest, Grandchild) {
   const Family family = forks("grandchild", 22);
-  const std::vector<Memlog> child = logs_of(family.child);
-  ASSERT_EQ(child.size(), 2u);
+  const std::vector<Memlog> child = logs_of(family.child, 2);
   EXPECT_EQ(sites({child[0]}), (Sites{{"site_child", {333, 1}}}));
   const auto all = all_logs();
   ASSERT_EQ(all.size(), 3u);
@@ -91,8 +83,7 @@ TEST_F(ForkTest, Grandchild) {
 TEST_F(ForkTest, Vfork) {
   const Family family = forks("vfork", 23);
   ASSERT_EQ(all_logs().size(), 1u);
-  const std::vector<Memlog> logs = logs_of(family.parent.pid);
-  ASSERT_EQ(logs.size(), 2u);
+  const std::vector<Memlog> logs = logs_of(family.parent.pid, 2);
   EXPECT_EQ(
       sites(logs),
       (Sites{{"site_before", {3000, 3}}, {"site_child", {333, 1}}, {"site_parent", {444, 1}}}));
@@ -102,8 +93,7 @@ TEST_F(ForkTest, Vfork) {
 TEST_F(ForkTest, CloneOfAnIdleChild) {
   const Result result = expect_exit(run(traced({program("clone_of_fork")})));
   const pid_t grandchild = std::atoi(result.out.c_str());
-  const std::vector<Memlog> logs = logs_of(grandchild);
-  ASSERT_EQ(logs.size(), 1u);
+  const std::vector<Memlog> logs = logs_of(grandchild, 1);
   EXPECT_EQ(logs[0].number("parent"), std::atoi(result.out.c_str() + result.out.find(' ')));
   EXPECT_EQ(site_sums(logs, program("clone_of_fork"), program("clone_of_fork")),
             (Sites{{"site_grandchild", {500, 1}}}));
@@ -112,8 +102,7 @@ TEST_F(ForkTest, CloneOfAnIdleChild) {
 TEST_F(ForkTest, VforkBeforeAnythingElseInTheChild) {
   const Family family = forks("fork_vfork", 26);
   ASSERT_EQ(all_logs().size(), 2u) << "the vfork child passed for a process of its own";
-  const std::vector<Memlog> child = logs_of(family.child);
-  ASSERT_EQ(child.size(), 3u);
+  const std::vector<Memlog> child = logs_of(family.child, 3);
   EXPECT_EQ(child[0].number("parent"), family.parent.pid);
   for (const Memlog& log : child) EXPECT_EQ(log.get("note"), "");
   EXPECT_EQ(sites({child[0]}), (Sites{{"site_before", {-2000, -2}}, {"site_child", {333, 1}}}));
@@ -166,16 +155,14 @@ TEST_F(ForkTest, ExecOfTheSameProgram) {
 
 TEST_F(ForkTest, Daemon) {
   const Family family = forks("daemon", 0);
-  const std::vector<Memlog> parent = logs_of(family.parent.pid);
-  ASSERT_EQ(parent.size(), 2u);
+  const std::vector<Memlog> parent = logs_of(family.parent.pid, 2);
   const std::vector<Memlog> daemon = logs_of(family.daemon);
   // daemon() allocates nothing that stays.
   ASSERT_NO_FATAL_FAILURE(
       expect_child(daemon, parent[0].amount("live"), {{"site_before", {-2000, -2}}}));
   EXPECT_EQ(daemon[0].number("parent"), family.child);
   // The process between them ends by libc's own call of _exit.
-  const std::vector<Memlog> between = logs_of(family.child);
-  ASSERT_EQ(between.size(), 1u);
+  const std::vector<Memlog> between = logs_of(family.child, 1);
   EXPECT_EQ(between[0].get("trigger"), "exit");
   EXPECT_EQ(between[0].amount("inherited"), parent[0].amount("live"));
   EXPECT_EQ(sites(between), Sites());
@@ -205,21 +192,19 @@ TEST_F(ForkTest, BusyThreads) {
 }
 
 TEST_F(ForkTest, NotFollowed) {
-  Command command = traced({program("forks"), "system"});
-  command.env["MTRACE_FOLLOW"] = "0";
-  const Result result = expect_exit(run(command), 24);
+  const Result result =
+      expect_exit(run(traced({program("forks"), "system"}, {{"MTRACE_FOLLOW", "0"}})), 24);
   ASSERT_EQ(all_logs().size(), 1u);
   EXPECT_EQ(logs_of(result.pid).size(), 2u);
 }
 
 // Only programs that match; the others swallow the signal instead of dying of it.
 TEST_F(ForkTest, FollowedByName) {
-  Command command =
-      traced({"/bin/bash", "-c",
-              "kill -USR1 $$; '" + program("signals") +
-                  "' query 10; perl -e 'kill USR1, $$; print \"perl\\n\"'; echo done"});
-  command.env["MTRACE_FOLLOW"] = "nothing:sig*:p?rl";
-  const Result result = expect_exit(run(command));
+  const Result result = expect_exit(
+      run(traced({"/bin/bash", "-c",
+                  "kill -USR1 $$; '" + program("signals") +
+                      "' query 10; perl -e 'kill USR1, $$; print \"perl\\n\"'; echo done"},
+                 {{"MTRACE_FOLLOW", "nothing:sig*:p?rl"}})));
   EXPECT_EQ(lines_of(result.out).back(), "done");
   std::set<std::string> names;
   for (const auto& [name, logs] : all_logs()) {
@@ -231,10 +216,8 @@ TEST_F(ForkTest, FollowedByName) {
 
 // A program that is not followed passes the library on to its children.
 TEST_F(ForkTest, FollowedBehindOneThatIsNot) {
-  Command command =
-      traced({"/bin/bash", "-c", "bash -c \"'" + program("errors") + "'; true\"; true"});
-  command.env["MTRACE_FOLLOW"] = "errors";
-  const Result result = expect_exit(run(command));
+  expect_exit(run(traced({"/bin/bash", "-c", "bash -c \"'" + program("errors") + "'; true\"; true"},
+                         {{"MTRACE_FOLLOW", "errors"}})));
   ASSERT_EQ(all_logs().size(), 1u);
   EXPECT_EQ(logs_of("errors").size(), 1u);
 }
@@ -255,17 +238,15 @@ TEST_F(ForkTest, RelativePreload) {
 // A child that repairs the tables must not ask the allocator about blocks that it cannot know to be
 // there still.
 TEST_F(ForkTest, BlocksFreedPastTheHooks) {
-  const Result result = expect_exit(run(traced({program("past_hooks")})));
-  EXPECT_EQ(result.out, "good\n");
+  EXPECT_EQ(expect_exit(run(traced({program("past_hooks")}))).out, "good\n");
 }
 
 // The other entries of LD_PRELOAD stay as they are.
 TEST_F(ForkTest, PreloadOfOthersIsKept) {
   std::filesystem::create_symlink(library(), temp() + "/libmtrace.so");
   for (const char* other : {"libpthread.so.0:./libmtrace.so", "./libmtrace.so libpthread.so.0"}) {
-    Command command = traced({"/bin/bash", "-c", "echo $LD_PRELOAD"});
-    command.env["LD_PRELOAD"] = other;
-    const Result result = run(command);
+    const Result result =
+        run(traced({"/bin/bash", "-c", "echo $LD_PRELOAD"}, {{"LD_PRELOAD", other}}));
     std::string expected = other;
     // Whether "./" stands in the middle does not matter.
     expected.replace(expected.find("./libmtrace.so"), 14, temp() + "/libmtrace.so");

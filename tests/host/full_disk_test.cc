@@ -30,10 +30,8 @@ class FullDiskTest : public HostTest {
         place(),
         out(),
         memlog_tool()};
-    argv.insert(argv.end(), words.begin(), words.end());
-    Command command = plain(argv);
-    command.env["TMPDIR"] = temp();  // for reports that find no room
-    return run(command);
+    argv.insert(argv.end(), words.begin(), words.end());  // for reports that find no room
+    return run(plain(argv, {{"TMPDIR", temp()}}));
   }
   bool can_mount() { return run_on("64k", "0", {"help"}).exited(0); }
   std::string place() const { return temp() + "/small"; }
@@ -59,7 +57,7 @@ TEST_F(FullDiskTest, AnEventLogThatEndsEarlyIsTold) {
       << result.err;
   const std::set<std::string> logs = files(".events");
   ASSERT_EQ(logs.size(), 1u);
-  const Result events = expect_exit(run(plain({memlog_tool(), "events", *logs.begin()})), 2);
+  const Result events = expect_exit(memlog({"events", *logs.begin()}), 2);
   EXPECT_HAS(events.err, ": the log ends early: No space left on device");
   EXPECT_GT(lines_of(events.out).size(), 1000u);
   fs::remove(*logs.begin());

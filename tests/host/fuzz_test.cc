@@ -38,8 +38,7 @@ TEST_F(SeedsTest, DoNoHarm) {
     Command command = plain({build_dir() + "/tests/seeds/" + target});
     command.env["FUZZ_SYSROOT"] = corpus() + "/elf";
     command.argv.insert(command.argv.end(), seeds.begin(), seeds.end());
-    const Result result = expect_exit(run(command));
-    EXPECT_EQ(lines_of(result.out).size(), seeds.size());
+    EXPECT_EQ(lines_of(expect_exit(run(command)).out).size(), seeds.size());
   });
 }
 

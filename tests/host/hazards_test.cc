@@ -15,28 +15,14 @@ namespace fs = std::filesystem;
 class HazardTest : public HostTest {
  protected:
   std::string directory() const { return program("").substr(0, program("").size() - 1); }
-  // The same to the outside, with the library as without.
-  Result expect_same(Command with, const std::string& preload = "") {
-    if (!preload.empty()) with.env["LD_PRELOAD"] += ":" + preload;
-    Command without = with;
-    without.env["LD_PRELOAD"] = preload;
-    if (preload.empty()) without.env.erase("LD_PRELOAD");
-    const Result traced_result = run(with);
-    const Result plain_result = run(without);
-    expect_exit(traced_result);
-    EXPECT_EQ(traced_result.how(), plain_result.how());
-    EXPECT_EQ(traced_result.out, plain_result.out);
-    EXPECT_EQ(traced_result.err, plain_result.err);
-    return traced_result;
-  }
 };
 
 TEST_F(HazardTest, MoreThanThereIsBeforeTheAllocator) {
   // With LD_BIND_NOW the library is not even relocated then.
   for (const char* const now : {"", "1"}) {
-    Command command = traced({program("hazards"), "hungry"});
-    command.env["LD_BIND_NOW"] = now;
-    const Result result = expect_same(command, program("plugin_hungry.so"));
+    const Result result = expect_exit(expect_same(traced(
+        {program("hazards"), "hungry"},
+        {{"LD_PRELOAD", library() + ":" + program("plugin_hungry.so")}, {"LD_BIND_NOW", now}})));
     EXPECT_EQ(logs_of(result.pid).size(), 1u);
   }
 }
@@ -47,18 +33,17 @@ TEST_F(HazardTest, MemoryFromBeforeTheAllocatorNeverGetsToIt) {
                                       {"MTRACE_SAMPLE", "1G"},
                                       {"MTRACE_SAMPLE", "64"},
                                       {"MTRACE_UNKNOWN", "stacks"}}) {
-    Command command = traced({program("hazards"), "early"});
-    command.env["LD_PRELOAD"] += ":" + program("plugin_hungry.so");
-    command.env["LD_BIND_NOW"] = "1";
-    command.env[option] = value;
-    const Result result = run(command);
-    EXPECT_TRUE(result.exited(0)) << option << '=' << value << ' ' << result.how() << result.out;
+    SCOPED_TRACE(std::string(option) + '=' + value);
+    expect_exit(run(traced({program("hazards"), "early"},
+                           {{"LD_PRELOAD", library() + ":" + program("plugin_hungry.so")},
+                            {"LD_BIND_NOW", "1"},
+                            {option, value}})));
   }
 }
 
 TEST_F(HazardTest, ThreadLocalMemoryOfLateLibraries) {
   for (const char* mode : {"late_tls", "static_tls"}) {
-    expect_same(traced({program("hazards"), mode, directory()}));
+    expect_exit(expect_same(traced({program("hazards"), mode, directory()})));
   }
 }
 
@@ -79,7 +64,7 @@ TEST_F(HazardTest, UnwinderOfTheProgram) {
 }
 
 TEST_F(HazardTest, SignalsGoToTheProgramsThreads) {
-  const Result result = expect_same(named({program("hazards"), "signals"}));
+  const Result result = expect_exit(expect_same(named({program("hazards"), "signals"})));
   EXPECT_HAS(result.out, "handled 200\n");
   EXPECT_HAS(result.out, "Threads:\t1\n");
 }
@@ -87,8 +72,7 @@ TEST_F(HazardTest, SignalsGoToTheProgramsThreads) {
 // Loaded by the program itself: a second time, where it is preloaded, or late, where it does
 // nothing by itself.
 TEST_F(HazardTest, LoadedByTheProgram) {
-  const Result again = expect_exit(run(traced({program("hazards"), "loads_it", library()})));
-  EXPECT_EQ(again.out, "fine\n");
+  EXPECT_EQ(expect_exit(run(traced({program("hazards"), "loads_it", library()}))).out, "fine\n");
   Command late = traced({program("hazards"), "loads_it", library()});
   late.env.erase("LD_PRELOAD");
   const Result result = expect_exit(run(late));
@@ -99,17 +83,15 @@ TEST_F(HazardTest, LoadedByTheProgram) {
 
 // Programs that use the trigger signal themselves keep it: node opens its debugger.
 TEST_F(HazardTest, NodeKeepsTheSignal) {
-  Process process(traced({"/usr/bin/node", "-e",
-                          "process.on('SIGUSR1', () => { console.log('mine'); process.exit(5); });"
-                          "console.log('ready'); setInterval(() => 0, 1000);"}));
-  process.read_until("ready");
+  Ready process(traced({"/usr/bin/node", "-e",
+                        "process.on('SIGUSR1', () => { console.log('mine'); process.exit(5); });"
+                        "console.log('ready'); setInterval(() => 0, 1000);"}));
   process.send(SIGUSR1);
   const Result result = expect_exit(process.wait(), 5);
   EXPECT_EQ(result.out, "ready\nmine\n");
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
-  EXPECT_EQ(logs[0].get("trigger"), "exit");
-  EXPECT_EQ(logs[0].get("note"), "the program has taken the signal that writes reports");
+  const Memlog log = only_log(result.pid);
+  EXPECT_EQ(log.get("trigger"), "exit");
+  EXPECT_EQ(log.get("note"), "the program has taken the signal that writes reports");
 }
 
 // nginx reopens its logs.
@@ -140,9 +122,8 @@ TEST_F(HazardTest, NginxKeepsTheSignal) {
            ended.si_pid != 0;
   });
   const Result result = expect_exit(server.wait());
-  const std::vector<Memlog> logs = logs_of(result.pid);
-  ASSERT_EQ(logs.size(), 1u);
-  EXPECT_EQ(logs[0].get("note"), "the program has taken the signal that writes reports");
+  EXPECT_EQ(only_log(result.pid).get("note"),
+            "the program has taken the signal that writes reports");
 }
 
 }  // namespace

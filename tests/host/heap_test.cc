@@ -3,9 +3,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "host_test.h"
 
@@ -24,27 +21,23 @@ class HeapTest : public HostTest {
   // Of the program, compiled with these flags.
   Answer look(std::vector<std::string> flags) {
     const std::string path = temp() + "/heap_types";
-    flags.insert(flags.begin(), {"/usr/bin/g++", "-std=c++20", "-fno-builtin", "-o", path,
-                                 source_dir() + "/tests/programs/heap_types.cc"});
-    const Result compiled = expect_exit(run(plain(flags)));
-    Command command = traced({path});
-    command.env["MTRACE_LEDGER"] = temp() + "/";
-    Process process(command);
+    expect_exit(run(plain(joined({"/usr/bin/g++", "-std=c++20", "-fno-builtin", "-o", path,
+                                  source_dir() + "/tests/programs/heap_types.cc"},
+                                 flags))));
+    Process process(traced({path}, {{"MTRACE_LEDGER", temp() + "/"}}));
     Answer answer;
     for (const std::string& line : process.read_until("ready")) answer.told.insert(line);
     wait_until_blocked(process.pid(), SYS_read);
     const std::string pid = std::to_string(process.pid());
-    const Result result =
-        expect_exit(run(plain({memlog_tool(), "heap", "--json", "-n", "0", pid})));
+    const Result result = expect_exit(memlog({"heap", "--json", "-n", "0", pid}));
     answer.all = json::parse(result.out);
     for (const json& one : answer.all["types"]) {
       const std::string type = one.contains("type") ? one["type"].get<std::string>()
                                                     : "in " + one["function"].get<std::string>();
       answer.found.insert(one["bytes"].dump() + ' ' + one["blocks"].dump() + ' ' + type);
     }
-    const Result text = expect_exit(run(plain({memlog_tool(), "heap", "-n", "1", pid})));
+    const Result text = expect_exit(memlog({"heap", "-n", "1", pid}));
     text_ = text.out;
-    process.close_input();
     expect_exit(process.wait());
     return answer;
   }
@@ -115,9 +108,7 @@ TEST_F(HeapTest, HistoryOfAnAddress) {
     const std::vector<std::string> told = process.read_until("ready");
     wait_until_blocked(process.pid(), SYS_read);
     const std::string pid = std::to_string(process.pid());
-    const auto ask = [&](const std::string& address) {
-      return run(plain({memlog_tool(), "history", pid, address}));
-    };
+    const auto ask = [&](const std::string& address) { return memlog({"history", pid, address}); };
     const std::string root = told.at(0).substr(0, told[0].find(' '));
     const Result held = expect_exit(ask(told[0].substr(root.size() + 1)));
     EXPECT_HAS(held.out, ", a block of 208 bytes, allocated ");
@@ -146,9 +137,8 @@ TEST_F(HeapTest, HistoryOfAnAddress) {
       EXPECT_NE(gone.out.find("make_and_free", made), std::string::npos) << gone.out;
       EXPECT_LT(made, gone.out.find(" free " + freed)) << gone.out;
     }
-    const Result wrong = expect_exit(ask("here"), 2);
-    EXPECT_EQ(wrong.err, "memlog: history: here is not an address like 0x5500\n");
-    process.close_input();
+    EXPECT_EQ(expect_exit(ask("here"), 2).err,
+              "memlog: history: here is not an address like 0x5500\n");
     expect_exit(process.wait());
   }
 }

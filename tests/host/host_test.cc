@@ -10,11 +10,6 @@ namespace {
 
 constexpr char kSitePrefix[] = "site_";
 
-Command with_settings(Command command, const std::map<std::string, std::string>& settings) {
-  for (const auto& [name, value] : settings) command.env[name] = value;
-  return command;
-}
-
 template <typename NameOf>
 std::map<std::string, Amount> sum_sites(const std::vector<Memlog>& logs, NameOf name_of) {
   std::map<std::string, Amount> sums;
@@ -55,6 +50,31 @@ Command HostTest::traced(std::vector<std::string> argv) const {
   command.env["MTRACE_RESOLVER"] = "none";
   unnamed_ = false;
   return command;
+}
+
+Command HostTest::plain(std::vector<std::string> argv, const Settings& more) const {
+  return with(plain(std::move(argv)), more);
+}
+
+Command HostTest::traced(std::vector<std::string> argv, const Settings& more) const {
+  return with(traced(std::move(argv)), more);
+}
+
+Command HostTest::named(std::vector<std::string> argv, const Settings& more) const {
+  return with(named(std::move(argv)), more);
+}
+
+Result HostTest::expect_same(const Command& traced) const {
+  Command without = traced;
+  std::string& preload = without.env["LD_PRELOAD"];
+  preload.erase(0, library().size() + 1);
+  if (preload.empty()) without.env.erase("LD_PRELOAD");
+  const Result with = run(traced);
+  const Result expected = run(without);
+  EXPECT_EQ(with.out, expected.out);
+  EXPECT_EQ(with.err, expected.err);
+  EXPECT_EQ(with.status, expected.status) << with.how() << ", not " << expected.how();
+  return with;
 }
 
 Command HostTest::tool(std::vector<std::string> arguments) const {
@@ -154,33 +174,12 @@ void HostTest::check_memlogs(const std::string& directory) {
   }
 }
 
-Command HostTest::plain(std::vector<std::string> argv, const Settings& settings) const {
-  return with_settings(plain(std::move(argv)), settings);
-}
-
-Command HostTest::traced(std::vector<std::string> argv, const Settings& settings) const {
-  return with_settings(traced(std::move(argv)), settings);
-}
-
-Command HostTest::named(std::vector<std::string> argv, const Settings& settings) const {
-  return with_settings(named(std::move(argv)), settings);
-}
-
-Command HostTest::tool(std::vector<std::string> arguments, const Settings& settings) const {
-  return with_settings(tool(std::move(arguments)), settings);
+Command HostTest::tool(std::vector<std::string> arguments, const Settings& more) const {
+  return with(tool(std::move(arguments)), more);
 }
 
 std::string HostTest::behind(const std::string& other) {
   return other.empty() ? library() : library() + ":" + other;
-}
-
-std::vector<Memlog> HostTest::logs_of(pid_t pid, size_t count) const {
-  std::vector<Memlog> logs = logs_of(pid);
-  if (logs.size() != count) {
-    throw std::runtime_error(std::to_string(logs.size()) + " memlogs of process " +
-                             std::to_string(pid) + " in place of " + std::to_string(count));
-  }
-  return logs;
 }
 
 std::vector<Memlog> HostTest::reports_of(const Command& command, size_t count) const {
@@ -279,6 +278,30 @@ void expect_phases(const std::string& output, const std::vector<Memlog>& logs,
         << "phase " << phase << ", told and found in " << log.path;
     before = told;
   }
+}
+
+Command with(Command command, const Settings& more) {
+  for (const auto& [name, value] : more) command.env[name] = value;
+  return command;
+}
+
+Ready::Ready(const Command& command) : Process(command), id(std::to_string(pid())) {
+  read_until("ready");
+}
+
+std::vector<std::string> Ready::ask(const std::string& text, const std::string& answer) {
+  write(text);
+  return read_until(answer);
+}
+
+Result Ready::end(int signal) {
+  send(signal);
+  return wait();
+}
+
+Words joined(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
 }
 
 }  // namespace mtrace::test

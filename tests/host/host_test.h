@@ -16,6 +16,9 @@
 
 namespace mtrace::test {
 
+using Settings = std::map<std::string, std::string>;
+using Words = std::vector<std::string>;
+
 class HostTest : public ::testing::Test {
  protected:
   HostTest();
@@ -46,18 +49,24 @@ class HostTest : public ::testing::Test {
   // Fails the test for every complaint about a memlog in `directory`.
   static void check_memlogs(const std::string& directory);
 
-  // The commands above with these settings in their environment.
-  using Settings = std::map<std::string, std::string>;
-  Command plain(std::vector<std::string> argv, const Settings& settings) const;
-  Command traced(std::vector<std::string> argv, const Settings& settings) const;
-  Command named(std::vector<std::string> argv, const Settings& settings) const;
-  Command tool(std::vector<std::string> arguments, const Settings& settings) const;
+  // The same commands with more in their environment.
+  Command plain(std::vector<std::string> argv, const Settings& more) const;
+  Command traced(std::vector<std::string> argv, const Settings& more) const;
+  Command named(std::vector<std::string> argv, const Settings& more) const;
+  Command tool(std::vector<std::string> arguments, const Settings& more) const;
   // LD_PRELOAD with the library, and with another one behind it if it has a name.
   static std::string behind(const std::string& other);
-  // Memlogs of a process that must have so many; of one that runs to its end, with status 0 and no
-  // word on standard error.
-  std::vector<Memlog> logs_of(pid_t pid, size_t count) const;
+  // The memlogs of a process or a name; throw unless there are so many.
+  template <typename Of>
+  std::vector<Memlog> logs_of(const Of& process, size_t count) const;
+  template <typename Of>
+  Memlog only_log(const Of& process) const {
+    return logs_of(process, 1)[0];
+  }
+  // The same of a process that runs to its end, with status 0 and no word on standard error.
   std::vector<Memlog> reports_of(const Command& command, size_t count) const;
+  // Runs a program with the library and without it: everything the outside sees is the same.
+  Result expect_same(const Command& traced) const;
   // Checks the memlogs that are there, and removes them.
   void clear_out() const;
 
@@ -99,5 +108,27 @@ std::string describe(const std::map<std::string, Amount>& sites);
 // its exit.
 void expect_phases(const std::string& output, const std::vector<Memlog>& logs,
                    const std::string& module, const std::string& symbols_file);
+
+// The command with more in its environment.
+Command with(Command command, const Settings& more);
+
+// A program that has said "ready".
+class Ready : public Process {
+ public:
+  explicit Ready(const Command& command);
+  // Writes to it, and reads up to and including the line that answers.
+  std::vector<std::string> ask(const std::string& text, const std::string& answer);
+  Result end(int signal);
+  const std::string id;  // its pid
+};
+
+Words joined(Words words, const Words& more);
+
+template <typename Of>
+std::vector<Memlog> HostTest::logs_of(const Of& process, size_t count) const {
+  std::vector<Memlog> logs = logs_of(process);
+  if (logs.size() == count) return logs;
+  throw std::runtime_error(std::to_string(logs.size()) + " memlogs, not " + std::to_string(count));
+}
 
 }  // namespace mtrace::test

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
 #include <memory>
 #include <random>
 #include <thread>
@@ -92,9 +91,7 @@ void send_nonsense(int port, const std::atomic<bool>& over) {
 }
 
 TEST_F(HostileLoadTest, ThePageAnswersAndMemoryIsBounded) {
-  Command traced_command = traced({program("live_target"), ""});
-  traced_command.env["MTRACE_LEDGER"] = temp();
-  Process target(traced_command);
+  Process target(traced({program("live_target"), ""}, {{"MTRACE_LEDGER", temp()}}));
   target.read_until("go");
   Process server(
       plain({memlog_tool(), "serve", "--listen", "127.0.0.1:0", std::to_string(target.pid())}));

@@ -1,4 +1,4 @@
-// execs: says "ready PID", and does what each line of its input says:
+// execs: says "ready", and does what each line of its input says:
 //   bare      becomes itself without an environment, so without the library, and says "bare"
 //   fail      tries to become a program that there is none of, and says "failed"
 //   keep N    leaves a block of N bytes behind and says "kept"
@@ -13,11 +13,7 @@ SITE void* site_kept(size_t n) {
 
 int main(int argc, char** argv) {
   char line[64];
-  if (argc > 1) {
-    printf("%s\n", argv[1]);
-  } else {
-    printf("ready %d\n", (int)getpid());
-  }
+  puts(argc > 1 ? argv[1] : "ready");
   fflush(stdout);
   // Not stdio, which would read on.
   for (size_t length = 0; read(0, line + length, 1) == 1;) {

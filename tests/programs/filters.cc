@@ -194,6 +194,15 @@ void expect_default() {
   check(sigaction(SIGUSR1, nullptr, &seen) == 0 && seen.sa_handler == SIG_DFL, "sees the default");
 }
 
+// For somebody who asks from outside.
+int serve() {
+  puts("ready");
+  fflush(stdout);
+  char byte;
+  while (read(0, &byte, 1) == 1) site_after();
+  return 5;
+}
+
 int work(unsigned then, bool opens) {
   report_by_signal();
   site_after();
@@ -222,11 +231,7 @@ int main(int argc, char** argv) {
   }
   report_by_signal();
   if (is(1, "none")) {
-    puts("ready");
-    fflush(stdout);
-    char byte;
-    while (read(0, &byte, 1) == 1) site_after();
-    return 5;
+    return serve();
   }
   if (is(3, "renderer")) {
     puts("going in");  // not the first calls of stdio under the filter
@@ -238,8 +243,6 @@ int main(int argc, char** argv) {
     put_filter({SYS_openat, SYS_open}, then, kAllow);
   } else if (is(3, "restart")) {
     put_filter({SYS_restart_syscall}, then, kAllow);
-  } else if (is(3, "handlers")) {
-    put_filter({SYS_rt_sigreturn}, then, kAllow);
   } else if (is(3, "sandbox")) {
     put_filter({SYS_rt_sigreturn, SYS_memfd_create}, then, kAllow);
   } else {
@@ -288,14 +291,9 @@ int main(int argc, char** argv) {
     return work(then, false);
   }
   if (is(1, "waits")) {
-    // For somebody who asks from outside.
     add_filter(argv[4]);
     if (!is(4, "raw")) expect_default();
-    puts("ready");
-    fflush(stdout);
-    char byte;
-    while (read(0, &byte, 1) == 1) site_after();
-    return 5;
+    return serve();
   }
   add_filter(argv[1]);
   return work(then, opens);
