@@ -68,6 +68,24 @@ double seconds() {
   clock_gettime(CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
+// What the calls below are given stays as long as the program.
+timespec* in(long milliseconds) { return new timespec(time_of(milliseconds)); }
+sigset_t* only(int signal) {
+  auto* const set = new sigset_t;
+  sigemptyset(set);
+  sigaddset(set, signal);
+  return set;
+}
+pollfd* readable(int descriptor) { return new pollfd{descriptor, POLLIN, 0}; }
+sembuf* change(short by) { return new sembuf{0, by, 0}; }
+char byte;
+iovec* one_byte() { return new iovec{&byte, 1}; }
+mmsghdr* message(iovec* bytes) {
+  auto* const made = new mmsghdr{};
+  made->msg_hdr.msg_iov = bytes;
+  made->msg_hdr.msg_iovlen = bytes != nullptr;
+  return made;
+}
 // Where the kernel cannot write what is left.
 const timespec* read_only(long milliseconds) {
   void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -167,13 +185,6 @@ aio_context_t aio_of(int descriptor) {
   return context;
 }
 
-sigset_t only(int signal) {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, signal);
-  return set;
-}
-
 // The registers that a system call preserves, of a call that is not libc's.
 long raw_epoll_wait(int set, epoll_event* event, long limit) {
   long result = SYS_epoll_wait;
@@ -201,9 +212,8 @@ long uring_of(int* descriptor) {
   return *descriptor;
 }
 long uring_wait(int descriptor, long limit) {
-  const timespec time = time_of(limit);
   io_uring_getevents_arg argument = {};
-  argument.ts = reinterpret_cast<uint64_t>(&time);
+  argument.ts = reinterpret_cast<uint64_t>(in(limit));
   return syscall(SYS_io_uring_enter, descriptor, 0, 1,
                  IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &argument, sizeof argument);
 }
@@ -228,35 +238,21 @@ void by_event(const char* name, std::function<long()> wait, std::function<void()
   cases.push_back({name, false, std::move(wait), std::move(happens)});
 }
 
-char byte;
 epoll_event event;
+io_event found;
 
 void limited_calls() {
   const int quiet = stream().its;
   const int set = epoll_of(quiet);
   by_time("epoll_wait", [=] { return epoll_wait(set, &event, 1, kLimit); });
   by_time("epoll_wait-raw", [=] { return raw_epoll_wait(set, &event, kLimit); });
-  by_time("epoll_pwait", [=] {
-    const sigset_t mask = only(SIGUSR2);
-    return epoll_pwait(set, &event, 1, kLimit, &mask);
-  });
-  by_time("epoll_pwait2", [=] {
-    const timespec time = time_of(kLimit);
-    return syscall(SYS_epoll_pwait2, set, &event, 1, &time, nullptr, 0);
-  });
-  by_time("poll", [=] {
-    pollfd wanted = {quiet, POLLIN, 0};
-    return poll(&wanted, 1, kLimit);
-  });
-  by_time("ppoll", [=] {
-    pollfd wanted = {quiet, POLLIN, 0};
-    const timespec time = time_of(kLimit);
-    return ppoll(&wanted, 1, &time, nullptr);
-  });
-  by_time("ppoll-read-only", [=] {
-    pollfd wanted = {quiet, POLLIN, 0};
-    return syscall(SYS_ppoll, &wanted, 1, read_only(kLimit), nullptr, 8);
-  });
+  by_time("epoll_pwait", [=] { return epoll_pwait(set, &event, 1, kLimit, only(SIGUSR2)); });
+  by_time("epoll_pwait2",
+          [=] { return syscall(SYS_epoll_pwait2, set, &event, 1, in(kLimit), nullptr, 0); });
+  by_time("poll", [=] { return poll(readable(quiet), 1, kLimit); });
+  by_time("ppoll", [=] { return ppoll(readable(quiet), 1, in(kLimit), nullptr); });
+  by_time("ppoll-read-only",
+          [=] { return syscall(SYS_ppoll, readable(quiet), 1, read_only(kLimit), nullptr, 8); });
   by_time("select", [=] {
     timeval time = {kLimit / 1000, kLimit % 1000 * 1000};
     return select(0, nullptr, nullptr, nullptr, &time);
@@ -264,10 +260,7 @@ void limited_calls() {
   by_time("pselect-read-only", [=] {
     return syscall(SYS_pselect6, 0, nullptr, nullptr, nullptr, read_only(kLimit), nullptr);
   });
-  by_time("nanosleep", [] {
-    const timespec time = time_of(kLimit);
-    return nanosleep(&time, nullptr);
-  });
+  by_time("nanosleep", [] { return nanosleep(in(kLimit), nullptr); });
   by_time("clock_nanosleep", [] {
     const timespec time = later(CLOCK_MONOTONIC, kLimit);
     return -clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr);
@@ -277,18 +270,10 @@ void limited_calls() {
   by_time("recv", [=, s = silent(kLimit)] { return recv(s, &byte, 1, 0); });
   by_time("recv-all", [=, s = silent(kLimit)] { return recv(s, &byte, 1, MSG_WAITALL); });
   by_time("read", [=, s = silent(kLimit)] { return read(s, &byte, 1); });
-  by_time("readv", [=, s = silent(kLimit)] {
-    const iovec bytes = {&byte, 1};
-    return readv(s, &bytes, 1);
-  });
-  by_time("recvmsg", [=, s = silent(kLimit)] {
-    msghdr message = {};
-    return recvmsg(s, &message, 0);
-  });
-  by_time("recvmmsg", [=, s = silent(kLimit)] {
-    mmsghdr message = {};
-    return recvmmsg(s, &message, 1, 0, nullptr);
-  });
+  by_time("readv", [=, s = silent(kLimit)] { return readv(s, one_byte(), 1); });
+  by_time("recvmsg", [=, s = silent(kLimit)] { return recvmsg(s, &message(nullptr)->msg_hdr, 0); });
+  by_time("recvmmsg",
+          [=, s = silent(kLimit)] { return recvmmsg(s, message(nullptr), 1, 0, nullptr); });
   by_time("recvfrom-udp", [] {
     const int s = limited(socket(AF_INET, SOCK_DGRAM, 0), SO_RCVTIMEO, kLimit);
     sockaddr_in address = loopback();
@@ -307,24 +292,10 @@ void limited_calls() {
   const auto blocked = [](long limit) { return limited(full(stream().its), SO_SNDTIMEO, limit); };
   by_time("send", [=, s = blocked(kLimit)] { return send(s, &byte, 1, 0); });
   by_time("write", [=, s = blocked(kLimit)] { return write(s, &byte, 1); });
-  by_time("writev", [=, s = blocked(kLimit)] {
-    const iovec bytes = {&byte, 1};
-    return writev(s, &bytes, 1);
-  });
-  by_time("sendmsg", [=, s = blocked(kLimit)] {
-    iovec bytes = {&byte, 1};
-    msghdr message = {};
-    message.msg_iov = &bytes;
-    message.msg_iovlen = 1;
-    return sendmsg(s, &message, 0);
-  });
-  by_time("sendmmsg", [=, s = blocked(kLimit)] {
-    iovec bytes = {&byte, 1};
-    mmsghdr message = {};
-    message.msg_hdr.msg_iov = &bytes;
-    message.msg_hdr.msg_iovlen = 1;
-    return sendmmsg(s, &message, 1, 0);
-  });
+  by_time("writev", [=, s = blocked(kLimit)] { return writev(s, one_byte(), 1); });
+  by_time("sendmsg",
+          [=, s = blocked(kLimit)] { return sendmsg(s, &message(one_byte())->msg_hdr, 0); });
+  by_time("sendmmsg", [=, s = blocked(kLimit)] { return sendmmsg(s, message(one_byte()), 1, 0); });
   by_time("connect", [] {
     const sockaddr_in address = busy_listener();
     const int s = limited(socket(AF_INET, SOCK_STREAM, 0), SO_SNDTIMEO, kLimit);
@@ -341,30 +312,15 @@ void limited_calls() {
     return call();
   });
 
-  by_time("sigtimedwait", [] {
-    const sigset_t signals = only(SIGRTMIN);
-    const timespec time = time_of(kLimit);
-    return sigtimedwait(&signals, nullptr, &time);
-  });
-  by_time("semtimedop", [] {
-    sembuf take = {0, -1, 0};
-    const timespec time = time_of(kLimit);
-    return semtimedop(semaphores(), &take, 1, &time);
-  });
-  by_time("io_getevents", [] {
-    io_event found;
-    timespec time = time_of(kLimit);
-    return syscall(SYS_io_getevents, aio(), 1, 1, &found, &time);
-  });
-  by_time("io_pgetevents", [] {
-    io_event found;
-    timespec time = time_of(kLimit);
-    return syscall(SYS_io_pgetevents, aio(), 1, 1, &found, &time, nullptr);
-  });
+  by_time("sigtimedwait", [] { return sigtimedwait(only(SIGRTMIN), nullptr, in(kLimit)); });
+  by_time("semtimedop", [] { return semtimedop(semaphores(), change(-1), 1, in(kLimit)); });
+  by_time("io_getevents",
+          [] { return syscall(SYS_io_getevents, aio(), 1, 1, &found, in(kLimit)); });
+  by_time("io_pgetevents",
+          [] { return syscall(SYS_io_pgetevents, aio(), 1, 1, &found, in(kLimit), nullptr); });
   by_time("futex", [] {
     static int word;
-    const timespec time = time_of(kLimit);
-    return syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &time, nullptr, 0);
+    return syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, in(kLimit), nullptr, 0);
   });
   by_time("sem_timedwait", [] {
     static sem_t semaphore;
@@ -394,28 +350,22 @@ void limited_calls() {
 
 // Also with limits that are not reached.
 void ended_calls() {
-  const auto readable = [](const char* name, std::function<long(int)> wait) {
+  const auto when_readable = [](const char* name, std::function<long(int)> wait) {
     const Ends ends = stream();
     by_event(
         name, [=] { return wait(ends.its); },
         [=] { need(write(ends.ours, "x", 1) == 1, "write"); });
   };
-  readable("epoll_wait-forever", [](int s) { return epoll_wait(epoll_of(s), &event, 1, -1); });
-  readable("epoll_wait-hour", [](int s) { return epoll_wait(epoll_of(s), &event, 1, kHour); });
-  readable("poll-hour", [](int s) {
-    pollfd wanted = {s, POLLIN, 0};
-    return poll(&wanted, 1, kHour);
-  });
-  readable("recv-hour", [](int s) { return recv(limited(s, SO_RCVTIMEO, kHour), &byte, 1, 0); });
-  readable("recv-forever", [](int s) { return recv(s, &byte, 1, 0); });
-  readable("io_getevents-forever", [](int s) {
-    io_event found;
-    return syscall(SYS_io_getevents, aio_of(s), 1, 1, &found, nullptr);
-  });
-  readable("io_getevents-hour", [](int s) {
-    io_event found;
-    timespec time = time_of(kHour);
-    return syscall(SYS_io_getevents, aio_of(s), 1, 1, &found, &time);
+  when_readable("epoll_wait-forever", [](int s) { return epoll_wait(epoll_of(s), &event, 1, -1); });
+  when_readable("epoll_wait-hour", [](int s) { return epoll_wait(epoll_of(s), &event, 1, kHour); });
+  when_readable("poll-hour", [](int s) { return poll(readable(s), 1, kHour); });
+  when_readable("recv-hour",
+                [](int s) { return recv(limited(s, SO_RCVTIMEO, kHour), &byte, 1, 0); });
+  when_readable("recv-forever", [](int s) { return recv(s, &byte, 1, 0); });
+  when_readable("io_getevents-forever",
+                [](int s) { return syscall(SYS_io_getevents, aio_of(s), 1, 1, &found, nullptr); });
+  when_readable("io_getevents-hour", [](int s) {
+    return syscall(SYS_io_getevents, aio_of(s), 1, 1, &found, in(kHour));
   });
   const auto writable = [](const char* name, std::function<long(int)> wait) {
     const Ends ends = stream();
@@ -442,41 +392,21 @@ void ended_calls() {
 
   static int set = semaphores();
   static int other_set = semaphores();
-  const auto up = [](int semaphore) {
-    sembuf give = {0, 1, 0};
-    need(semop(semaphore, &give, 1) == 0, "semop");
-  };
+  const auto up = [](int semaphore) { need(semop(semaphore, change(1), 1) == 0, "semop"); };
   by_event(
-      "semop",
-      [] {
-        sembuf take = {0, -1, 0};
-        return semop(set, &take, 1);
-      },
-      [=] { up(set); });
+      "semop", [] { return semop(set, change(-1), 1); }, [=] { up(set); });
   by_event(
-      "semtimedop-hour",
-      [] {
-        sembuf take = {0, -1, 0};
-        const timespec time = time_of(kHour);
-        return semtimedop(other_set, &take, 1, &time);
-      },
+      "semtimedop-hour", [] { return semtimedop(other_set, change(-1), 1, in(kHour)); },
       [=] { up(other_set); });
 
+  const auto send_signal = [](int number) { return [=] { kill(getpid(), SIGRTMIN + number); }; };
   by_event(
-      "sigwaitinfo",
-      [] {
-        const sigset_t signals = only(SIGRTMIN + 1);
-        return sigwaitinfo(&signals, nullptr) - SIGRTMIN;
-      },
-      [] { kill(getpid(), SIGRTMIN + 1); });
+      "sigwaitinfo", [] { return sigwaitinfo(only(SIGRTMIN + 1), nullptr) - SIGRTMIN; },
+      send_signal(1));
   by_event(
       "sigtimedwait-hour",
-      [] {
-        const sigset_t signals = only(SIGRTMIN + 2);
-        const timespec time = time_of(kHour);
-        return sigtimedwait(&signals, nullptr, &time) - SIGRTMIN;
-      },
-      [] { kill(getpid(), SIGRTMIN + 2); });
+      [] { return sigtimedwait(only(SIGRTMIN + 2), nullptr, in(kHour)) - SIGRTMIN; },
+      send_signal(2));
 
   static int pipe_ends[2];
   need(pipe(pipe_ends) == 0, "pipe");
@@ -527,19 +457,17 @@ void ended_calls() {
   by_event(
       "epoll_wait-handler",
       [s = stream().its] {
-        sigset_t mine = only(SIGRTMIN + 3);
-        pthread_sigmask(SIG_UNBLOCK, &mine, nullptr);
+        pthread_sigmask(SIG_UNBLOCK, only(SIGRTMIN + 3), nullptr);
         return epoll_wait(epoll_of(s), &event, 1, kHour);
       },
-      [] { kill(getpid(), SIGRTMIN + 3); });
+      send_signal(3));
   by_event(
       "recv-handler",
       [s = stream().its] {
-        sigset_t mine = only(SIGRTMIN + 4);
-        pthread_sigmask(SIG_UNBLOCK, &mine, nullptr);
+        pthread_sigmask(SIG_UNBLOCK, only(SIGRTMIN + 4), nullptr);
         return recv(limited(s, SO_RCVTIMEO, kHour), &byte, 1, 0);
       },
-      [] { kill(getpid(), SIGRTMIN + 4); });
+      send_signal(4));
   by_event(
       "sigsuspend-handler",
       [] {
@@ -548,7 +476,7 @@ void ended_calls() {
         sigdelset(&all_but, SIGRTMIN + 5);
         return sigsuspend(&all_but);
       },
-      [] { kill(getpid(), SIGRTMIN + 5); });
+      send_signal(5));
 }
 
 // The pthread_cancel of a thread in a call that goes on.

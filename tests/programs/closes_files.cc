@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "truth.h"
+#include "new_stacks.h"
 
 namespace {
 
@@ -23,23 +24,6 @@ constexpr int kEnough = 5;
 int g_closed = 0;
 int g_report = 0;  // under way; -1: no more
 int report_now() { return __atomic_load_n(&g_report, __ATOMIC_ACQUIRE); }
-
-void* allocate(unsigned path, unsigned left);
-SITE void* go_left(unsigned path, unsigned left) {
-  void* const block = allocate(path >> 1, left - 1);
-  NO_TAIL;
-  return block;
-}
-SITE void* go_right(unsigned path, unsigned left) {
-  void* const block = allocate(path >> 1, left - 1);
-  NO_TAIL;
-  return block;
-}
-// Under one of 2^left stacks.
-void* allocate(unsigned path, unsigned left) {
-  if (left == 0) return malloc(sized(64));
-  return path % 2 != 0 ? go_left(path, left) : go_right(path, left);
-}
 
 void* kept[2048];
 int asked = 0;

@@ -18,6 +18,7 @@
 #include <ucontext.h>
 
 #include "truth.h"
+#include "new_stacks.h"
 
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH 59
@@ -74,22 +75,6 @@ __asm__(
     "way_back_end:\n");
 
 static void* kept[2][4096];
-
-static void* allocate(unsigned path, unsigned left);
-SITE void* go_left(unsigned path, unsigned left) {
-  void* const block = allocate(path >> 1, left - 1);
-  NO_TAIL;
-  return block;
-}
-SITE void* go_right(unsigned path, unsigned left) {
-  void* const block = allocate(path >> 1, left - 1);
-  NO_TAIL;
-  return block;
-}
-static void* allocate(unsigned path, unsigned left) {
-  if (left == 0) return malloc(sized(64));
-  return path % 2 != 0 ? go_left(path, left) : go_right(path, left);
-}
 
 static void allocate_much(void** blocks, unsigned times) {
   for (unsigned i = 0; i < times; ++i) {

@@ -66,6 +66,23 @@ void run_fibers() {
   for (int round = 0; round < 11; ++round) {
     for (ucontext_t& fiber : fibers) swapcontext(&main_context, &fiber);
   }
+  tell(1);
+}
+
+// Threads of this function, and their ends.
+void run_threads(int count, void (*function)(), const pthread_attr_t* attributes = nullptr) {
+  pthread_t threads[20];
+  for (int i = 0; i < count; ++i) {
+    check(pthread_create(
+              &threads[i], attributes,
+              [](void* argument) -> void* {
+                reinterpret_cast<void (*)()>(argument)();
+                return nullptr;
+              },
+              reinterpret_cast<void*>(function)) == 0,
+          "thread");
+  }
+  for (int i = 0; i < count; ++i) pthread_join(threads[i], nullptr);
 }
 
 // A stack that the program gave, inside a heap block, with the program's data right above it.
@@ -77,16 +94,7 @@ void run_on_own_stack() {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstack(&attributes, memory, size);
-  pthread_t thread;
-  check(pthread_create(
-            &thread, &attributes,
-            [](void*) -> void* {
-              site_small_stack();
-              return nullptr;
-            },
-            nullptr) == 0,
-        "thread on a given stack");
-  pthread_join(thread, nullptr);
+  run_threads(1, site_small_stack, &attributes);
 }
 
 void run_smallest_thread() {
@@ -94,53 +102,34 @@ void run_smallest_thread() {
   pthread_attr_init(&attributes);
   check(pthread_attr_setstacksize(&attributes, static_cast<size_t>(PTHREAD_STACK_MIN)) == 0,
         "size");
-  pthread_t thread;
-  check(pthread_create(
-            &thread, &attributes,
-            [](void*) -> void* {
-              site_small_stack();
-              if (truth_signals) raise(SIGUSR1);
-              return nullptr;
-            },
-            nullptr) == 0,
-        "smallest thread");
-  pthread_join(thread, nullptr);
+  const auto function = [] {
+    site_small_stack();
+    if (truth_signals) raise(SIGUSR1);
+  };
+  run_threads(1, function, &attributes);
 }
 
 // Frees and allocations after the thread's own destructors of thread_local objects.
+pthread_key_t key;
 void run_thread_keys() {
-  static pthread_key_t key;
   pthread_key_create(&key, site_destructor_of_thread);
-  pthread_t thread;
-  pthread_create(
-      &thread, nullptr,
-      [](void*) -> void* {
-        thread_local struct Local {
-          void* block = malloc(sized(10));
-          ~Local() { free(block); }
-        } local;
-        pthread_setspecific(key, malloc(sized(20)));
-        return local.block == nullptr ? &key : nullptr;
-      },
-      nullptr);
-  pthread_join(thread, nullptr);
+  run_threads(1, [] {
+    thread_local struct Local {
+      void* block = malloc(sized(10));
+      ~Local() { free(block); }
+    } local;
+    check(local.block != nullptr, "a local object");
+    pthread_setspecific(key, malloc(sized(20)));
+  });
 }
 
-void run_threads() {
+void run_many_threads() {
   static std::atomic<int> done;
   for (int round = 0; round < 100; ++round) {
-    pthread_t threads[20];
-    for (pthread_t& thread : threads) {
-      pthread_create(
-          &thread, nullptr,
-          [](void*) -> void* {
-            free(malloc(sized(30)));
-            ++done;
-            return nullptr;
-          },
-          nullptr);
-    }
-    for (pthread_t thread : threads) pthread_join(thread, nullptr);
+    run_threads(20, [] {
+      free(malloc(sized(30)));
+      ++done;
+    });
   }
   check(done == 2000, "threads");
 }
@@ -150,18 +139,10 @@ pthread_barrier_t barrier;
 void run_burst() {
   constexpr int kBurstThreads = 16;
   pthread_barrier_init(&barrier, nullptr, kBurstThreads);
-  pthread_t threads[kBurstThreads];
-  for (pthread_t& thread : threads) {
-    pthread_create(
-        &thread, nullptr,
-        [](void*) -> void* {
-          pthread_barrier_wait(&barrier);
-          site_burst();
-          return nullptr;
-        },
-        nullptr);
-  }
-  for (pthread_t thread : threads) pthread_join(thread, nullptr);
+  run_threads(kBurstThreads, [] {
+    pthread_barrier_wait(&barrier);
+    site_burst();
+  });
 }
 
 SITE void recurse(int depth) {
@@ -200,37 +181,40 @@ extern "C" SITE void site_many_stacks(int n) {
   (void)p;
 }
 
+namespace {
+
+void run_many_stacks() {
+  for (int n = 0; n < 1 << 14; ++n) choose(n, 14);
+}
+void run_early() {
+  auto* answer = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "early_answer"));
+  check(answer != nullptr && answer() == 42, "the early library");
+}
+
+const struct {
+  const char* name;
+  void (*run)();
+} kModes[] = {{"fibers", run_fibers},
+              {"own_stack", run_on_own_stack},
+              {"smallest_thread", run_smallest_thread},
+              {"thread_keys", run_thread_keys},
+              {"threads", run_many_threads},
+              {"burst", run_burst},
+              {"deep", [] { recurse(100000); }},
+              {"descriptors", [] { run_without_descriptors(true); }},
+              {"no_descriptors", [] { run_without_descriptors(false); }},
+              {"many_stacks", run_many_stacks},
+              {"early", run_early}};
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  const char* mode = argc > 1 ? argv[1] : "";
   truth_signals = getenv("LD_PRELOAD") != nullptr;
-  auto is = [&](const char* name) { return strcmp(mode, name) == 0; };
-  if (is("fibers")) {
-    run_fibers();
-    tell(1);
-  } else if (is("own_stack")) {
-    run_on_own_stack();
-  } else if (is("smallest_thread")) {
-    run_smallest_thread();
-  } else if (is("thread_keys")) {
-    run_thread_keys();
-  } else if (is("threads")) {
-    run_threads();
-  } else if (is("burst")) {
-    run_burst();
-  } else if (is("deep")) {
-    recurse(100000);
-  } else if (is("descriptors")) {
-    run_without_descriptors(true);
-  } else if (is("no_descriptors")) {
-    run_without_descriptors(false);
-  } else if (is("many_stacks")) {
-    for (int n = 0; n < 1 << 14; ++n) choose(n, 14);
-  } else if (is("early")) {
-    auto* answer = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "early_answer"));
-    check(answer != nullptr && answer() == 42, "the early library");
-  } else {
-    return 2;
+  for (const auto& mode : kModes) {
+    if (argc < 2 || strcmp(mode.name, argv[1]) != 0) continue;
+    mode.run();
+    puts("fine");
+    return 0;
   }
-  puts("fine");
-  return 0;
+  return 2;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "truth.h"
+#include "new_stacks.h"
 
 namespace {
 
@@ -25,23 +26,6 @@ int g_reported = 0;  // 1: all reports were asked for
 bool is_set(const int& word) { return __atomic_load_n(&word, __ATOMIC_RELAXED) != 0; }
 
 void* g_kept[kKept];
-
-void* allocate(unsigned path, unsigned left);
-SITE void* go_left(unsigned path, unsigned left) {
-  void* const block = allocate(path >> 1, left - 1);
-  NO_TAIL;
-  return block;
-}
-SITE void* go_right(unsigned path, unsigned left) {
-  void* const block = allocate(path >> 1, left - 1);
-  NO_TAIL;
-  return block;
-}
-// Under one of 2^left stacks.
-void* allocate(unsigned path, unsigned left) {
-  if (left == 0) return malloc(sized(64));
-  return path % 2 != 0 ? go_left(path, left) : go_right(path, left);
-}
 
 void* allocate_all_the_time(void*) {
   for (unsigned i = 0; !is_set(g_done); ++i) {
