@@ -9,14 +9,14 @@ namespace mtrace::test {
 namespace {
 
 using Did = std::array<int64_t, 4>;  // allocations, bytes, frees, bytes
-using Sites = std::map<std::string, Did>;
+using Doings = std::map<std::string, Did>;
 
 class AccountingTest : public HostTest {
  protected:
   // By the innermost function whose name begins with site_.
-  static Sites found(const Memlog& log) {
+  static Doings found(const Memlog& log) {
     constexpr const char* kKeys[] = {"allocs", "allocated", "frees", "freed"};
-    Sites sites;
+    Doings sites;
     for (const Entry& entry : log.entries) {
       // What plugin_allocator.so allocates to answer the library.
       if (!entry.frames.empty() && entry.frames[0].function == "malloc_usable_size") continue;
@@ -45,14 +45,14 @@ class AccountingTest : public HostTest {
     EXPECT_EQ(told_.size(), 2u);
     return logs_of("accounting", 3);
   }
-  std::map<int, Sites> told_;
+  std::map<int, Doings> told_;
 };
 
 TEST_F(AccountingTest, ActiveListsAllThatWasDone) {
   const std::vector<Memlog> logs = reports({{"MTRACE_ENTRIES", "active"}});
   EXPECT_EQ(found(logs[0]), told_[1]);
   EXPECT_EQ(found(logs[1]), told_[2]);
-  EXPECT_EQ(found(logs[2]), Sites());
+  EXPECT_EQ(found(logs[2]), Doings());
 }
 
 TEST_F(AccountingTest, NetLeavesOutWhatLeftNothingBehind) {

@@ -31,8 +31,7 @@ constexpr int kAllThere = 31;
 class ApiHeaderTest : public HostTest {
  protected:
   // Compiles with all warnings as errors and runs, without and with the library.
-  void expect_exits(const std::vector<std::string>& compiler, const std::string& name,
-                    const char* source, int with) {
+  void expect_exits(const Words& compiler, const std::string& name, const char* source, int with) {
     const std::string file = temp() + "/" + name;
     write_file(file, source);
     SCOPED_TRACE(testing::PrintToString(compiler));
@@ -53,7 +52,7 @@ class ApiHeaderTest : public HostTest {
   }
 
   // As C99 with two compilers and as C++11 and C++20 with two.
-  void expect_everywhere(const std::vector<std::string>& options, const char* source, int with) {
+  void expect_everywhere(const Words& options, const char* source, int with) {
     for (const char* level : {"-O0", "-O2"}) {
       for (const auto& [compiler, standard] : {std::pair{"gcc", "-std=c99"},
                                                {"clang", "-std=c99"},

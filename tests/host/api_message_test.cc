@@ -33,7 +33,7 @@ class ApiMessageTest : public HostTest {
   void expect_raw(const Result& result) const {
     expect_exit(result);
     EXPECT_EQ(result.out, "grown 3996\nafter\n");
-    const std::vector<std::string> lines = lines_of(result.err);
+    const Words lines = lines_of(result.err);
     ASSERT_GE(lines.size(), 8u) << result.err;
     EXPECT_EQ(lines[0], "mtrace: +3996 bytes +1 blocks live since savepoint the phase, of which:");
     EXPECT_EQ(lines[1], "+4000 bytes +1 blocks");
@@ -69,20 +69,19 @@ TEST_F(ApiMessageTest, ACheckThatFailsGoesOn) {
 TEST_F(ApiMessageTest, TheFiveLargestStacksStandThere) {
   const Result result = run(asserting("name", "many"));
   EXPECT_TRUE(aborted(result)) << result.how();
-  std::vector<std::string> sites;
-  std::vector<std::string> amounts;
-  const std::vector<std::string> lines = lines_of(result.err);
+  Words sites;
+  Words amounts;
+  const Words lines = lines_of(result.err);
   for (size_t i = 1; i + 1 < lines.size(); ++i) {
     if (!lines[i].starts_with("+")) continue;
     amounts.push_back(lines[i]);
     sites.push_back(function_of(lines[i + 1]));
   }
   // site_grows has two call sites, and the 96 bytes are larger than those of the nine.
-  EXPECT_EQ(sites, (std::vector<std::string>{"site_grows", "site_grows", "site_many_9",
-                                             "site_many_8", "site_many_7"}));
-  EXPECT_EQ(amounts, (std::vector<std::string>{"+4000 bytes +1 blocks", "+96 bytes +1 blocks",
-                                               "+90 bytes +1 blocks", "+80 bytes +1 blocks",
-                                               "+70 bytes +1 blocks"}));
+  EXPECT_EQ(sites,
+            (Words{"site_grows", "site_grows", "site_many_9", "site_many_8", "site_many_7"}));
+  EXPECT_EQ(amounts, (Words{"+4000 bytes +1 blocks", "+96 bytes +1 blocks", "+90 bytes +1 blocks",
+                            "+80 bytes +1 blocks", "+70 bytes +1 blocks"}));
   EXPECT_HAS(result.err, "\nand 6 more stacks that grew\n");
 }
 
@@ -94,7 +93,7 @@ TEST_F(ApiMessageTest, TheToolPutsNamesIn) {
                       "env > environment; ls -l /proc/self/fd > descriptors\n"
                       "sed -e 's/^\\t(.*api_assert+0x.*/\\tNAMED/' -e '/^# module/d'\n")}})));
   EXPECT_EQ(result.out, "grown 3996\nafter\n");
-  const std::vector<std::string> lines = lines_of(result.err);
+  const Words lines = lines_of(result.err);
   ASSERT_GE(lines.size(), 4u) << result.err;
   EXPECT_EQ(lines[0], "mtrace: +3996 bytes +1 blocks live since savepoint the phase, of which:");
   EXPECT_EQ(lines[1], "+4000 bytes +1 blocks");
@@ -108,8 +107,8 @@ TEST_F(ApiMessageTest, TheToolPutsNamesIn) {
 }
 
 TEST_F(ApiMessageTest, WithoutAUsableToolTheRawTextStands) {
-  const std::vector<std::string> scripts = {"exit 3\n", "echo half a text; exit 1\n", "exit 0\n",
-                                            "kill -9 $$\n", "#\nexec /nonexistent\n"};
+  const Words scripts = {"exit 3\n", "echo half a text; exit 1\n", "exit 0\n", "kill -9 $$\n",
+                         "#\nexec /nonexistent\n"};
   for (const std::string& script : scripts) {
     expect_raw(run(with(asserting("name", "check"), {{"MTRACE_RESOLVER", tool(script)}})));
   }
@@ -124,7 +123,7 @@ TEST_F(ApiMessageTest, AToolThatHangsIsNotWaitedFor) {
 
 TEST_F(ApiMessageTest, MemlogDecodes) {
   const Result result = expect_exit(run(named({program("api_assert"), "name", "check"})));
-  const std::vector<std::string> lines = lines_of(result.err);
+  const Words lines = lines_of(result.err);
   ASSERT_GE(lines.size(), 4u) << result.err;
   EXPECT_TRUE(lines[2].starts_with("\tsite_grows")) << result.err;
   EXPECT_HAS(lines[2], "api_assert.c:") << result.err;

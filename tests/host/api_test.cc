@@ -19,8 +19,8 @@ class ApiTest : public HostTest {
   }
 
   // Notes without their times.
-  static std::vector<std::string> notes(const Memlog& log) {
-    std::vector<std::string> texts;
+  static Words notes(const Memlog& log) {
+    Words texts;
     std::string last;
     for (const std::string& note : log.all("note")) {
       constexpr size_t kTime = sizeof "2026-11-20T20:15:31.123456Z";
@@ -34,8 +34,8 @@ class ApiTest : public HostTest {
     }
     return texts;
   }
-  static std::map<std::string, Amount> kinds(const Memlog& log) {
-    std::map<std::string, Amount> found;
+  static Sites kinds(const Memlog& log) {
+    Sites found;
     for (const std::string& line : log.all("kind")) {
       char name[64];
       long long bytes = 0;
@@ -46,8 +46,8 @@ class ApiTest : public HostTest {
     return found;
   }
   // Over the reports of a process: the changes of the entries of each kind.
-  static std::map<std::string, Amount> sum_of_kinds(const std::vector<Memlog>& logs) {
-    std::map<std::string, Amount> sums;
+  static Sites sum_of_kinds(const std::vector<Memlog>& logs) {
+    Sites sums;
     for (const Memlog& log : logs) {
       for (const Entry& entry : log.entries) {
         if (!entry.kind.empty()) sums[entry.kind] += Amount{entry.bytes, entry.blocks};
@@ -76,7 +76,7 @@ TEST_F(ApiTest, KnownAnswers) {
             "savepoints=2");
   EXPECT_HAS(logs[0].get("lost"), " notes=2");
 
-  const std::vector<std::string> said = notes(logs[0]);
+  const Words said = notes(logs[0]);
   ASSERT_EQ(said.size(), 64u);
   EXPECT_EQ(said[0], "the first is 100%");
   EXPECT_EQ(said[1], R"(hostile\x0a# end\x0a\x01\\)");
@@ -84,9 +84,9 @@ TEST_F(ApiTest, KnownAnswers) {
   EXPECT_EQ(said[3], std::string(255, 'y'));
   EXPECT_EQ(said[4], std::string(252, 'y') + "...");
   for (int i = 5; i < 64; ++i) EXPECT_EQ(said[i], "note " + std::to_string(i));
-  EXPECT_EQ(notes(logs[1]), std::vector<std::string>{"after the first"});
+  EXPECT_EQ(notes(logs[1]), Words{"after the first"});
 
-  std::map<std::string, Amount> live = kinds(logs[0]);
+  Sites live = kinds(logs[0]);
   EXPECT_EQ(live.size(), 30u);
   EXPECT_EQ(live["texture"], (Amount{13000, 9}));
   EXPECT_EQ(live["a23456789012345678901234567890x"], (Amount{0, 1}));
@@ -118,7 +118,7 @@ TEST_F(ApiTest, KnownAnswers) {
 TEST_F(ApiTest, WrappedResources) {
   Ready process(traced({program("resources")}, {{"MTRACE_LEDGER", temp() + "/"}}));
   wait_until_blocked(process.pid(), SYS_read);
-  const auto answer = [&](std::vector<std::string> words) {
+  const auto answer = [&](Words words) {
     return expect_exit(memlog(joined(words, {process.id}))).out;
   };
   const std::string top = answer({"top", "--once"});
@@ -146,18 +146,18 @@ TEST_F(ApiTest, WrappedResources) {
   const Memlog log = only_log("resources");
   EXPECT_FALSE(log.has("misuse")) << log.get("misuse");
   const Symbols symbols(program("resources"));
-  std::map<std::string, Amount> found;
+  Sites found;
   for (const Entry& entry : log.entries) {
     if (entry.kind.empty()) continue;
     found[entry.kind + " of " + symbols.at(entry.frames.at(0).offset)] +=
         Amount{entry.bytes, entry.blocks};
   }
   std::erase_if(found, [](const auto& one) { return one.second == Amount{0, 0}; });
-  EXPECT_EQ(found, (std::map<std::string, Amount>{{"cuda of computes", {5000, 1}},
-                                                  {"fd of connects", {4, 4}},
-                                                  {"fd of opens", {4, 4}},
-                                                  {"gl-Buffers of draws", {1, 1}},
-                                                  {"gl-Textures of draws", {3, 3}}}));
+  EXPECT_EQ(found, (Sites{{"cuda of computes", {5000, 1}},
+                          {"fd of connects", {4, 4}},
+                          {"fd of opens", {4, 4}},
+                          {"gl-Buffers of draws", {1, 1}},
+                          {"gl-Textures of draws", {3, 3}}}));
   expect_exit(run(plain({program("resources")})));
 }
 
@@ -165,9 +165,8 @@ TEST_F(ApiTest, AtOddMoments) {
   const Result result = run_traced("api_moments");
   EXPECT_EQ(result.out, "");
   const std::vector<Memlog> parent = logs_of(result.pid, 2);
-  EXPECT_EQ(notes(parent[0]), (std::vector<std::string>{"before main", "in a handler"}));
-  EXPECT_EQ(notes(parent[1]),
-            (std::vector<std::string>{"for the parent", "of a vfork child", "at exit"}));
+  EXPECT_EQ(notes(parent[0]), (Words{"before main", "in a handler"}));
+  EXPECT_EQ(notes(parent[1]), (Words{"for the parent", "of a vfork child", "at exit"}));
   EXPECT_EQ(kinds(parent[0])["moment"], (Amount{200, 2}));
   // What the vfork child did is its parent's; the fork's child has its own.
   EXPECT_EQ(kinds(parent[1])["moment"], (Amount{207, 3}));
@@ -178,11 +177,11 @@ TEST_F(ApiTest, AtOddMoments) {
     if (logs[0].has("parent")) child = logs;
   }
   ASSERT_EQ(child.size(), 2u);
-  EXPECT_EQ(notes(child[0]), std::vector<std::string>{"in the child"});
+  EXPECT_EQ(notes(child[0]), Words{"in the child"});
   EXPECT_EQ(kinds(child[0])["moment"], (Amount{200, 2}));
   EXPECT_EQ(sum_of_kinds({child[0]})["moment"], (Amount{0, 0}));
   // Its exit handler records one more and releases one.
-  EXPECT_EQ(notes(child[1]), std::vector<std::string>{"at exit"});
+  EXPECT_EQ(notes(child[1]), Words{"at exit"});
   EXPECT_EQ(kinds(child[1])["moment"], (Amount{200, 2}));
 }
 
@@ -191,10 +190,10 @@ TEST_F(ApiTest, ThreadsAtOnce) {
   const std::vector<Memlog> logs = logs_of("api_threads");
   ASSERT_GE(logs.size(), 2u);
   const Memlog& last = logs.back();
-  std::map<std::string, Amount> live = kinds(last);
+  Sites live = kinds(last);
   EXPECT_EQ(live["own"], (Amount{40000, 4000}));
   EXPECT_EQ(live["shared"], (Amount{0, 0}));
-  std::map<std::string, Amount> sums = sum_of_kinds(logs);
+  Sites sums = sum_of_kinds(logs);
   EXPECT_EQ(sums["own"], live["own"]);
   EXPECT_EQ(sums["shared"], live["shared"]);
   EXPECT_LACKS(last.get("lost"), "resources=");
@@ -227,7 +226,7 @@ TEST_F(ApiTest, ForksOfBusyThreads) {
 TEST_F(ApiTest, ScopesSayWhatTheyLeave) {
   const Result result = expect_exit(run(traced({program("api_scope")})));
   EXPECT_EQ(result.out, "growth 50\nend\n");
-  const std::vector<std::string> lines = lines_of(result.err);
+  const Words lines = lines_of(result.err);
   ASSERT_GE(lines.size(), 3u) << result.err;
   EXPECT_EQ(lines[0], "mtrace: +70 bytes +1 blocks live since savepoint leaky\\x09one, of which:");
   EXPECT_EQ(lines[1], "+70 bytes +1 blocks");

@@ -1,7 +1,6 @@
 // What blocking system calls return, and when, in a process that memlog attaches to and detaches
 // from over and over: the same as in one that is left alone.
 #include <algorithm>
-#include <filesystem>
 #include <sstream>
 
 #include "host_test.h"
@@ -17,14 +16,14 @@ struct Outcome {
 class AttachCallsTest : public HostTest {
  protected:
   static size_t threads_of(pid_t pid) {
-    const std::filesystem::directory_iterator tasks("/proc/" + std::to_string(pid) + "/task");
+    const fs::directory_iterator tasks("/proc/" + std::to_string(pid) + "/task");
     return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
   }
   // Runs the program. `meanwhile`: is called when its threads are there. `plugin`: one of them
   // waits in its constructor.
   std::map<std::string, Outcome> outcomes(const std::function<void(pid_t)>& meanwhile,
                                           const std::string& plugin = {}) const {
-    std::vector<std::string> argv = {program("blocking_calls")};
+    Words argv = {program("blocking_calls")};
     if (!plugin.empty()) argv.push_back(plugin);
     Ready process(plain(argv));
     meanwhile(process.pid());

@@ -2,8 +2,6 @@
 // that the loader lists is called, patched and guarded.
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -15,8 +13,8 @@ constexpr char kLoader[] = "ld-linux-x86-64.so.2";
 // The file of a library by its name, as the loader finds it.
 std::string file_of(const std::string& name) {
   for (const char* directory : {"/lib/x86_64-linux-gnu/", "/usr/lib/x86_64-linux-gnu/"}) {
-    if (std::filesystem::exists(directory + name)) {
-      return std::filesystem::canonical(directory + name);
+    if (fs::exists(directory + name)) {
+      return fs::canonical(directory + name);
     }
   }
   return name;
@@ -25,8 +23,7 @@ std::string file_of(const std::string& name) {
 class AttachCopiesTest : public HostTest {
  protected:
   // `kind`: "below:read" and the like. `preload`: libraries besides.
-  Command with_copies(std::vector<std::string> argv, const std::string& kind,
-                      const std::vector<std::string>& files,
+  Command with_copies(Words argv, const std::string& kind, const Words& files,
                       const std::string& preload = "") const {
     std::string mappings = kind;
     for (const std::string& file : files) mappings += ":" + file;
@@ -47,8 +44,7 @@ class AttachCopiesTest : public HostTest {
 };
 
 TEST_F(AttachCopiesTest, LibcLoaderAndAllocatorsWhereverTheCopiesLie) {
-  const std::vector<std::string> files = {file_of(kLibc), file_of(kLoader),
-                                          file_of("libjemalloc.so.2")};
+  const Words files = {file_of(kLibc), file_of(kLoader), file_of("libjemalloc.so.2")};
   for (const char* kind : {"below:read", "above:read", "below:execute", "above:execute"}) {
     for (const char* preload : {"", "libjemalloc.so.2:"}) {
       SCOPED_TRACE(std::string(kind) + " " + preload);
@@ -145,13 +141,13 @@ TEST_F(AttachCopiesTest, AllocatorThatWasRemoved) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become somebody else";
   const std::string copy = temp() + "/libmalloc_of_ours.so";
   for (const std::string& directory : {temp(), out()}) {
-    std::filesystem::permissions(directory, std::filesystem::perms::all);
+    fs::permissions(directory, fs::perms::all);
   }
   for (const std::string& file : {memlog_tool(), library(), program("attached")}) {
-    std::filesystem::copy_file(file, temp() + file.substr(file.rfind('/')));
+    fs::copy_file(file, temp() + file.substr(file.rfind('/')));
   }
-  std::filesystem::copy_file(program("plugin_slow_allocator.so"), copy);
-  const auto as_nobody = [&](std::vector<std::string> argv) {
+  fs::copy_file(program("plugin_slow_allocator.so"), copy);
+  const auto as_nobody = [&](Words argv) {
     argv.insert(argv.begin(),
                 {"/usr/bin/setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all"});
     Command command = plain(argv);
@@ -159,7 +155,7 @@ TEST_F(AttachCopiesTest, AllocatorThatWasRemoved) {
     return command;
   };
   Ready process(as_nobody({"/usr/bin/env", "LD_PRELOAD=" + copy, temp() + "/attached", "sites"}));
-  std::filesystem::remove(copy);
+  fs::remove(copy);
   const Result refused = expect_exit(run(as_nobody({temp() + "/memlog", "attach", process.id})), 1);
   EXPECT_HAS(refused.err, "libmalloc_of_ours.so");
   EXPECT_HAS(refused.err, "cannot be read");

@@ -3,8 +3,6 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
-#include <filesystem>
-
 #include "host_test.h"
 #include "stepped_tool.h"
 
@@ -13,12 +11,6 @@ namespace {
 
 class AttachEndingsTest : public HostTest {
  protected:
-  static void wait_until_traced(pid_t pid) {
-    wait_until("memlog", [&] {
-      return read_file("/proc/" + std::to_string(pid) + "/status").find("TracerPid:\t0\n") ==
-             std::string::npos;
-    });
-  }
   static void expect_told(const Result& result) {
     expect_exit(result, 1);
     EXPECT_HAS(result.err, "has ended meanwhile");
@@ -75,8 +67,8 @@ TEST_F(AttachEndingsTest, WhileItExecutesItselfAgain) {
   const std::string prefix = "executes_itself-" + std::to_string(process.pid()) + ".";
   expect_exit(process.wait(), 7);
   // A raw exec leaves a ledger to recover from, as a kill does.
-  for (const auto& file : std::filesystem::directory_iterator("/dev/shm")) {
-    if (file.path().filename().string().starts_with(prefix)) std::filesystem::remove(file);
+  for (const auto& file : fs::directory_iterator("/dev/shm")) {
+    if (file.path().filename().string().starts_with(prefix)) fs::remove(file);
   }
 }
 

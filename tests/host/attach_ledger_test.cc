@@ -2,14 +2,10 @@
 // commands that attach by themselves.
 #include <signal.h>
 
-#include <filesystem>
-
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 class AttachLedgerTest : public HostTest {
  protected:
@@ -63,7 +59,7 @@ TEST_F(AttachLedgerTest, WorksAfterDetachAndAttachAgain) {
   EXPECT_FALSE(fs::exists(ledger(process.pid())));
   const std::string file = program("attached");
   for (const auto& [key, logs] : all_logs()) {
-    std::map<std::string, Amount> sums = site_sums({logs[0]}, file, file);
+    Sites sums = site_sums({logs[0]}, file, file);
     EXPECT_EQ(sums["site_attached"], (Amount{963, 3})) << key;
   }
 }
@@ -114,13 +110,12 @@ TEST_F(AttachLedgerTest, NoCommandThatReadsAttaches) {
   Ready process(plain({program("attached"), "sites"}));
   const std::string subject = "memlog: " + process.id + " (attached) is not traced";
   const auto refuses = [&](const std::string& state) {
-    for (const std::vector<std::string>& words :
-         std::vector<std::vector<std::string>>{{"report"},
-                                               {"top", "--once"},
-                                               {"map"},
-                                               {"expire", "--max-stacks", "1"},
-                                               {"unreachable"}}) {
-      std::vector<std::string> all = words;
+    for (const Words& words : std::vector<Words>{{"report"},
+                                                 {"top", "--once"},
+                                                 {"map"},
+                                                 {"expire", "--max-stacks", "1"},
+                                                 {"unreachable"}}) {
+      Words all = words;
       all.push_back(process.id);
       const Result result = memlog(all);
       EXPECT_TRUE(result.exited(1)) << words[0] << result.how();

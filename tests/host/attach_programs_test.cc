@@ -21,7 +21,7 @@ class AttachProgramsTest : public HostTest {
     return wish != nullptr ? std::atoi(wish) : 4;
   }
 
-  Result memlog(std::vector<std::string> arguments, pid_t pid) const {
+  Result memlog(Words arguments, pid_t pid) const {
     arguments.push_back(std::to_string(pid));
     return HostTest::memlog(std::move(arguments));
   }
@@ -29,8 +29,7 @@ class AttachProgramsTest : public HostTest {
 
   // Attaches and detaches while `load` runs over and over in another thread. Every so often a
   // report says that something was counted.
-  void exercise(pid_t pid, const std::function<void()>& load,
-                const std::vector<std::string>& options = {}) {
+  void exercise(pid_t pid, const std::function<void()>& load, const Words& options = {}) {
     Load loading(load);
     const Words attach = joined({"attach"}, options);
     for (int round = 0; round < rounds() && !HasFailure(); ++round) {
@@ -45,7 +44,7 @@ class AttachProgramsTest : public HostTest {
 
   // By the log of write_nginx_files().
   size_t answers_of(pid_t worker) const {
-    const std::vector<std::string> lines = lines_of(read_file(temp() + "/logs/access.log"));
+    const Words lines = lines_of(read_file(temp() + "/logs/access.log"));
     return std::count(lines.begin(), lines.end(), std::to_string(worker));
   }
 

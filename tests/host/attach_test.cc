@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 
 #include "host_test.h"
@@ -62,7 +61,7 @@ TEST_F(AttachTest, CountsWhatComesAfterwards) {
   expect_good(report(process.pid()));
   const std::vector<Memlog> logs = logs_of(process.pid(), 1);
   // What its sites hold, without the two blocks from before.
-  std::map<std::string, Amount> expected = told_sites(told)[1];
+  Sites expected = told_sites(told)[1];
   expected["site_attached"] += {-2 * 321, -2};
   expected["site_new"] += {-123, -1};
   const std::string file = program("attached");
@@ -91,9 +90,7 @@ TEST_F(AttachTest, DetachedItIsAsBefore) {
   for (const auto& [name, logs] : all) {
     EXPECT_EQ(logs.size(), 1u) << name;
     const std::string file = program("attached");
-    EXPECT_EQ(site_sums(logs, file, file),
-              (std::map<std::string, Amount>{{"site_attached", {321, 1}}}))
-        << name;
+    EXPECT_EQ(site_sums(logs, file, file), (Sites{{"site_attached", {321, 1}}})) << name;
   }
   EXPECT_EQ(process.end(SIGUSR1).how(), "signal 10");
 }
@@ -110,13 +107,13 @@ TEST_F(AttachTest, Options) {
   process.ask("ap", "told");
   process.send(SIGUSR2);
   const std::string path = temp() + "/elsewhere/attached-" + process.id + "-1.memlog";
-  wait_until("the report", [&] { return std::filesystem::exists(path); });
+  wait_until("the report", [&] { return fs::exists(path); });
   expect_exit(process.wait());
   const std::string line = read_memlog(path).get("library");
   for (const char* option : {"MTRACE_DEPTH=3", "MTRACE_SIGNAL=USR2", "MTRACE_EXIT_REPORT=0"}) {
     EXPECT_HAS(line, option);
   }
-  const std::filesystem::directory_iterator files(temp() + "/elsewhere");
+  const fs::directory_iterator files(temp() + "/elsewhere");
   EXPECT_EQ(std::distance(begin(files), end(files)), 1);
 }
 
@@ -126,11 +123,11 @@ TEST_F(AttachTest, WaitingCallsGoOn) {
   wait_until_blocked(process.pid(), SYS_read);
   attach_and_detach(process.pid(), 3);
   const Result result = expect_exit(process.wait());
-  std::vector<std::string> lines = lines_of(result.out);
+  Words lines = lines_of(result.out);
   lines.erase(lines.begin());
   std::sort(lines.begin(), lines.end());
-  EXPECT_EQ(lines, (std::vector<std::string>{"condition 0 ", "epoll_wait 1 ", "nanosleep 0 ",
-                                             "poll 1 ", "read 0 ", "sem_wait 0 "}))
+  EXPECT_EQ(lines, (Words{"condition 0 ", "epoll_wait 1 ", "nanosleep 0 ", "poll 1 ", "read 0 ",
+                          "sem_wait 0 "}))
       << result.out;
 }
 
@@ -208,8 +205,7 @@ TEST_F(AttachTest, WhileAThreadHoldsTheLockOfTheExitHandlers) {
   process.write("\n");
   expect_exit(process.wait(), 5);
   const std::string file = program("registers_slowly");
-  EXPECT_EQ(site_sums(logs_of(process.pid()), file, file),
-            (std::map<std::string, Amount>{{"site_last", {1008, 1}}}));
+  EXPECT_EQ(site_sums(logs_of(process.pid()), file, file), (Sites{{"site_last", {1008, 1}}}));
 }
 
 // A stopped process stays stopped, and is attached to.
@@ -262,13 +258,10 @@ TEST_F(AttachTest, Refusals) {
   // Of the shell that becomes memlog.
   const Result itself = run(plain({"/bin/sh", "-c", "exec \"$0\" attach $$", memlog_tool()}));
   expect_refused(itself, "is this program itself");
-  expect_exit(process.wait());
-}
-
-TEST_F(AttachTest, RefusesAZombie) {
-  Process process(plain({"/bin/true"}));
-  wait_until("its end", [&] { return process_state(process.pid()) == 'Z'; });
-  expect_refused(attach(process.pid()), "has ended, and waits for its parent");
+  Process zombie(plain({"/bin/true"}));
+  wait_until("its end", [&] { return process_state(zombie.pid()) == 'Z'; });
+  expect_refused(attach(zombie.pid()), "has ended, and waits for its parent");
+  zombie.wait();
   expect_exit(process.wait());
 }
 
@@ -289,12 +282,11 @@ TEST_F(AttachTest, RefusesWhatIsTraced) {
 TEST_F(AttachTest, RefusesWhatIsProtected) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become somebody else";
   Ready process(plain({program("attached"), "sites"}));
-  std::filesystem::permissions(temp(), std::filesystem::perms::all);
-  std::filesystem::permissions(out(), std::filesystem::perms::all);
-  std::filesystem::copy_file(memlog_tool(), temp() + "/memlog");
-  std::filesystem::copy_file(library(), temp() + "/libmtrace.so");
-  const std::vector<std::string> nobody = {"/usr/bin/setpriv", "--reuid=65534", "--clear-groups",
-                                           "--inh-caps=-all"};
+  fs::permissions(temp(), fs::perms::all);
+  fs::permissions(out(), fs::perms::all);
+  fs::copy_file(memlog_tool(), temp() + "/memlog");
+  fs::copy_file(library(), temp() + "/libmtrace.so");
+  const Words nobody = {"/usr/bin/setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all"};
   Command command = plain(joined(nobody, {temp() + "/memlog", "attach", process.id}));
   command.directory = out();
   expect_refused(run(command), "belongs to another user");
@@ -307,7 +299,7 @@ TEST_F(AttachTest, InAnotherNamespace) {
     GTEST_SKIP() << "may not make namespaces";
   }
   const std::string copy = temp() + "/attached";
-  std::filesystem::copy_file(program("attached"), copy);
+  fs::copy_file(program("attached"), copy);
   Ready process(
       plain({"/usr/bin/unshare", "--mount", "--pid", "--fork", "--mount-proc", "/bin/sh", "-ec",
              "mount -t tmpfs none \"$1\"; mount -t tmpfs none \"$2\"; "
@@ -391,14 +383,14 @@ sys.stdin.read()
 // started, also after it has written its state there.
 TEST_F(AttachTest, NameByWhichItWasStarted) {
   const std::string link = temp() + "/many-programs-server";
-  std::filesystem::create_symlink(program("attached"), link);
+  fs::create_symlink(program("attached"), link);
   for (const char* script :
        {"exec \"$0\" sites", "exec -a 'many-programs-server: ready' \"$0\" sites"}) {
     Ready process(plain({"/bin/bash", "-c", script, link}));
     const Result result = expect_exit(attach(process.pid()));
     const std::string subject = process.id + " (many-programs-server) ";
     EXPECT_TRUE(result.out.starts_with(subject)) << result.out;
-    EXPECT_TRUE(std::filesystem::exists(report_path("many-programs-server", process.pid(), 1)) ||
+    EXPECT_TRUE(fs::exists(report_path("many-programs-server", process.pid(), 1)) ||
                 memlog({"report", process.id}).out.find("many-programs-server-") !=
                     std::string::npos);
     process.write("q");

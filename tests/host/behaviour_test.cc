@@ -1,14 +1,9 @@
 // The library under programs that do what breaks profilers: errors, exceptions, plug-ins, other
 // allocators.
-
-#include <filesystem>
-
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-using Sites = std::map<std::string, Amount>;
 
 using BehaviourTest = HostTest;
 
@@ -144,8 +139,7 @@ TEST_F(HostileTest, NeverADescriptorLeft) {
   const std::vector<Memlog> logs = survive("no_descriptors");
   ASSERT_GE(logs.size(), 1u);
   EXPECT_EQ(sites(logs), (Sites{{"site_without_descriptors", {55, 1}}}));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(out()), {}),
-            static_cast<long>(logs.size()));
+  EXPECT_EQ(std::distance(fs::directory_iterator(out()), {}), static_cast<long>(logs.size()));
 }
 
 // 16,384 stacks, in depth 128, so that none is merged with another.
@@ -185,7 +179,7 @@ TEST_F(HostileTest, Ldd) {
 
 class AllocatorTest : public BehaviourTest, public ::testing::WithParamInterface<const char*> {
  protected:
-  Command behind(std::vector<std::string> argv) const {
+  Command behind(Words argv) const {
     return traced(std::move(argv), {{"LD_PRELOAD", library() + ":" + GetParam()}});
   }
   void expect_truth(const std::string& name, int phases) {

@@ -1,14 +1,11 @@
 // The benchmarks' own test: that the driver measures, says what it left out, and makes a document
 // of it; and the instructions of a malloc+free pair, which callgrind counts and a file limits.
-#include <filesystem>
 #include <regex>
 
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 class BenchTest : public HostTest {
  protected:
@@ -155,8 +152,7 @@ TEST_F(BenchTest, DocumentKeepsWhatIsWrittenByHand) {
   const std::string document = temp() + "/performance.md";
   const std::string real = read_file(source_dir() + "/doc/performance.md");
   write_file(document, real);
-  const std::vector<std::string> arguments = {"--results", temp() + "/bench/results.json",
-                                              "--document", document};
+  const Words arguments = {"--results", temp() + "/bench/results.json", "--document", document};
   expect_exit(script("document.py", arguments));
   const std::string once = read_file(document);
   const auto outside = [](const std::string& text) {
@@ -183,7 +179,7 @@ TEST_F(BenchTest, InstructionsOfAPairAreWithinTheLimit) {
   const std::regex line(
       R"((?:churn|news) [a-z0-9 ]+(?: MTRACE_[A-Za-z0-9_=/]+)?: base ([\d.]+), libmtrace ([\d.]+), added [\d.]+, )"
       R"(limit \d+)");
-  const std::vector<std::string> lines = lines_of(result.out);
+  const Words lines = lines_of(result.out);
   EXPECT_EQ(lines.size(), 12u) << result.out;
   for (const std::string& each : lines) {
     std::smatch match;

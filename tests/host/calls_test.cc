@@ -13,8 +13,8 @@ namespace {
 class CallsTest : public HostTest {
  protected:
   // The function of a report's site, or of the call that a site makes: "SITE CALL".
-  static std::map<std::string, Amount> calls_of(const Memlog& log, const std::string& kind = "") {
-    std::map<std::string, Amount> calls;
+  static Sites calls_of(const Memlog& log, const std::string& kind = "") {
+    Sites calls;
     for (const Entry& entry : log.entries) {
       if (entry.kind != kind) continue;
       for (const Frame& frame : entry.frames) {
@@ -27,7 +27,7 @@ class CallsTest : public HostTest {
     }
     return calls;
   }
-  static const std::map<std::string, Amount> kForms;
+  static const Sites kForms;
   // Each site once in a stack, called by main.
   static void expect_whole(const Memlog& log) {
     size_t seen = 0;
@@ -56,7 +56,7 @@ class CallsTest : public HostTest {
   }
 };
 
-const std::map<std::string, Amount> CallsTest::kForms = {
+const Sites CallsTest::kForms = {
     {"site_malloc malloc", {33, 3}},
     {"site_calloc calloc", {66, 3}},
     {"site_realloc realloc", {99, 3}},
@@ -132,8 +132,8 @@ TEST_F(CallsTest, OfSamples) {
 
 // As the ledger of a process that is killed has them, whatever the size of its pages.
 TEST_F(CallsTest, Recovered) {
-  const std::vector<std::string> emulated = {"4096", "16384", "65536"};
-  for (const std::string& page : emulator().empty() ? std::vector<std::string>{""} : emulated) {
+  const Words emulated = {"4096", "16384", "65536"};
+  for (const std::string& page : emulator().empty() ? Words{""} : emulated) {
     SCOPED_TRACE(page);
     Command command = named({program("call_forms"), "pause"});
     command.env["MTRACE_LEDGER"] = temp();
@@ -198,21 +198,19 @@ TEST_F(CallsTest, UsableBytes) {
 TEST_F(CallsTest, Controls) {
   const Result result = expect_exit(run(named({program("controls"), "signals"})));
   const std::vector<Memlog> logs = logs_of(result.pid, 3);
-  EXPECT_EQ(calls_of(logs[0], "control"),
-            (std::map<std::string, Amount>{{"site_mallopt mallopt", {0, 1}},
-                                           {"site_trim malloc_trim", {0, 1}},
-                                           {"site_info mallinfo", {0, 1}}}));
-  EXPECT_EQ(calls_of(logs[1], "control"),
-            (std::map<std::string, Amount>{{"site_info2 mallinfo2", {0, 100}}}));
+  EXPECT_EQ(calls_of(logs[0], "control"), (Sites{{"site_mallopt mallopt", {0, 1}},
+                                                 {"site_trim malloc_trim", {0, 1}},
+                                                 {"site_info mallinfo", {0, 1}}}));
+  EXPECT_EQ(calls_of(logs[1], "control"), (Sites{{"site_info2 mallinfo2", {0, 100}}}));
   const auto notes = [](const Memlog& log) {
-    std::vector<std::string> lines;
+    Words lines;
     for (const std::string& note : log.all("note")) {
       // 2026-11-20T20:15:31.123456Z TEXT
       if (note.find("called at stack=") != note.npos) lines.push_back(note.substr(28));
     }
     return lines;
   };
-  const std::vector<std::string> first = notes(logs[0]);
+  const Words first = notes(logs[0]);
   ASSERT_EQ(first.size(), 3u);
   EXPECT_TRUE(first[0].starts_with("mallopt(M_ARENA_MAX, 2) returned 1, called at stack="));
   EXPECT_TRUE(first[1].starts_with("malloc_trim(1000) returned "));

@@ -1,6 +1,5 @@
 // The plugin for pytest in doc/examples, as it stands there, on tests that leak and tests that do
 // not.
-
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -42,7 +41,7 @@ def test_fails_by_itself():
 
 class CiRecipe : public HostTest {
  protected:
-  static std::vector<std::string> pytest() {
+  static Words pytest() {
     return {"/usr/bin/python3", "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--tb=short"};
   }
   void SetUp() override {

@@ -1,7 +1,6 @@
 // memlog export -f clickhouse, into Debian's clickhouse-server on loopback.
 #include <signal.h>
 
-#include <filesystem>
 #include <memory>
 
 #include "host_test.h"
@@ -9,8 +8,6 @@
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr char kServer[] = "/usr/sbin/clickhouse-server";
 constexpr int kEntries = 40;  // of each report
@@ -88,7 +85,7 @@ class ClickHouseTest : public HostTest {
                  text_of(host, seq, build));
     }
   }
-  std::vector<std::string> load_words() const {
+  Words load_words() const {
     return {"export",
             "-f",
             "clickhouse",
@@ -157,7 +154,7 @@ TEST_F(ClickHouseTest, ReportsThatAreThereAreNotRead) {
         packed.out);
   }
   EXPECT_EQ(load().out, "0 reports inserted, 0 rows; 3 there already\n");
-  std::vector<std::string> words = load_words();
+  Words words = load_words();
   words.back() = received;
   EXPECT_EQ(memlog(words).out, "0 reports inserted, 0 rows; 3 there already\n");
   // A name that lies about its report is not believed.
@@ -170,7 +167,7 @@ TEST_F(ClickHouseTest, ReportsThatAreThereAreNotRead) {
 
 TEST_F(ClickHouseTest, AServerThatRefusesIsNamed) {
   write_reports("web1", 1, 1, 1);
-  std::vector<std::string> words = load_words();
+  Words words = load_words();
   words[4] += "/nosuch";
   EXPECT_HAS(expect_exit(memlog(words), 1).err, "Database nosuch doesn't exist");
 }

@@ -5,22 +5,19 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
 
-namespace fs = std::filesystem;
-
 class CompressTest : public HostTest {
  protected:
-  Command compressing(std::vector<std::string> argv) const {
+  Command compressing(Words argv) const {
     return named(std::move(argv), {{"MTRACE_COMPRESS", "1"}});
   }
-  static std::vector<std::string> names_in(const std::string& directory) {
-    std::vector<std::string> names;
+  static Words names_in(const std::string& directory) {
+    Words names;
     for (const auto& file : fs::directory_iterator(directory)) {
       names.push_back(file.path().filename());
     }
@@ -42,10 +39,10 @@ TEST_F(CompressTest, TheResolverWritesThem) {
   const Result result =
       expect_exit(run(compressing({program("truth_c.gcc.O2.pie.nofp"), "signals"})));
   EXPECT_EQ(result.err, "");
-  const std::vector<std::string> names = names_in(out());
+  const Words names = names_in(out());
   const std::vector<Memlog> logs = decompressed(result.pid);
   ASSERT_EQ(logs.size(), 5u);
-  std::vector<std::string> expected;
+  Words expected;
   for (const Memlog& log : logs) {
     const bool named = !log.entries.empty();
     expected.push_back(fs::path(log.path).filename().string() + (named ? ".zst" : ""));
@@ -103,7 +100,7 @@ TEST_F(CompressTest, RunShowsThem) {
   const Result result =
       expect_exit(run(plain({memlog_tool(), "run", "--compress", "--output", out(), "--",
                              program("truth_c.gcc.O2.pie.nofp"), "signals"})));
-  std::vector<std::string> names = names_in(out());
+  Words names = names_in(out());
   std::erase_if(names, [](const std::string& name) { return name.ends_with(".timeline"); });
   ASSERT_EQ(names.size(), 5u);
   EXPECT_TRUE(names[0].ends_with("-1.memlog.zst")) << names[0];
@@ -116,7 +113,7 @@ TEST_F(CompressTest, RunShowsThem) {
 // Also where the process was attached to.
 TEST_F(CompressTest, ReportPrintsTheNameThatTheReportHas) {
   for (const bool attached : {false, true}) {
-    const std::vector<std::string> argv = {program("attached"), "sites"};
+    const Words argv = {program("attached"), "sites"};
     Ready host(attached ? plain(argv) : compressing(argv));
     if (attached) {
       expect_exit(run(with(tool({"attach", "--compress", host.id}), {{"MTRACE_RESOLVER", ""}})));

@@ -12,14 +12,14 @@ using ConcurrencyTest = HostTest;
 // In make check-long, and in make check when what they check has changed (tests/tests.mk).
 class CheckersTest : public HostTest {
  protected:
-  Result checker(std::vector<std::string> argv) {
+  Result checker(Words argv) {
     argv[0] = build_dir() + "/" + argv[0];
     return run(plain(std::move(argv)));
   }
-  Result script(const std::string& name, std::vector<std::string> arguments) {
+  Result script(const std::string& name, Words arguments) {
     return run(plain(joined({source_dir() + "/tests/" + name}, arguments)));
   }
-  void expect_good_orders(std::vector<std::string> command) {
+  void expect_good_orders(Words command) {
     const Result result =
         expect_exit(checker(joined(command, {"--bound", "2", "--orders", "8000"})));
     const std::regex all("([0-9]+) orders, bound 2\n$");

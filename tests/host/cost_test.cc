@@ -91,7 +91,7 @@ TEST_F(CostTest, LibrariesThatComeAndGo) {
     write_file(temp() + "/" + std::to_string(i) + ".so", image);
   }
   struct Order {
-    std::vector<std::string> more;
+    Words more;
     double limit;
   };
   // 3.2 and 6.5 measured; 14 and 66 before.

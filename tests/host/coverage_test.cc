@@ -4,14 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 class CoverageTest : public HostTest {
  protected:
@@ -51,10 +47,9 @@ TEST_F(CoverageTest, AllocatorOfTheProgram) {
   EXPECT_EQ(result.err, "mtrace: not covered: " + program("own_malloc") +
                             " has a malloc of its own; nothing that it allocates is counted\n");
   const Memlog log = only_log(result.pid);
-  EXPECT_EQ(not_covered(log),
-            std::vector<std::string>{"malloc of " + program("own_malloc") +
-                                     " comes before that of this library; nothing that the program "
-                                     "allocates is counted"});
+  EXPECT_EQ(not_covered(log), Words{"malloc of " + program("own_malloc") +
+                                    " comes before that of this library; nothing that the program "
+                                    "allocates is counted"});
   const Result shown = memlog({"show", log.path});
   EXPECT_HAS((shown.out + shown.err), "not covered: malloc of ") << shown.out;
 }
@@ -119,13 +114,12 @@ TEST_F(CoverageTest, PluginThatIsClosedAgain) {
 // What is covered is not complained of: programs at fixed addresses (python3, node), other
 // allocators behind the library.
 TEST_F(CoverageTest, NoFalseWord) {
-  for (const std::vector<std::string>& argv :
-       std::vector<std::vector<std::string>>{{"/usr/bin/python3", "-c", "import json, ctypes"},
-                                             {"/usr/bin/node", "-e", "1"},
-                                             {"/usr/bin/perl", "-e", "1"},
-                                             {"/bin/bash", "-c", "true"},
-                                             {program("truth_cxx.gcc.O2.nopie.nofp")},
-                                             {program("plugin_host"), "cxx", directory()}}) {
+  for (const Words& argv : std::vector<Words>{{"/usr/bin/python3", "-c", "import json, ctypes"},
+                                              {"/usr/bin/node", "-e", "1"},
+                                              {"/usr/bin/perl", "-e", "1"},
+                                              {"/bin/bash", "-c", "true"},
+                                              {program("truth_cxx.gcc.O2.nopie.nofp")},
+                                              {program("plugin_host"), "cxx", directory()}}) {
     for (const char* behind : {"", ":libjemalloc.so.2", ":libtcmalloc.so.4"}) {
       Command command = traced(argv);
       command.env["LD_PRELOAD"] += behind;
@@ -169,9 +163,9 @@ class SecureTest : public CoverageTest {
     ASSERT_EQ(chmod((temp() + "/libmtrace.so").c_str(), 04755), 0);
   }
   const std::string raised_ = temp() + "/raised";
-  std::vector<std::string> as_other_user(const std::vector<std::string>& environment) const {
-    std::vector<std::string> argv = {"/usr/bin/setpriv", "--reuid=54321", "--regid=54321",
-                                     "--clear-groups", "/usr/bin/env"};
+  Words as_other_user(const Words& environment) const {
+    Words argv = {"/usr/bin/setpriv", "--reuid=54321", "--regid=54321", "--clear-groups",
+                  "/usr/bin/env"};
     return joined(joined(argv, environment), {"MTRACE_OUTPUT=" + out(), raised_, "plain"});
   }
 };

@@ -4,15 +4,10 @@
 #include <sys/personality.h>
 #include <sys/resource.h>
 
-#include <filesystem>
-
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
-using Sites = std::map<std::string, Amount>;
 
 class DeathTest : public HostTest {
  protected:
@@ -126,7 +121,7 @@ TEST_F(DeathTest, CoreFile) {
   if (read_file("/proc/sys/kernel/core_pattern") != "core\n") {
     GTEST_SKIP() << "core files go elsewhere";
   }
-  std::vector<std::string> told;
+  Words told;
   for (const bool with : {false, true}) {
     const std::string directory = temp() + (with ? "/with" : "/without");
     fs::create_directory(directory);

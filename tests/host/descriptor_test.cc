@@ -14,7 +14,7 @@ constexpr size_t kReports = 8;
 class DescriptorTest : public HostTest {
  protected:
   // A report of its 16,384 stacks has up to 15 MB: few are for each check.
-  static std::vector<std::string> lowest() {
+  static Words lowest() {
     const char* const soak = std::getenv("MTRACE_SOAK_SECONDS");
     const long seconds = soak != nullptr ? std::atol(soak) : 0;
     return {program("lowest"), std::to_string(40'000 + seconds * 5'000),

@@ -9,12 +9,10 @@
 namespace mtrace::test {
 namespace {
 
-using Sites = std::map<std::string, Amount>;
-
 // Blocks alive at the end, by the innermost function site_..., from DHAT's file (JSON, written with
 // one key group a line: "eb" and "ebk" are bytes and blocks at the end, "fs" indices of "ftbl").
 Sites dhat_sites(const std::string& text) {
-  std::vector<std::string> functions;
+  Words functions;
   const std::regex frame("\"0x[0-9A-F]+: ([^ \"]+)");
   const size_t table = text.find("\"ftbl\":");
   EXPECT_NE(table, std::string::npos);
@@ -48,8 +46,7 @@ Sites dhat_sites(const std::string& text) {
 
 class DhatTest : public HostTest {
  protected:
-  void expect_equal(const std::string& name, const std::vector<std::string>& arguments,
-                    size_t sites) {
+  void expect_equal(const std::string& name, const Words& arguments, size_t sites) {
     SCOPED_TRACE(name);
     const Words argv = joined({program(name)}, arguments);
     const Settings more = {{"TRUTH_LENIENT", "1"}, {"TRUTH_NO_THROW", "1"}};

@@ -1,12 +1,8 @@
 // memlog serve --announce and memlog collect --discover, in network namespaces of the test's own.
-#include <filesystem>
-
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 class DiscoveryTest : public HostTest {
  protected:
@@ -52,7 +48,7 @@ TEST_F(DiscoveryTest, FindsOnlyWhoAnnouncesItself) {
     kill $servers
     wait
   )")));
-  const std::vector<std::string> lines = lines_of(result.out);
+  const Words lines = lines_of(result.out);
   ASSERT_EQ(lines.size(), 3u) << result.out;
   EXPECT_TRUE(lines[0].starts_with("http://127.0.0.1:7040  ")) << lines[0];
   EXPECT_HAS(lines[0], ", memlog ");
@@ -101,7 +97,7 @@ TEST_F(DiscoveryTest, SendsTheTokenOnlyToTrustedServers) {
     wait $other
     cat ../list
   )")));
-  std::vector<std::string> lines = lines_of(result.out);
+  Words lines = lines_of(result.out);
   std::erase(lines, "");  // of the pipes
   ASSERT_EQ(lines.size(), 3u) << result.out;
   EXPECT_TRUE(lines[0].starts_with("https://10.77.0.2:7040  ")) << lines[0];
@@ -113,7 +109,7 @@ TEST_F(DiscoveryTest, SendsTheTokenOnlyToTrustedServers) {
 }
 
 TEST_F(DiscoveryTest, MistakesAreNamed) {
-  const auto wrong = [&](const std::vector<std::string>& words, const std::string& why) {
+  const auto wrong = [&](const Words& words, const std::string& why) {
     EXPECT_HAS(expect_exit(memlog(words), 2).err, why);
   };
   for (const std::string place : {"0.0.0.0:0", "[::1]:0", "unix:socket"}) {

@@ -2,8 +2,6 @@
 // PR_SET_SYSCALL_USER_DISPATCH), as Wine does: none of the library's or of memlog's comes to them.
 #include <signal.h>
 
-#include <filesystem>
-
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -49,7 +47,6 @@ TEST_F(DispatchTest, Options) {
 
 // At its end the program can write no report, but its ledger has all.
 TEST_F(DispatchTest, UnderMemlogRun) {
-  namespace fs = std::filesystem;
   const std::string reports = temp() + "/reports/";
   fs::create_directory(reports);
   for (const std::string how : {"--quiet", "--every=100ms", "--events"}) {

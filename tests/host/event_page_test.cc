@@ -1,7 +1,6 @@
 // The page of an event log, in a browser: see event_page.cjs.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "host_test.h"
@@ -31,8 +30,8 @@ class EventPageTest : public HostTest {
 
 TEST_F(EventPageTest, ShowsThePeakAndTheEnd) {
   const std::string modules = build_dir() + "/npm/node_modules";
-  ASSERT_TRUE(std::filesystem::exists(modules + "/playwright-core")) << "make deps-test gets it";
-  ASSERT_TRUE(std::filesystem::exists("/usr/bin/chromium")) << "make deps-test installs it";
+  ASSERT_TRUE(fs::exists(modules + "/playwright-core")) << "make deps-test gets it";
+  ASSERT_TRUE(fs::exists("/usr/bin/chromium")) << "make deps-test installs it";
   const std::string page = temp() + "/log.html";
   expect_exit(run(tool({"export", "-f", "html", "--no-resolve", "--events", log(), "-o", page})));
   const Result result = expect_exit(run(plain({"/bin/sh", "-c", "exec node \"$@\"", "node",

@@ -1,11 +1,9 @@
 // Event logs: what memlog events prints of one is held against what the program did, and against
 // the reports, which come from the ledger and know nothing of events. The replay here is the test's
 // own.
-
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <random>
 #include <sstream>
 
@@ -14,8 +12,6 @@
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 // A line of memlog events.
 struct Line {
@@ -98,7 +94,7 @@ class Replay {
     }
   }
 
-  std::map<std::string, Amount> stacks;  // live, by stack id
+  Sites stacks;  // live, by stack id
   Amount total;
   long events = 0;
   long conflicts = 0;
@@ -147,19 +143,19 @@ class Replay {
 
 class EventsTest : public HostTest {
  protected:
-  Command logged(std::vector<std::string> argv, const Settings& more = {}) const {
+  Command logged(Words argv, const Settings& more = {}) const {
     Settings all = {{"MTRACE_EVENTS", "1"}, {"MTRACE_RESOLVER", memlog_tool()}};
     for (const auto& [name, value] : more) all[name] = value;
     return traced(std::move(argv), all);
   }
   // With addresses of blocks.
-  Command fully_logged(std::vector<std::string> argv) const {
+  Command fully_logged(Words argv) const {
     return logged(std::move(argv), {{"MTRACE_EVENTS_FULL", "1"}});
   }
   std::string log_of(const std::string& name, pid_t pid) const {
     return out() + '/' + name + '-' + std::to_string(pid) + ".events";
   }
-  std::vector<Line> lines(const std::string& path, std::vector<std::string> options = {}) const {
+  std::vector<Line> lines(const std::string& path, Words options = {}) const {
     const Result result = expect_exit(memlog(joined({"events", "--no-resolve", path}, options)));
     std::vector<Line> found;
     for (const std::string& line : lines_of(result.out)) found.push_back(parse(line));
@@ -207,8 +203,8 @@ class EventsTest : public HostTest {
     return last.back().rest;
   }
   // The event logs in out(), but that of one process.
-  std::vector<std::string> logs_but(const std::string& own) const {
-    std::vector<std::string> found;
+  Words logs_but(const std::string& own) const {
+    Words found;
     for (const auto& entry : fs::directory_iterator(out())) {
       if (entry.path().extension() == ".events" && entry.path() != own) {
         found.push_back(entry.path());
@@ -228,8 +224,8 @@ class EventsTest : public HostTest {
   }
 };
 
-std::map<std::string, Amount> live_of(const Memlog& log) {
-  std::map<std::string, Amount> live;
+Sites live_of(const Memlog& log) {
+  Sites live;
   for (const Entry& entry : log.entries) {
     if (entry.kind.empty()) live[entry.stack] += {entry.live, 0};
   }
@@ -239,7 +235,7 @@ std::map<std::string, Amount> live_of(const Memlog& log) {
 TEST_F(EventsTest, AreWhatTheProgramDid) {
   const Result result = expect_exit(run(fully_logged({program("event_schedule")})));
   EXPECT_EQ(result.err, "");
-  std::vector<std::string> told;
+  Words told;
   for (const std::string& line : lines_of(result.out)) {
     if (line.starts_with("old ")) {
       told.back() += " old=" + line.substr(4);
@@ -254,8 +250,8 @@ TEST_F(EventsTest, AreWhatTheProgramDid) {
     words >> word >> word >> word;
     addresses.insert(hex_of(word));
   }
-  std::vector<std::string> seen;
-  std::vector<std::string> marks;
+  Words seen;
+  Words marks;
   for (const Line& line : lines(log_of("event_schedule", result.pid))) {
     if (line.event == "note" || line.event == "report") marks.push_back(line.rest);
     if (line.event == "realloc-begin" || addresses.count(line.address) == 0) continue;
@@ -272,7 +268,7 @@ TEST_F(EventsTest, AreWhatTheProgramDid) {
     ASSERT_NE(at, seen.end()) << "not logged, or not in this order: " << line;
     ++at;
   }
-  EXPECT_EQ(marks, (std::vector<std::string>{"half", "1 end of it", "2"}));
+  EXPECT_EQ(marks, (Words{"half", "1 end of it", "2"}));
 }
 
 // What lives in each stack, by the function that was called.
@@ -355,7 +351,7 @@ TEST_F(EventsTest, GiveEachReportInAStorm) {
     EXPECT_EQ(made.amount("live"), report.amount("live"));
     EXPECT_EQ(made.amount("allocated"), report.amount("allocated"));
     EXPECT_EQ(made.amount("freed"), report.amount("freed"));
-    const std::map<std::string, Amount> live = live_of(made);
+    const Sites live = live_of(made);
     for (const auto& [stack, amount] : live_of(report)) {
       if (amount.bytes == 0) continue;
       EXPECT_EQ(live.count(stack) != 0 ? live.at(stack) : Amount(), amount) << stack;
@@ -378,7 +374,7 @@ TEST_F(EventsTest, AreInOrderInAStormOfSignals) {
 
 TEST_F(EventsTest, OfAChildNameItsParents) {
   const Result result = expect_exit(run(logged({program("event_storm"), "2"})));
-  const std::vector<std::string> children = logs_but(log_of("event_storm", result.pid));
+  const Words children = logs_but(log_of("event_storm", result.pid));
   EXPECT_EQ(children.size(), 2u);
   for (const std::string& path : children) {
     EXPECT_HAS(memlog({"events", "--header", path}).out,
@@ -410,7 +406,7 @@ TEST_F(EventsTest, OfEachChildAreNamedByRun) {
     if (!line.starts_with("events: ")) continue;
     EXPECT_TRUE(named.insert(line.substr(8)).second) << line;
   }
-  const std::vector<std::string> written = logs_but("");
+  const Words written = logs_but("");
   EXPECT_EQ(written.size(), 5u);  // two children, each with one of its own
   EXPECT_EQ(named, std::set<std::string>(written.begin(), written.end())) << result.err;
 }
@@ -421,7 +417,7 @@ TEST_F(EventsTest, OfEachChildAreNamedByRun) {
 TEST_F(EventsTest, OfAChildBeginWithWhatItInherited) {
   const Result result =
       expect_exit(run(logged({program("event_forks"), "2", "quiet"}, {{"MTRACE_ENTRIES", "all"}})));
-  const std::vector<std::string> children = logs_but(log_of("event_forks", result.pid));
+  const Words children = logs_but(log_of("event_forks", result.pid));
   ASSERT_EQ(children.size(), 4u);
   for (const std::string& path : children) {
     const std::vector<Memlog> reports = logs_of(std::stoi(path.substr(path.rfind('-') + 1)));
@@ -482,7 +478,7 @@ TEST_F(EventsTest, OfAChildSayWhatTheyDoNotKnow) {
                               ": the log of the parent process is not there";
   fs::rename(parent, temp() + "/elsewhere.events");
   std::set<std::string> inherited;
-  const std::vector<std::string> children = logs_but(parent);
+  const Words children = logs_but(parent);
   for (const std::string& path : children) {
     const Result events = expect_exit(memlog({"events", "--no-resolve", path}));
     const Result query = memlog(
@@ -490,7 +486,7 @@ TEST_F(EventsTest, OfAChildSayWhatTheyDoNotKnow) {
     EXPECT_EQ(events.err, "memlog: " + path + ": " + missing + "\n");
     EXPECT_EQ(query.err, events.err);
     inherited.insert(lines_of(query.out).at(1));
-    const std::vector<std::string> notes = made_at(path).all("note");
+    const Words notes = made_at(path).all("note");
     EXPECT_EQ(std::count(notes.begin(), notes.end(), missing), 1);
   }
   // The grandchild has what its parent allocated in its own time.
@@ -671,7 +667,7 @@ TEST_F(EventsTest, AreOfEveryBlock) {
 TEST_F(EventsTest, GiveThePageTheSizesOfBlocks) {
   const Result result = expect_exit(run(logged({program("mixed_sizes")})));
   const std::string log = log_of("mixed_sizes", result.pid);
-  const auto page = [&](std::vector<std::string> more) {
+  const auto page = [&](Words more) {
     Words words = joined({"export", "-f", "html", "--no-resolve"}, more);
     for (unsigned seq : {1, 2}) words.push_back(report_path("mixed_sizes", result.pid, seq));
     return memlog(words);

@@ -4,7 +4,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "host_test.h"
@@ -62,7 +61,7 @@ TEST_F(ExitLookTest, StacksHaveNoFrameOfTheLibrary) {
     ASSERT_TRUE(result.exited(4)) << end << result.how() << result.err;
   }
   int reports = 0;
-  for (const auto& item : std::filesystem::directory_iterator(temp())) {
+  for (const auto& item : fs::directory_iterator(temp())) {
     if (!item.path().string().ends_with(".memlog")) continue;
     const std::string text = read_file(item.path());
     ++reports;

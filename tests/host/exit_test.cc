@@ -7,8 +7,6 @@
 namespace mtrace::test {
 namespace {
 
-using Sites = std::map<std::string, Amount>;
-
 // Before any handler or destructor.
 const Sites kAll = {{"site_atexit", {1001, 1}},
                     {"site_static", {1002, 1}},

@@ -1,8 +1,6 @@
 // memlog expire on a process that was started without the library.
 #include <signal.h>
 
-#include <filesystem>
-
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -35,11 +33,11 @@ TEST_F(ExpireTest, AttachesToWhatIsNotTraced) {
     expect_exit(expire.wait());
     const Result status = memlog({"status", process.id});
     EXPECT_HAS((status.out + status.err), "memlog detach") << status.out << status.err;
-    EXPECT_FALSE(std::filesystem::exists(ledger(process.pid())));
+    EXPECT_FALSE(fs::exists(ledger(process.pid())));
   }
   process.write("q");
   expect_exit(process.wait());
-  EXPECT_FALSE(std::filesystem::exists(ledger(process.pid())));
+  EXPECT_FALSE(fs::exists(ledger(process.pid())));
 }
 
 // One block that expires and is freed: least, mean and most are its own. Where the process has

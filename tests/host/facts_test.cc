@@ -7,39 +7,6 @@
 namespace mtrace::test {
 namespace {
 
-struct Fact {
-  std::string site, key;
-  double low, high;
-};
-struct Growth {
-  std::string key, name;
-  int64_t value;
-};
-struct Told {
-  std::map<size_t, std::vector<Fact>> facts;  // by phase
-  std::map<size_t, std::vector<Growth>> growths;
-};
-
-Told told(const std::string& output) {
-  Told all;
-  for (const std::string& line : lines_of(output)) {
-    std::istringstream in(line);
-    std::string word;
-    size_t phase;
-    in >> word >> phase;
-    if (word == "fact") {
-      Fact fact;
-      in >> fact.site >> fact.key >> fact.low >> fact.high;
-      all.facts[phase].push_back(fact);
-    } else if (word == "head") {
-      Growth growth;
-      in >> growth.key >> growth.name >> growth.value;
-      all.growths[phase].push_back(growth);
-    }
-  }
-  return all;
-}
-
 // Of all entries whose innermost site_ function is `site`.
 int64_t found(const Memlog& log, const std::string& site, const std::string& key) {
   const bool adds = !key.starts_with("lifetime") && key != "age";
@@ -79,33 +46,36 @@ class FactsTest : public HostTest {
     out_ = result.out;
     return logs_of(result.pid, 8);
   }
-  std::string out_;
-  void expect_all(const Told& told, const std::vector<Memlog>& logs) {
-    for (const auto& [phase, facts] : told.facts) {
-      ASSERT_LE(phase, logs.size());
-      const Memlog& log = logs[phase - 1];
-      for (const Fact& fact : facts) {
+  // What the program said is in the report after it.
+  void expect_told(const std::vector<Memlog>& logs) {
+    for (const std::string& line : lines_of(out_)) {
+      SCOPED_TRACE(line);
+      std::istringstream in(line);
+      std::string word, of, key;
+      size_t phase = 0;
+      in >> word >> phase >> of >> key;
+      if (word == "fact") {
+        const Memlog& log = logs.at(phase - 1);
+        double low = 0, high = 0;
+        in >> low >> high;
         // The moment of a coarse clock, rounded down to a tick and to a millisecond.
-        const bool time = fact.key == "age" || fact.key.starts_with("lifetime");
-        const double step = time && fact.high != 0 ? resolution(log) + 3.2 : 0;
-        const auto value = static_cast<double>(found(log, fact.site, fact.key));
-        EXPECT_GE(value, fact.low - step) << phase << ' ' << fact.site << ' ' << fact.key;
-        EXPECT_LE(value, fact.high + step) << phase << ' ' << fact.site << ' ' << fact.key;
-      }
-    }
-    for (const auto& [phase, growths] : told.growths) {
-      for (const Growth& growth : growths) {
-        const int64_t now = header_number(logs.at(phase - 1), growth.key, growth.name);
-        const int64_t before =
-            phase == 1 ? 0 : header_number(logs.at(phase - 2), growth.key, growth.name);
+        const bool time = key == "age" || key.starts_with("lifetime");
+        const double step = time && high != 0 ? resolution(log) + 3.2 : 0;
+        const auto value = static_cast<double>(found(log, of, key));
+        EXPECT_GE(value, low - step);
+        EXPECT_LE(value, high + step);
+      } else if (word == "head") {
+        int64_t value = 0;
+        in >> value;
+        const int64_t now = header_number(logs.at(phase - 1), of, key);
+        const int64_t before = phase == 1 ? 0 : header_number(logs.at(phase - 2), of, key);
         // What malloc holds below the peak is known from the report before.
-        const int64_t base = growth.key == "peak" && growth.value != 0
-                                 ? logs.at(phase - 2).amount("live").bytes
-                                 : before;
-        EXPECT_EQ(now - base, growth.value) << phase << ' ' << growth.key << ' ' << growth.name;
+        const bool rises = of == "peak" && value != 0;
+        EXPECT_EQ(now - (rises ? logs.at(phase - 2).amount("live").bytes : before), value);
       }
     }
   }
+  std::string out_;
 };
 
 int64_t sum_of_shares(const Memlog& log) {
@@ -119,7 +89,7 @@ int64_t sum_of_shares(const Memlog& log) {
 
 TEST_F(FactsTest, OfOneThread) {
   const std::vector<Memlog> logs = reports({{"MTRACE_ENTRIES", "active"}});
-  expect_all(told(out_), logs);
+  expect_told(logs);
   EXPECT_EQ(logs[4].get("recording"), "stopped");
   EXPECT_FALSE(logs[3].has("recording"));
   EXPECT_FALSE(logs[5].has("recording"));

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <random>
 #include <thread>
@@ -14,8 +13,6 @@
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr char kToken[] = "0123456789abcdef\n";
 
@@ -194,7 +191,7 @@ TEST_F(FleetTest, NamesAreLookedUpBeforeSending) {
 TEST_F(FleetTest, KillsLoseNothingAndDoubleNothing) {
   constexpr int kReports = 150;
   constexpr int kKills = 12;
-  std::map<std::string, std::string> expected;
+  Settings expected;
   for (int i = 0; i < kReports; ++i) {
     const Sample sample{
         .host = "web" + std::to_string(i % 5), .pid = 100 + i % 7, .seq = i + 1, .frames = 120};
@@ -358,8 +355,7 @@ TEST_F(FleetTest, CollectTakesFromDirectoriesAndServers) {
   expect_exit(push());
   write_sample({.host = "web3", .seq = 1});
   const std::string to = temp() + "/gathered";
-  const std::vector<std::string> words = {"collect", "--from", url(), "--from",
-                                          sources(), "--to",   to};
+  const Words words = {"collect", "--from", url(), "--from", sources(), "--to", to};
   Result result = expect_exit(memlog(words));
   EXPECT_EQ(result.out, "3 reports copied to " + to + "; 2 there already\n");
   std::set<std::string> expected;
@@ -425,7 +421,7 @@ TEST_F(FleetTest, OnlyTheRightServerGetsReports) {
     return memlog(
         joined(joined({"push"}, trust), {"--token-file", file("token"), address, sources()}));
   };
-  for (const auto& trust : {std::vector<std::string>{}, {"--ca-file", file("other.pem")}}) {
+  for (const auto& trust : {Words{}, {"--ca-file", file("other.pem")}}) {
     const Result refused = expect_exit(push_trusting(trust), 1);
     EXPECT_HAS(refused.err, "its certificate is not trusted: --ca-file names one that signs it");
     EXPECT_LACKS(refused.err, "trying again");

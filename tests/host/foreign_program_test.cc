@@ -1,7 +1,6 @@
 // Programs whose loader does not take the library: an unknown one, that of another word size, or in
 // a place from where the library is not seen. They run as if nobody had asked for the library, and
 // so do children of programs that have it.
-#include <filesystem>
 #include <regex>
 
 #include "host_test.h"
@@ -80,7 +79,6 @@ TEST_F(ForeignProgramTest, TheRestOfTheEnvironmentStays) {
 
 // In a sandbox the loader would say on stderr that it does not find the library.
 TEST_F(ForeignProgramTest, OutOfSight) {
-  namespace fs = std::filesystem;
   const std::string place = temp() + "/place";
   fs::create_directory(place);
   fs::copy(library(), place);
@@ -89,7 +87,7 @@ TEST_F(ForeignProgramTest, OutOfSight) {
     SCOPED_TRACE(hidden);
     // Its owner still reads it, also without the right to override.
     fs::permissions(place, hidden == "user" ? fs::perms::owner_all : fs::perms(0755));
-    const std::vector<std::string> argv = {
+    const Words argv = {
         program("hides"), place, hidden,
         "/bin/sh",        "-c",  "/bin/echo one; /bin/echo $LD_PRELOAD; exec /bin/echo two"};
     const Result bare = run(plain(argv));

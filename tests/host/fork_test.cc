@@ -1,12 +1,8 @@
 // Children: what they inherit, what they leave, and that they are programs like any other.
-#include <filesystem>
-
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-using Sites = std::map<std::string, Amount>;
 
 class ForkTest : public HostTest {
  protected:
@@ -136,8 +132,8 @@ TEST_F(ForkTest, NewPrograms) {
       EXPECT_EQ(shells, 1);
     }
     check_memlogs(out());
-    std::filesystem::remove_all(out());
-    std::filesystem::create_directory(out());
+    fs::remove_all(out());
+    fs::create_directory(out());
   }
 }
 
@@ -224,8 +220,8 @@ TEST_F(ForkTest, FollowedBehindOneThatIsNot) {
 
 // LD_PRELOAD may be relative; children in another directory still find the library.
 TEST_F(ForkTest, RelativePreload) {
-  std::filesystem::create_directories(temp() + "/a/b");
-  std::filesystem::create_symlink(library(), temp() + "/a/libmtrace.so");
+  fs::create_directories(temp() + "/a/b");
+  fs::create_symlink(library(), temp() + "/a/libmtrace.so");
   Command command = traced({"/bin/bash", "-c", "cd b && perl -e 'print qq(perl\\n)'; true"});
   command.directory = temp() + "/a";
   command.env["LD_PRELOAD"] = "./libmtrace.so";
@@ -243,7 +239,7 @@ TEST_F(ForkTest, BlocksFreedPastTheHooks) {
 
 // The other entries of LD_PRELOAD stay as they are.
 TEST_F(ForkTest, PreloadOfOthersIsKept) {
-  std::filesystem::create_symlink(library(), temp() + "/libmtrace.so");
+  fs::create_symlink(library(), temp() + "/libmtrace.so");
   for (const char* other : {"libpthread.so.0:./libmtrace.so", "./libmtrace.so libpthread.so.0"}) {
     const Result result =
         run(traced({"/bin/bash", "-c", "echo $LD_PRELOAD"}, {{"LD_PRELOAD", other}}));

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <regex>
 
 #include "host_test.h"
@@ -10,15 +9,13 @@
 namespace mtrace::test {
 namespace {
 
-namespace fs = std::filesystem;
-
 class FullDiskTest : public HostTest {
  protected:
   // Runs memlog in a mount namespace of its own, in which `place()` is a file system of this size,
   // of which `taken` bytes are used. Its other files are in `out()` afterwards.
-  Result run_on(const char* size, const char* taken, std::vector<std::string> words) {
+  Result run_on(const char* size, const char* taken, Words words) {
     fs::create_directory(place());
-    std::vector<std::string> argv = {
+    Words argv = {
         "/usr/bin/unshare",
         "--mount",
         "/bin/sh",
@@ -48,8 +45,8 @@ class FullDiskTest : public HostTest {
 // 300,000 blocks of random sizes: far more than the file system takes.
 TEST_F(FullDiskTest, AnEventLogThatEndsEarlyIsTold) {
   if (!can_mount()) GTEST_SKIP() << "needs mount namespaces";
-  const std::vector<std::string> words = {
-      "run", "--quiet", "--events=full", "-o", place(), program("random_sizes"), "300000"};
+  const Words words = {"run",   "--quiet", "--events=full", "-o", place(), program("random_sizes"),
+                       "300000"};
   const Result result = expect_exit(run_on("1m", "0", words), 1);
   EXPECT_TRUE(std::regex_search(
       result.err, std::regex(R"(\.events ends early, at 20[-0-9T:.]*Z: No space left on device; )"
@@ -62,7 +59,7 @@ TEST_F(FullDiskTest, AnEventLogThatEndsEarlyIsTold) {
   EXPECT_GT(lines_of(events.out).size(), 1000u);
   fs::remove(*logs.begin());
 
-  std::vector<std::string> kept = words;
+  Words kept = words;
   kept.insert(kept.begin() + 1, "--keep-status");
   expect_exit(run_on("1m", "0", kept));
 }

@@ -1,5 +1,4 @@
 // Fuzz targets: what they did with their seeds, and short runs.
-#include <filesystem>
 #include <functional>
 #include <regex>
 
@@ -11,12 +10,11 @@ namespace {
 class FuzzTargets : public HostTest {
  protected:
   // Calls action(target, its seeds) for each target: each has a directory of seeds.
-  void each(
-      const std::function<void(const std::string&, const std::vector<std::string>&)>& action) {
+  void each(const std::function<void(const std::string&, const Words&)>& action) {
     unsigned targets = 0;
-    for (const auto& target : std::filesystem::directory_iterator(corpus())) {
-      std::vector<std::string> seeds;
-      for (const auto& seed : std::filesystem::directory_iterator(target)) {
+    for (const auto& target : fs::directory_iterator(corpus())) {
+      Words seeds;
+      for (const auto& seed : fs::directory_iterator(target)) {
         seeds.push_back(seed.path());
       }
       const std::string name = target.path().filename();
@@ -34,7 +32,7 @@ using SeedsTest = FuzzTargets;
 using FuzzTest = FuzzTargets;
 
 TEST_F(SeedsTest, DoNoHarm) {
-  each([&](const std::string& target, const std::vector<std::string>& seeds) {
+  each([&](const std::string& target, const Words& seeds) {
     Command command = plain({build_dir() + "/tests/seeds/" + target});
     command.env["FUZZ_SYSROOT"] = corpus() + "/elf";
     command.argv.insert(command.argv.end(), seeds.begin(), seeds.end());
@@ -43,7 +41,7 @@ TEST_F(SeedsTest, DoNoHarm) {
 }
 
 TEST_F(FuzzTest, SeedsAndAFewThousandMore) {
-  each([&](const std::string& target, const std::vector<std::string>&) {
+  each([&](const std::string& target, const Words&) {
     const Result result = expect_exit(run(plain(
         {source_dir() + "/tests/fuzz/run.sh", build_dir() + "/fuzz", "--runs", "3000", target})));
     std::smatch match;

@@ -3,14 +3,11 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 class HazardTest : public HostTest {
  protected:
@@ -54,11 +51,11 @@ TEST_F(HazardTest, UnwinderOfTheProgram) {
   expect_exit(with);
   // In whatever order they lie in memory.
   const auto sorted = [](const std::string& text) {
-    std::vector<std::string> lines = lines_of(text);
+    Words lines = lines_of(text);
     std::sort(lines.begin(), lines.end());
     return lines;
   };
-  std::vector<std::string> lines = sorted(with.out);
+  Words lines = sorted(with.out);
   EXPECT_EQ(std::erase(lines, "loaded libmtrace.so"), 1u);
   EXPECT_EQ(lines, sorted(without.out));
 }

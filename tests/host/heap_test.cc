@@ -19,7 +19,7 @@ class HeapTest : public HostTest {
     std::multiset<std::string> told;   // by the program
   };
   // Of the program, compiled with these flags.
-  Answer look(std::vector<std::string> flags) {
+  Answer look(Words flags) {
     const std::string path = temp() + "/heap_types";
     expect_exit(run(plain(joined({"/usr/bin/g++", "-std=c++20", "-fno-builtin", "-o", path,
                                   source_dir() + "/tests/programs/heap_types.cc"},
@@ -105,7 +105,7 @@ TEST_F(HeapTest, HistoryOfAnAddress) {
       command.env["MTRACE_RESOLVER"] = memlog_tool();
     }
     Process process(command);
-    const std::vector<std::string> told = process.read_until("ready");
+    const Words told = process.read_until("ready");
     wait_until_blocked(process.pid(), SYS_read);
     const std::string pid = std::to_string(process.pid());
     const auto ask = [&](const std::string& address) { return memlog({"history", pid, address}); };

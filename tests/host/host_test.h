@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -16,7 +17,9 @@
 
 namespace mtrace::test {
 
+namespace fs = std::filesystem;
 using Settings = std::map<std::string, std::string>;
+using Sites = std::map<std::string, Amount>;
 using Words = std::vector<std::string>;
 
 class HostTest : public ::testing::Test {
