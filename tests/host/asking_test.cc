@@ -1,28 +1,19 @@
 // What happens to a process between memlog's look at it and what memlog does to it: it ends, or
 // becomes another program, or somebody else asks it, too; and by which way it is asked.
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstddef>
-#include <filesystem>
 #include <list>
 
 #include "host_test.h"
+#include "seccomp_filter.h"
 #include "stepped_tool.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 bool sends_trigger(const ToolCall& call) {
   return !call.made && ((call.number == SYS_pidfd_send_signal && call.arguments[1] == SIGUSR1) ||
@@ -36,18 +27,13 @@ bool opens_memory(const ToolCall& call) {
 }
 
 // What kernel.yama.ptrace_scope and another user's process have in common: no look at its memory.
-void forbid_tracing() {
-  const sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 3, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 2, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 1, 0),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-  };
-  const sock_fprog program = {sizeof filter / sizeof filter[0], const_cast<sock_filter*>(filter)};
-  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) _exit(125);
+Command without_tracing(const Command& command) {
+  std::vector<sock_filter> code = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (const unsigned number : {SYS_process_vm_readv, SYS_process_vm_writev, SYS_ptrace}) {
+    answer_call(code, number, SECCOMP_RET_ERRNO | EPERM);
+  }
+  code.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  return under_filter(command, code);
 }
 
 // The program that becomes others, once it is there.
@@ -59,7 +45,7 @@ class Execs : public Process {
 class AskingTest : public HostTest {
  protected:
   // Not in out(): a report that memlog takes from a ledger is a snapshot, without all keys.
-  Command tool(std::vector<std::string> words) const {
+  Command tool(Words words) const {
     Command command = HostTest::tool(std::move(words));
     command.directory = temp();
     return command;
@@ -67,12 +53,12 @@ class AskingTest : public HostTest {
   Result report(pid_t pid, const std::string& label) const {
     return run(tool({"report", "--timeout", "600", "--label", label, std::to_string(pid)}));
   }
-  Command with_ledger(std::vector<std::string> argv) const {
+  Command with_ledger(Words argv) const {
     return traced(std::move(argv), {{"MTRACE_LEDGER", temp()}});
   }
   // Where the report is that memlog speaks of.
   std::string path_in(const Result& result) const {
-    const std::vector<std::string> lines = lines_of(result.out);
+    const Words lines = lines_of(result.out);
     return lines.size() == 1 ? fs::path(temp()) / lines[0] : fs::path();
   }
   size_t reports() const {
@@ -319,10 +305,8 @@ TEST_F(AskingTest, WithoutTheRightToTrace) {
     Process process(busy ? with_ledger({program("live_target"), "busy"})
                          : with_ledger({program("live_target")}));
     process.read_until("go");
-    Command command =
-        tool({"report", "--timeout", "600", "--label", "mine", std::to_string(process.pid())});
-    command.before_exec = forbid_tracing;
-    const Result result = expect_exit(run(command));
+    const Result result = expect_exit(run(without_tracing(
+        tool({"report", "--timeout", "600", "--label", "mine", std::to_string(process.pid())}))));
     const Memlog log = read_memlog(path_in(result));
     EXPECT_EQ(log.get("trigger"), busy ? "request" : "snapshot");
     EXPECT_EQ(log.get("label"), "mine");
@@ -337,14 +321,14 @@ TEST_F(AskingTest, EndBetweenOpeningAndReading) {
   preloaded.env["MTRACE_OUTPUT"] = temp();  // one that is killed at its report leaves a part there
   const Command alone = plain({program("idle"), "read"});
   const Command mapped = with_ledger({program("idle"), "read"});
-  const std::vector<std::pair<std::vector<std::string>, Command>> all_commands = {
+  const std::vector<std::pair<Words, Command>> all_commands = {
       {{"report"}, preloaded}, {{"status"}, preloaded},     {{"attach", "--ledger", temp()}, alone},
       {{"detach"}, alone},     {{"top", "--once"}, mapped}, {{"expire"}, mapped}};
   for (const auto& [words, command] : all_commands) {
     for (int chosen = 1, seen = 0; seen >= chosen - 1; ++chosen) {
       Ready process(command);
       const std::string of = "/proc/" + process.id + "/";
-      std::vector<std::string> all = words;
+      Words all = words;
       all.push_back(process.id);
       seen = 0;
       std::string file;

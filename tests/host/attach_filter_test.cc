@@ -1,15 +1,8 @@
 // memlog attach on processes with a filter of system calls, as containers and services have them.
 #include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstddef>
 
 #include "host_test.h"
+#include "seccomp_filter.h"
 
 namespace mtrace::test {
 namespace {
@@ -22,44 +15,29 @@ class AttachFilterTest : public HostTest {
     return HostTest::memlog({command, std::to_string(pid)});
   }
   // Treats the listed calls in one way, clone by its flags, and all others in another.
-  Command filtered(std::vector<unsigned> listed, unsigned then, unsigned otherwise,
-                   std::vector<std::string> argv = {program("attached"), "sites"}) const {
-    Command command = plain(argv);
-    command.before_exec = [listed = std::move(listed), then, otherwise] {
-      sock_filter code[400] = {
-          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
-          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
-          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4),
-          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
-          BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x7e020000, 1, 0),  // new namespaces
-          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      };
-      unsigned short length = 9;
-      for (const unsigned number : listed) {
-        code[length++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1);
-        code[length++] = BPF_STMT(BPF_RET | BPF_K, then);
-      }
-      code[length++] = BPF_STMT(BPF_RET | BPF_K, otherwise);
-      const sock_fprog program = {length, code};
-      if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-        ::_exit(99);
-      }
+  Command filtered(const std::vector<unsigned>& listed, unsigned then, unsigned otherwise,
+                   Words argv = {program("attached"), "sites"}) const {
+    std::vector<sock_filter> code = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x7e020000, 1, 0),  // new namespaces
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
     };
-    return command;
+    for (const unsigned number : listed) answer_call(code, number, then);
+    code.push_back(BPF_STMT(BPF_RET | BPF_K, otherwise));
+    return under_filter(plain(argv), code);
   }
   // Attached to, asked, detached from, and counted right.
   void expect_attached(const Command& command) const {
     Ready process(command);
     for (const char* step : {"attach", "report", "detach"}) {
-      if (step == std::string("report")) {
-        process.ask("aap", "told");
-      }
-      const Result result = memlog(step, process.pid());
-      EXPECT_TRUE(result.exited(0)) << step << result.how() << result.err;
+      if (step == std::string("report")) process.ask("aap", "told");
+      expect_exit(memlog(step, process.pid()));
     }
     EXPECT_EQ(only_log(process.pid()).amount("live"), (Amount{2 * 321, 2}));
     expect_exit(process.wait());

@@ -1,31 +1,18 @@
 // Programs that give up system calls by filters (seccomp(2)), as sandboxes do, and are asked for
 // reports: what the filter would make of the library's calls does not happen to the program.
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstddef>
-#include <filesystem>
 
 #include "host_test.h"
+#include "seccomp_filter.h"
 
 namespace mtrace::test {
 namespace {
 
-using Sites = std::map<std::string, Amount>;
-using Arguments = std::vector<std::string>;
-
 class FilterTest : public HostTest {
  protected:
-  static Arguments filters(const Arguments& arguments) {
-    return joined({program("filters")}, arguments);
-  }
+  static Words filters(const Words& arguments) { return joined({program("filters")}, arguments); }
   static Sites sites(const std::vector<Memlog>& logs) {
     return site_sums(logs, program("filters"), program("filters"));
   }
@@ -38,10 +25,10 @@ class FilterTest : public HostTest {
     EXPECT_EQ(result.err, "");
     return result;
   }
-  Result memlog(const Arguments& arguments) const {
+  Result memlog(const Words& arguments) const {
     return run(plain(joined({memlog_tool()}, arguments)));
   }
-  Command keeping_a_ledger(const Arguments& arguments) const {
+  Command keeping_a_ledger(const Words& arguments) const {
     return traced(filters(arguments), {{"MTRACE_LEDGER", temp() + "/"}});
   }
 };
@@ -49,21 +36,21 @@ class FilterTest : public HostTest {
 // Once a thread has added a filter, whatever that does, it begins no report: by signal, by call, at
 // exit.
 TEST_F(FilterTest, ReportsAreWithheld) {
-  for (const Arguments& arguments : {Arguments{"prctl", "trap", "open"},
-                                     {"seccomp", "trap", "open"},
-                                     {"tsync", "trap", "open"},
-                                     {"indirect", "trap", "open"},
-                                     {"child", "trap", "open"},
-                                     {"prctl", "trap", "renderer"},
-                                     {"prctl", "kill", "renderer"},
-                                     {"prctl", "kill", "open"},
-                                     {"seccomp", "kill_thread", "open"},
-                                     {"prctl", "kill", "rename"},
-                                     {"prctl", "trap", "getpid"},
-                                     {"prctl", "errno", "open"},
-                                     {"prctl", "trace", "open"},
-                                     {"prctl", "notify", "open"},
-                                     {"thread_for_all", "trap", "open"}}) {
+  for (const Words& arguments : {Words{"prctl", "trap", "open"},
+                                 {"seccomp", "trap", "open"},
+                                 {"tsync", "trap", "open"},
+                                 {"indirect", "trap", "open"},
+                                 {"child", "trap", "open"},
+                                 {"prctl", "trap", "renderer"},
+                                 {"prctl", "kill", "renderer"},
+                                 {"prctl", "kill", "open"},
+                                 {"seccomp", "kill_thread", "open"},
+                                 {"prctl", "kill", "rename"},
+                                 {"prctl", "trap", "getpid"},
+                                 {"prctl", "errno", "open"},
+                                 {"prctl", "trace", "open"},
+                                 {"prctl", "notify", "open"},
+                                 {"thread_for_all", "trap", "open"}}) {
     SCOPED_TRACE(arguments[0] + " " + arguments[1] + " " + arguments[2]);
     for (const bool names : {false, true}) {
       const Result result =
@@ -73,15 +60,12 @@ TEST_F(FilterTest, ReportsAreWithheld) {
       EXPECT_EQ(sites(logs), (Sites{{"site_before", {1000, 1}}}));
     }
   }
-  for (const auto& entry : std::filesystem::directory_iterator(out())) {
-    EXPECT_TRUE(entry.path().string().ends_with(".memlog")) << "left behind: " << entry.path();
-  }
 }
 
 // A filter of another thread, or of a child that shares the memory, is none of this one's.
 TEST_F(FilterTest, OthersAreNot) {
-  for (const Arguments& arguments :
-       {Arguments{"thread_of_its_own", "trap", "open"}, {"vfork_child", "kill", "open"}}) {
+  for (const Words& arguments :
+       {Words{"thread_of_its_own", "trap", "open"}, {"vfork_child", "kill", "open"}}) {
     SCOPED_TRACE(arguments[0]);
     const Result result = expect_unhurt(traced(filters(arguments)));
     EXPECT_TRUE(result.out.ends_with("api 3\n")) << result.out;
@@ -104,27 +88,19 @@ TEST_F(FilterTest, TheNextProgramReports) {
 Command without_calls(Command command, unsigned answer, const std::vector<int>& calls,
                       int closed = 0) {
   std::vector<sock_filter> code = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
-  for (const int number : calls) {
-    code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1));
-    code.push_back(BPF_STMT(BPF_RET | BPF_K, answer));
-  }
+  for (const int number : calls) answer_call(code, static_cast<unsigned>(number), answer);
   code.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-  command.before_exec = [code = std::move(code), closed]() mutable {
+  command.before_exec = [closed] {
     for (int fd = 0; fd < closed; ++fd) ::close(fd);
-    const sock_fprog program = {static_cast<unsigned short>(code.size()), code.data()};
-    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-      ::_exit(99);
-    }
   };
-  return command;
+  return under_filter(command, code);
 }
 
 class InheritedFilterTest : public FilterTest {
  protected:
   size_t reports_under(unsigned answer, const std::vector<int>& calls, bool names = false,
                        const char* first = "forks", int closed = 0) {
-    const Arguments argv = filters({"none", first, "-"});
+    const Words argv = filters({"none", first, "-"});
     const Result result =
         expect_unhurt(without_calls(names ? named(argv) : traced(argv), answer, calls, closed));
     const std::vector<Memlog> logs = logs_of(result.pid);
@@ -180,9 +156,6 @@ TEST_F(InheritedFilterTest, ProgramThatMayStartNoProcess) {
       EXPECT_EQ(reports_under(answer, processes_and_rare(), names, "-"), 2u);
     }
   }
-  for (const auto& entry : std::filesystem::directory_iterator(out())) {
-    EXPECT_TRUE(entry.path().string().ends_with(".memlog")) << "left behind: " << entry.path();
-  }
 }
 
 // Where standard descriptors are closed, as those of man's formatters are, a report's file gets
@@ -192,7 +165,7 @@ TEST_F(InheritedFilterTest, ProgramWithoutStandardDescriptors) {
     SCOPED_TRACE(closed);
     EXPECT_EQ(reports_under(SECCOMP_RET_KILL_PROCESS, kProcesses, false, "-", closed), 2u);
   }
-  for (const auto& entry : std::filesystem::directory_iterator(out())) {
+  for (const auto& entry : fs::directory_iterator(out())) {
     EXPECT_GT(entry.file_size(), 0u) << entry.path();
   }
 }
@@ -204,7 +177,7 @@ TEST_F(InheritedFilterTest, ThreadThatAskedMayEnd) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const std::string tool = temp() + "/tool";
   write_file(tool, "#!/bin/sh\nread line <" + pipe + "\n");
-  std::filesystem::permissions(tool, std::filesystem::perms::owner_all);
+  fs::permissions(tool, fs::perms::owner_all);
   Process process(without_calls(traced({program("ended_reporter")}, {{"MTRACE_RESOLVER", tool}}),
                                 SECCOMP_RET_ERRNO | EPERM, {SYS_mount}));
   process.read_until("gone");
@@ -242,13 +215,13 @@ TEST_F(InheritedFilterTest, LedgerOfSuchAProgram) {
 
 // memlog run has started it under the same filter, which is as good as a fork of its own.
 TEST_F(InheritedFilterTest, ProgramOfMemlogRun) {
-  const Arguments argv = joined({memlog_tool(), "run", "--quiet", "--output", out() + "/", "--"},
-                                filters({"none", "-", "-"}));
+  const Words argv = joined({memlog_tool(), "run", "--quiet", "--output", out() + "/", "--"},
+                            filters({"none", "-", "-"}));
   expect_exit(
       run(without_calls(plain(argv), SECCOMP_RET_KILL_PROCESS, {SYS_process_vm_readv, SYS_uname})),
       5);
   size_t named = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(out())) {
+  for (const auto& entry : fs::directory_iterator(out())) {
     if (entry.path().extension() != ".memlog") continue;
     named += read_memlog(entry.path()).get("resolved") != "no" ? 1 : 0;
   }
@@ -302,7 +275,7 @@ TEST_F(FilterTest, MemlogSaysWhy) {
 // leaves the process alone.
 TEST_F(FilterTest, MemlogSeesWhatTheLibraryDoesNot) {
   for (const bool ledger : {false, true}) {
-    const Arguments arguments = {"waits", "kill", "open", "raw"};
+    const Words arguments = {"waits", "kill", "open", "raw"};
     Ready process(with(ledger ? keeping_a_ledger(arguments) : traced(filters(arguments)),
                        {{"MTRACE_EXIT_REPORT", "0"}}));
     const Result result = memlog({"report", process.id});
@@ -341,7 +314,7 @@ TEST_F(FilterTest, ChildrenThatLockThemselvesUp) {
 TEST_F(FilterTest, ThatKillsWhoGoesOnAfterAStop) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can read a filter";
   for (const bool library : {true, false}) {
-    const Arguments argv = filters({"sleeps", "kill", "restart", "prctl"});
+    const Words argv = filters({"sleeps", "kill", "restart", "prctl"});
     Ready process(library ? traced(argv) : plain(argv));
     for (int round = 0; round < 12; ++round) {
       const Result result = library ? memlog({"report", process.id})
@@ -356,7 +329,7 @@ TEST_F(FilterTest, ThatKillsWhoGoesOnAfterAStop) {
 TEST_F(FilterTest, TheLastStateStays) {
   const Result result = expect_exit(run(keeping_a_ledger({"prctl", "trap", "open"})), 5);
   const std::string ledger = temp() + "/filters-" + std::to_string(result.pid) + ".ledger";
-  ASSERT_TRUE(std::filesystem::exists(ledger));
+  ASSERT_TRUE(fs::exists(ledger));
   const Result recovered = expect_exit(memlog({"recover", "--remove", ledger}));
   const Memlog last =
       read_memlog(temp() + "/filters-" + std::to_string(result.pid) + "-recovered.memlog");
