@@ -26,11 +26,14 @@ void* load(const char* name) {
 }
 
 // Memory that an indirect function of plugin_hungry.so has taken before there was an allocator.
-void run_hungry() {
+void** hungry_blocks(unsigned* count) {
   auto* taken = reinterpret_cast<void** (*)(unsigned*)>(dlsym(RTLD_DEFAULT, "hungry_blocks"));
   check(taken != nullptr, "hungry library");
+  return taken(count);
+}
+void run_hungry() {
   unsigned count;
-  void** blocks = taken(&count);
+  void** blocks = hungry_blocks(&count);
   unsigned got = 0;
   for (unsigned i = 0; i < count; ++i) {
     if (blocks[i] == nullptr) continue;
@@ -52,13 +55,10 @@ bool in_library(const void* block) {
   return block != nullptr && dladdr(block, &info) != 0;
 }
 
-// Frees what an indirect function of plugin_hungry.so has taken before there was an allocator.
-// Needs LD_BIND_NOW, so that the function runs that early.
+// Frees it. Needs LD_BIND_NOW, so that the function runs that early.
 void run_early() {
-  auto* taken = reinterpret_cast<void** (*)(unsigned*)>(dlsym(RTLD_DEFAULT, "hungry_blocks"));
-  check(taken != nullptr, "hungry library");
   unsigned count;
-  void** blocks = taken(&count);
+  void** blocks = hungry_blocks(&count);
   unsigned early = 0;
   for (unsigned i = 0; i < count; ++i) {
     early += in_library(blocks[i]) ? 1 : 0;
@@ -145,39 +145,33 @@ void run_signals() {
   free(kept);
 }
 
-// Loads the library itself, late and for the second time.
-void run_loads_it(const char* path) {
-  void* handle = dlopen(path, RTLD_NOW);
+// Loads the library itself, which argument 2 names, late and for the second time.
+void run_loads_it() {
+  void* handle = dlopen(directory, RTLD_NOW);
   check(handle != nullptr, "the library");
   void* kept = malloc(sized(100));
   check(dlclose(handle) == 0, "dlclose");
   free(kept);
 }
 
+const struct {
+  const char* name;
+  void (*run)();
+} kModes[] = {{"hungry", run_hungry},     {"early", run_early},
+              {"late_tls", run_late_tls}, {"static_tls", run_static_tls},
+              {"unwinder", run_unwinder}, {"signals", run_signals},
+              {"loads_it", run_loads_it}};
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const char* mode = argc > 1 ? argv[1] : "";
   directory = argc > 2 ? argv[2] : "";
   truth_signals = getenv("LD_PRELOAD") != nullptr;
-  auto is = [&](const char* name) { return strcmp(mode, name) == 0; };
-  if (is("hungry")) {
-    run_hungry();
-  } else if (is("early")) {
-    run_early();
-  } else if (is("late_tls")) {
-    run_late_tls();
-  } else if (is("static_tls")) {
-    run_static_tls();
-  } else if (is("unwinder")) {
-    run_unwinder();
-  } else if (is("signals")) {
-    run_signals();
-  } else if (is("loads_it")) {
-    run_loads_it(directory);
-  } else {
-    return 2;
+  for (const auto& mode : kModes) {
+    if (argc < 2 || strcmp(mode.name, argv[1]) != 0) continue;
+    mode.run();
+    puts("fine");
+    return 0;
   }
-  puts("fine");
-  return 0;
+  return 2;
 }
