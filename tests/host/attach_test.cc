@@ -117,20 +117,6 @@ TEST_F(AttachTest, Options) {
   EXPECT_EQ(std::distance(begin(files), end(files)), 1);
 }
 
-// Each call goes on as if nothing had been.
-TEST_F(AttachTest, WaitingCallsGoOn) {
-  Ready process(plain({program("attached"), "waiting"}));
-  wait_until_blocked(process.pid(), SYS_read);
-  attach_and_detach(process.pid(), 3);
-  const Result result = expect_exit(process.wait());
-  Words lines = lines_of(result.out);
-  lines.erase(lines.begin());
-  std::sort(lines.begin(), lines.end());
-  EXPECT_EQ(lines, (Words{"condition 0 ", "epoll_wait 1 ", "nanosleep 0 ", "poll 1 ", "read 0 ",
-                          "sem_wait 0 "}))
-      << result.out;
-}
-
 TEST_F(AttachTest, WaitingCallOfTheOnlyThreadGoesOn) {
   Ready process(plain({program("attached"), "alone"}));
   wait_until_blocked(process.pid(), SYS_poll);

@@ -96,20 +96,6 @@ TEST_F(CompressTest, NamesOfCompressedReportsAreTaken) {
   decompressed(result.pid);
 }
 
-TEST_F(CompressTest, RunShowsThem) {
-  const Result result =
-      expect_exit(run(plain({memlog_tool(), "run", "--compress", "--output", out(), "--",
-                             program("truth_c.gcc.O2.pie.nofp"), "signals"})));
-  Words names = names_in(out());
-  std::erase_if(names, [](const std::string& name) { return name.ends_with(".timeline"); });
-  ASSERT_EQ(names.size(), 5u);
-  EXPECT_TRUE(names[0].ends_with("-1.memlog.zst")) << names[0];
-  EXPECT_HAS(result.err, "reports: " + out() + "/" + names[4] + "\n");
-  // Named and shown by who knows nothing of where they come from.
-  EXPECT_HAS(expect_exit(memlog({"show", out() + "/" + names[0]})).out, "site_");
-  EXPECT_EQ(decompressed(std::stoi(names[0].substr(names[0].find('-') + 1))).size(), 5u);
-}
-
 // Also where the process was attached to.
 TEST_F(CompressTest, ReportPrintsTheNameThatTheReportHas) {
   for (const bool attached : {false, true}) {

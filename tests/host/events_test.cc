@@ -372,20 +372,6 @@ TEST_F(EventsTest, AreInOrderInAStormOfSignals) {
   EXPECT_EQ(replayed(log_of("storm", result.pid)).total, last.amount("live"));
 }
 
-TEST_F(EventsTest, OfAChildNameItsParents) {
-  const Result result = expect_exit(run(logged({program("event_storm"), "2"})));
-  const Words children = logs_but(log_of("event_storm", result.pid));
-  EXPECT_EQ(children.size(), 2u);
-  for (const std::string& path : children) {
-    EXPECT_HAS(memlog({"events", "--header", path}).out,
-               "parent-log: event_storm-" + std::to_string(result.pid) + ".events");
-    Replay replay;
-    for (const Line& line : lines(path)) replay.apply(line);
-    EXPECT_EQ(replay.conflicts, 0);
-    EXPECT_GT(replay.events, 300);
-  }
-}
-
 // As nginx and others, which write their titles over the environment.
 TEST_F(EventsTest, OfAChildStayWhereTheEnvironmentSaidThatIsOverwritten) {
   fs::create_directory(temp() + "/elsewhere");

@@ -146,19 +146,5 @@ TEST_F(FactsTest, TheBlockOfAnotherThreadIsNotTemporary) {
   }
 }
 
-TEST_F(FactsTest, StartsStoppedWhenTold) {
-  const std::vector<Memlog> logs = reports({{"MTRACE_ENTRIES", "active"}, {"MTRACE_START", "0"}});
-  for (size_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(logs[i].get("recording"), "stopped");
-    EXPECT_EQ(logs[i].entries.size(), 0u);
-    EXPECT_EQ(header_number(logs[i], "peak", "-"), 0);
-  }
-  // The program's first toggle starts the recording.
-  EXPECT_EQ(found(logs[4], "site_unseen", "live"), 77);
-  EXPECT_EQ(header_number(logs[4], "unknown-frees", "-"),
-            header_number(logs[3], "unknown-frees", "-") + 1);
-  EXPECT_EQ(found(logs[5], "site_seen", "live"), 0);
-}
-
 }  // namespace
 }  // namespace mtrace::test

@@ -1,6 +1,5 @@
 // What broke others: see doc/reliability.md for the list, and which test stands for what.
 #include <signal.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 
@@ -89,38 +88,6 @@ TEST_F(HazardTest, NodeKeepsTheSignal) {
   const Memlog log = only_log(result.pid);
   EXPECT_EQ(log.get("trigger"), "exit");
   EXPECT_EQ(log.get("note"), "the program has taken the signal that writes reports");
-}
-
-// nginx reopens its logs.
-TEST_F(HazardTest, NginxKeepsTheSignal) {
-  fs::create_directories(temp() + "/logs");
-  write_file(temp() + "/nginx.conf",
-             "daemon off; master_process off; pid " + temp() + "/pid; error_log " + temp() +
-                 "/logs/error.log; events {} http { access_log " + temp() +
-                 "/logs/access.log; client_body_temp_path " + temp() + "/b; proxy_temp_path " +
-                 temp() + "/p; fastcgi_temp_path " + temp() + "/f; uwsgi_temp_path " + temp() +
-                 "/u; scgi_temp_path " + temp() + "/s; server { listen unix:" + temp() +
-                 "/s.sock; } }\n");
-  Process server(traced({"/usr/sbin/nginx", "-p", temp(), "-e", temp() + "/logs/start.log", "-c",
-                         temp() + "/nginx.conf"}));
-  wait_until("the pid file", [&] { return !read_file(temp() + "/pid").empty(); });
-  wait_until("the log", [&] { return fs::exists(temp() + "/logs/access.log"); });
-  fs::remove(temp() + "/logs/access.log");
-  // One that comes just before it waits for events is not looked at until the next one comes.
-  wait_until("a new log", [&] {
-    server.send(SIGUSR1);
-    return fs::exists(temp() + "/logs/access.log");
-  });
-  wait_until("its end", [&] {
-    server.send(SIGQUIT);
-    siginfo_t ended = {};
-    return ::waitid(P_PID, static_cast<id_t>(server.pid()), &ended, WEXITED | WNOHANG | WNOWAIT) ==
-               0 &&
-           ended.si_pid != 0;
-  });
-  const Result result = expect_exit(server.wait());
-  EXPECT_EQ(only_log(result.pid).get("note"),
-            "the program has taken the signal that writes reports");
 }
 
 }  // namespace

@@ -1,14 +1,9 @@
 // Things that break profilers living in someone else's process, one a mode (argument 1). Each
 // prints "fine" at its end. Sites as in truth.h.
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <ucontext.h>
-
-#include <atomic>
 
 #include "truth.h"
 
@@ -40,10 +35,6 @@ SITE void site_destructor_of_thread(void* block) {
   kept[1] = malloc(sized(77));
 }
 SITE void site_deep() { kept[2] = malloc(sized(99)); }
-SITE void site_without_descriptors() {
-  kept[3] = malloc(sized(55));
-  NO_TAIL;
-}
 SITE void site_many_stacks(int n);
 SITE void site_burst() {
   for (int i = 0; i < 5000; ++i) {
@@ -123,17 +114,6 @@ void run_thread_keys() {
   });
 }
 
-void run_many_threads() {
-  static std::atomic<int> done;
-  for (int round = 0; round < 100; ++round) {
-    run_threads(20, [] {
-      free(malloc(sized(30)));
-      ++done;
-    });
-  }
-  check(done == 2000, "threads");
-}
-
 // Threads that fill the tables all at once, while those are still small.
 pthread_barrier_t barrier;
 void run_burst() {
@@ -152,23 +132,6 @@ SITE void recurse(int depth) {
     recurse(depth - 1);
   }
   NO_TAIL;
-}
-
-// No descriptor is left to open a report with; then only standard input's; then another.
-void run_without_descriptors(bool one_in_the_end) {
-  const rlimit limit = {4, 4};
-  setrlimit(RLIMIT_NOFILE, &limit);
-  const int last = open("/dev/null", O_RDONLY);
-  check(last == 3, "the last descriptor");
-  site_without_descriptors();
-  if (truth_signals) raise(SIGUSR1);
-  close(0);
-  if (truth_signals) raise(SIGUSR1);
-  check(open("/dev/null", O_RDONLY) == 0, "the descriptor that was closed is the next one");
-  if (!one_in_the_end) return;
-  close(last);
-  if (truth_signals) raise(SIGUSR1);
-  check(open("/dev/null", O_RDONLY) == 3, "the descriptor that was closed is the next one");
 }
 
 inline void at_the_end(int n) { site_many_stacks(n); }
@@ -198,11 +161,8 @@ const struct {
               {"own_stack", run_on_own_stack},
               {"smallest_thread", run_smallest_thread},
               {"thread_keys", run_thread_keys},
-              {"threads", run_many_threads},
               {"burst", run_burst},
               {"deep", [] { recurse(100000); }},
-              {"descriptors", [] { run_without_descriptors(true); }},
-              {"no_descriptors", [] { run_without_descriptors(false); }},
               {"many_stacks", run_many_stacks},
               {"early", run_early}};
 

@@ -1,4 +1,4 @@
-// Hundreds of threads, a few at a time, that live for some hundred operations: each allocates, and
+// Thousands of threads, a few at a time, that live for some ninety operations: each allocates, and
 // frees what others have left; every third is detached, and a report is asked for every now and
 // then. What is left at the end is known.
 #include <pthread.h>
@@ -13,9 +13,9 @@
 
 namespace {
 
-constexpr unsigned kThreads = 600;
+constexpr unsigned kThreads = 2000;
 constexpr unsigned kAtOnce = 8;
-constexpr unsigned kOperations = 300;
+constexpr unsigned kOperations = 90;
 
 struct Block {
   void* address;
@@ -111,7 +111,7 @@ int main() {
       for (const pthread_t each : joinable) pthread_join(each, nullptr);
       joinable.clear();
     }
-    if (++begun % 60 == 0) kill(getpid(), SIGUSR1);
+    if (++begun % 200 == 0) kill(getpid(), SIGUSR1);
   }
   for (const pthread_t each : joinable) pthread_join(each, nullptr);
   while (g_done < kThreads) std::this_thread::yield();
