@@ -195,7 +195,7 @@ $(REPLAY): src/replay/memlog_replay.cc src/format/replay.h $(BUILD)/flags | $(BU
 	$(call run,CXX,$@)$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(COMMON)) -fno-exceptions -fno-rtti \
 	    -fno-builtin-malloc $(CXXFLAGS) $(LDFLAGS) -nodefaultlibs -o $@ $< -lc -lgcc
 
-include package.mk tests/tests.mk tests/long.mk
+include package.mk tests/tests.mk
 
 SOURCES = $(shell git ls-files 'src/*.cc' 'src/*.h' 'tests/*.cc' 'tests/*.h' 'include/*.h')
 # One entry a source, as it is compiled alone, without the headers that are compiled once.
@@ -210,4 +210,4 @@ lint: compile_commands.json | $(BUILD)/.test-deps
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD) -name npm -prune -o -name '*.d' -print 2>/dev/null)
+-include $(shell find $(BUILD) -name npm -prune -o -type f -name '*.d' -print 2>/dev/null)

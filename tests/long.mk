@@ -120,7 +120,7 @@ $(T)/seeds/$(1): $(call objects,tests/fuzz/$(1)_fuzz.cc tests/fuzz/replay.cc $(F
 endef
 $(foreach target,$(FUZZ_TARGETS),$(eval $(call fuzz_rules,$(target))))
 SEEDS := $(FUZZ_TARGETS:%=$(T)/seeds/%)
-$(call objects,$(wildcard tests/fuzz/*.cc)): FLAGS = $(TEST_FLAGS) -Isrc/libmtrace
+$(call objects,$(wildcard tests/fuzz/*.cc)): FLAGS = $(TEST_FLAGS) -Isrc/libmtrace -Isrc/memlog
 $(call objects,$(wildcard tests/fuzz/*.cc)): $(ready)
 ifeq ($(FUZZ_OPT),-O0)
 fuzz:

@@ -137,6 +137,8 @@ NOT_CROSSED := $(addprefix $(PROGRAMS)/,blocking_calls continuations deaths disp
     sandboxes state unaligned sanitized.% foreign_% stripped/%)
 programs: $(if $(CROSS),$(filter-out $(NOT_CROSSED),$(PROGRAM_LIST)),$(PROGRAM_LIST))
 
+include tests/long.mk
+
 # ---- The targets. That clang++ takes the library's sources, too, but for code generation:
 $(T)/clang.ok: $(LIB_SRC) $(wildcard src/format/*.h src/cfi/*.h src/libmtrace/*/*.h) $(ready)
 	$(call run,CLANG,src)printf '%s\n' $(LIB_SRC) | xargs -P $(JOBS) -I{} clang++ -fsyntax-only \

@@ -157,7 +157,7 @@ TEST_F(InstallTest, OtherPrefixAndFilesOfOthers) {
 }
 
 TEST_F(InstallTest, DebianPackageHasTheSameAndWorks) {
-  good("make -s deb BUILD=\"$BUILD\" DEB_DIR=\"$TMP/deb\" DEB_OUT=\"$TMP\"");
+  good("make -s deb BUILD=\"$BUILD\" STAGE=\"$TMP/deb\" OUT=\"$TMP\"");
   const auto package = [&](const std::string& name) {
     std::string path = good("echo \"$TMP\"/" + name + "_*.deb");
     path.pop_back();
