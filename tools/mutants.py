@@ -126,13 +126,15 @@ def plant(arguments):
         if len(taken) == arguments.count:
             break
         taken.setdefault((path, i), form)
-    for number, ((path, i), form) in enumerate(sorted(taken.items()), 1):
-        lines = path.read_text().split('\n')
-        was = lines[i]
-        lines[i] = form.replace('{}', f'MUTANT({number})', 1)
-        path.write_text('\n'.join(lines))
-        with open(tree / 'mutants', 'a') as listed:
-            listed.write(f'{number}\t{path.relative_to(tree)}:{i + 1}\t{was}\t{lines[i].strip()}\n')
+    with open(tree / 'mutants', 'w') as listed:
+        for number, ((path, i), form) in enumerate(sorted(taken.items()), 1):
+            lines = path.read_text().split('\n')
+            was = lines[i]
+            lines[i] = form.replace('{}', f'MUTANT({number})', 1)
+            path.write_text('\n'.join(lines))
+            listed.write(f'{number}\t{path.relative_to(tree)}:{i + 2}\t{was}\t{lines[i].strip()}\n')
+    for path in {path for path, _ in taken}:
+        path.write_text('#include "mutants.h"\n' + path.read_text())
     (tree / 'src/mutants.h').write_text(HEADER)
     # The tests give the programs an environment of their own.
     support = tree / 'tests/support/process.cc'
@@ -163,9 +165,8 @@ def listed(tree):
 
 def build(arguments):
     tree = pathlib.Path(arguments.tree)
-    flags = f'-include {tree.resolve()}/src/mutants.h'
     for _ in range(20):
-        done = subprocess.run(['make', '-k', '-C', str(tree), f'CXXFLAGS={flags}', *arguments.targets],
+        done = subprocess.run(['make', '-k', '-C', str(tree), *arguments.targets],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode == 0:
             break

@@ -42,7 +42,7 @@ TEST_F(ValgrindTest, SeesNothingOfTheLibrary) {
     // What the tool says itself is of its own making; no message is.
     EXPECT_TRUE(result.err.starts_with(expected)) << tool << ": " << result.err;
     for (const char* word : {"sigprocmask", "clone", "Warning", "nvalid", "libmtrace"}) {
-      EXPECT_LACKS(result.err, word) << tool;
+      EXPECT_LACKS(result.err.substr(std::min(expected.size(), result.err.size())), word) << tool;
     }
     const std::vector<Memlog> logs = logs_of(result.pid);
     ASSERT_EQ(logs.size(), 3u) << tool << ": two by signals, one at exit";

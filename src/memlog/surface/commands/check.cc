@@ -27,8 +27,6 @@
 namespace mtrace::cli {
 namespace {
 
-// ---- What memlog check can be told.
-
 struct CheckOptions {
   std::optional<uint64_t> max_growth;  // bytes
   std::optional<uint64_t> max_live;
@@ -85,9 +83,7 @@ CheckOptions read_check_options(const Arguments& arguments) {
   options.uncovered = arguments.has("--uncovered");
   options.format = arguments.choice("--format");
   options.output = arguments.value("--output");
-  if (arguments.has("--json")) {
-    options.format = "json";
-  }
+  if (arguments.has("--json")) options.format = "json";
   if (options.format == "junit" && arguments.choice("--group-by") != "stack") {
     throw UsageError("check: --group-by cannot be used with --format junit, which lists stacks");
   }
@@ -211,6 +207,7 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
       process::traced_environment(process::find_library(), settings);
   std::fflush(streams.out);
   std::fflush(streams.err);
+  const std::string begun = reports::just_before(0);
   const process::Ended ended = process::launch(options.command, environment, {looks.tick()});
   looked_at = last_looks(std::move(looks.found()));
   if (ended.start_error != 0) {
@@ -230,7 +227,10 @@ std::optional<int> run_program(const CheckOptions& options, const Arguments& arg
       files.push_back(listed.path);
     }
   } else {
-    files = reports::reports_of_run(scratch.path(), ended.pid, "").files;
+    // Not of an earlier process with this pid that could not write where it was to.
+    files = reports::reports_of_run(scratch.path(), ended.pid,
+                                    std::min(begun, reports::just_before(ended.seconds)))
+                .files;
   }
   if (!files.empty()) return std::nullopt;
   complain(streams, fmt::format("check: {} wrote no report, so nothing is checked", name));
