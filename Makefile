@@ -167,9 +167,9 @@ HEADERS := $(BUILD)/obj/headers.h
 $(HOT_OBJ) $(COLD_OBJ): PCH = $(if $(filter aarch64,$(ARCH)),,-include $(HEADERS))
 $(HOT_OBJ) $(COLD_OBJ): $(HEADERS).gch
 headers_rule = $(call run,CXX,$<)echo '\#include "$(abspath $<)"' >$(@:.gch=) && \
-    $(1) $(CPPFLAGS) $(2) -MD -MF $@.d -x c++-header $(@:.gch=) -o $@
+    $(1) $(CPPFLAGS) $(filter-out -MMD,$(2)) -MD -MF $@.d -x c++-header $(@:.gch=) -o $@
 $(HEADERS).gch: src/memlog/headers.h $(BUILD)/flags | $(BUILD)/.build-deps
-	$(call headers_rule,$(CXX),$(filter-out -MMD,$(TOOL_FLAGS)) $(smaller) $(CXXFLAGS))
+	$(call headers_rule,$(CXX),$(TOOL_FLAGS) $(smaller) $(CXXFLAGS))
 
 # Other flags make all stale, a comment in a makefile nothing. What installs takes what is there.
 all_flags = $(filter-out -Werror,$(subst $(CURDIR),.,$(CXX) $(CPPFLAGS) $(LIB_FLAGS) $(TOOL_FLAGS) $(CXXFLAGS)))

@@ -37,7 +37,7 @@ PRECOMPILED_TESTS := $(filter-out $(MEMLOG_FILE) $(STRUCTURE_TESTS),$(TEST_OBJ))
 $(PRECOMPILED_TESTS): PCH = -include $(T)/headers.h
 $(PRECOMPILED_TESTS): $(T)/headers.h.gch
 $(T)/headers.h.gch: tests/headers.h $(BUILD)/flags | $(BUILD)/.test-deps
-	$(call headers_rule,$(CXX),$(filter-out -MMD,$(TEST_FLAGS)) $(CXXFLAGS))
+	$(call headers_rule,$(CXX),$(TEST_FLAGS) $(CXXFLAGS))
 
 link_test = $(call run,LINK,$@)$(CXX) $(LDFLAGS) $(if $(COVERAGE),--coverage) -o $@ $^
 $(T)/unit_library: $(LIBRARY_TESTS) $(SUPPORT) $(PARTS_OBJ) $(call objects,src/libmtrace/life/environment.cc src/libmtrace/life/options.cc)

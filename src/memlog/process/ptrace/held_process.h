@@ -49,11 +49,11 @@ extern const uint64_t kStubRoom;
 // What a stopped thread is given to run the code.
 struct StubStart {
   user_regs_struct registers;
-  std::string code;       // position-independent; stub_size() bytes
-  uint64_t frame_at = 0;  // on the thread's stack
-  std::string frame;      // to be written there
+  std::string code;        // position-independent; stub_size() bytes
+  uint64_t frame_at = 0;   // on the thread's stack
+  std::string frame = {};  // to be written there
   uint32_t vector_set = 0;
-  std::string vectors;  // the set's content, where the code does not restore it
+  std::string vectors = {};  // the set's content, where the code does not restore it
 };
 // `before`: the thread's registers. `mask`: its signal mask (bit n - 1: signal n). `code`: the
 // address that the code is to have.
