@@ -33,7 +33,8 @@ MAKEFLAGS += --no-builtin-rules --jobs=$(JOBS)
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 # $(call run,CXX,NAME)COMMAND shows one line in place of the command; make V=1 shows the command.
-run = $(if $(V),,@)mkdir -p $(@D); $(if $(V),,echo "  $(1)  $(2)";)
+Q   := $(if $(V),,@)
+run = $(Q)mkdir -p $(@D); $(if $(V),,echo "  $(1)  $(2)";)
 
 # ARCH=aarch64: for that processor, with Debian's cross compiler where this machine is another.
 MACHINE := $(shell uname -m)
@@ -103,19 +104,18 @@ $(DEPS):
 deps-test deps-dist: deps
 deps-aarch64: deps-test
 $(BUILD)/.build-deps $(BUILD)/.test-deps $(BUILD)/.dist-deps $(BUILD)/.aarch64-deps: \
-    packages.txt tests/packages.txt | $(filter $(DEPS),$(MAKECMDGOALS))
+    $(wildcard *packages*.txt packaging/*packages*.txt tests/*packages*.txt) | $(filter $(DEPS),$(MAKECMDGOALS))
 	@CXX='$(CXX)' tools/deps.sh check $(patsubst .%-deps,%,$(@F)) $(BUILD) && touch $@
 $(BUILD)/.test-deps: $(BUILD)/.build-deps
 
 PACKAGES := deb rpm tarball
 .PHONY: all always install uninstall share clean format lint
-all: $(BUILD)/libmtrace.so $(BUILD)/memlog $(BUILD)/mtrace/memlog-http.so $(BUILD)/mtrace/memlog-replay
-
 # Only memlog serve loads memlog-http.so, with the HTTP and TLS libraries: linked to memlog, these
 # would nearly double the time in which each command starts. memlog replay starts memlog-replay under
 # one allocator after another: libc alone, so that nothing else allocates there.
 HTTP   := $(BUILD)/mtrace/memlog-http.so
 REPLAY := $(BUILD)/mtrace/memlog-replay
+all: $(BUILD)/libmtrace.so $(BUILD)/memlog $(HTTP) $(REPLAY)
 objects  = $(patsubst %.cc,$(BUILD)/obj/%.o,$(1))
 CFI_OBJ := $(call objects,$(wildcard src/cfi/*.cc))
 LIB_SRC := $(wildcard src/cfi/*.cc) $(sort $(wildcard src/libmtrace/*/*.cc src/libmtrace/*/$(ARCH)/*.cc))
@@ -149,14 +149,15 @@ LIB_HOT  := $(filter-out %/python/runtime.o %/unwind/registered_frames.o %/unwin
               base/writer.o report/snapshot.o report/memlog_writer.o report/frame_writer.o report/tails.o),\
               $(LIB_OBJ))) $(BUILD)/obj/src/cfi/row.o
 smaller  := $(if $(filter -O2,$(OPT)),-Os)
+cold     := $(if $(smaller),-Os $(if $(CLANG),,-Wno-maybe-uninitialized))
 $(LIB_OBJ): FLAGS = $(LIB_FLAGS)
 $(filter-out $(LIB_HOT),$(LIB_OBJ)): FLAGS = $(LIB_FLAGS) $(smaller)
 # A loop of its own is not to become a call of what it defines.
 $(BUILD)/obj/src/libmtrace/life/string_functions.o: FLAGS = $(LIB_FLAGS) $(smaller) -fno-builtin \
     $(if $(CLANG),,-fno-tree-loop-distribute-patterns)
 $(HOT_OBJ): FLAGS = $(TOOL_FLAGS)
-$(COLD_OBJ): FLAGS = $(TOOL_FLAGS) $(if $(smaller),-Os $(if $(CLANG),,-Wno-maybe-uninitialized))
-$(HTTP_OBJ): FLAGS = $(TOOL_FLAGS) -fPIC -fvisibility=hidden $(smaller)
+$(COLD_OBJ): FLAGS = $(TOOL_FLAGS) $(cold)
+$(HTTP_OBJ): FLAGS = $(TOOL_FLAGS) -fPIC -fvisibility=hidden $(cold)
 # What g++ says of files that are included, but not of these alone.
 UNIT_FLAGS := -iquote . $(if $(CLANG),,-Wno-subobject-linkage -Wno-missing-field-initializers)
 
@@ -171,10 +172,12 @@ headers_rule = $(call run,CXX,$<)echo '\#include "$(abspath $<)"' >$(@:.gch=) &&
 $(HEADERS).gch: src/memlog/headers.h $(BUILD)/flags | $(BUILD)/.build-deps
 	$(call headers_rule,$(CXX),$(TOOL_FLAGS) $(smaller) $(CXXFLAGS))
 
+# $(call keep,TEXT) writes the target only where it differs.
+keep = @mkdir -p $(@D); echo '$(1)' | cmp -s - $@ || echo '$(1)' >$@
 # Other flags make all stale, a comment in a makefile nothing. What installs takes what is there.
 all_flags = $(filter-out -Werror,$(subst $(CURDIR),.,$(CXX) $(CPPFLAGS) $(LIB_FLAGS) $(TOOL_FLAGS) $(CXXFLAGS)))
 $(BUILD)/flags: $(if $(filter-out install uninstall $(PACKAGES) dist,$(or $(MAKECMDGOALS),all)),always)
-	@mkdir -p $(@D); echo '$(all_flags)' | cmp -s - $@ || echo '$(all_flags)' >$@
+	$(call keep,$(all_flags))
 $(BUILD)/obj/%.o: %.cc $(BUILD)/flags | $(BUILD)/.build-deps
 	$(call run,CXX,$<)$(CXX) $(CPPFLAGS) $(FLAGS) $(INSTALLED_AT) $(PCH) $(CXXFLAGS) -c $< -o $@
 $(BUILD)/obj/unit/%.o: $(BUILD)/obj/unit/%.cc $(BUILD)/flags | $(BUILD)/.build-deps

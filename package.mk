@@ -22,10 +22,9 @@ API_FUNCTIONS := $(shell sed -n -e '/How the library is found/q' -e 's/\x28.*//'
                    -e '/^MTRACE_INTERNAL_[FI][A-Z]* .* mtrace_/s/.* //p' include/mtrace.h)
 
 share: $(TEMPLATES:%=$(SHARE)/%) $(foreach s,bash zsh fish,$(SHARE)/completion/memlog.$(s))
-# Written anew only where it differs, since the paths are not the same in every run of make.
-PATHS := $(VERSION) $(PREFIX) $(LIBDIR) $(BINDIR) $(INCDIR) $(DOCDIR)
+# The paths are not the same in every run of make.
 $(SHARE)/paths: always
-	@mkdir -p $(@D); echo '$(PATHS)' | cmp -s - $@ || echo '$(PATHS)' >$@
+	$(call keep,$(VERSION) $(PREFIX) $(LIBDIR) $(BINDIR) $(INCDIR) $(DOCDIR))
 empty :=
 comma := ,
 # From the directory of CMake's files to another.
@@ -64,9 +63,9 @@ LINK_PAGES := $(foreach f,$(filter-out mtrace_report,$(API_FUNCTIONS)),$(MANDIR)
 INSTALLED_FILES := $(foreach i,$(INSTALLED),$(lastword $(subst :, ,$(i)))) $(LINK_PAGES)
 to_system = @if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 install: all share $(LIBRARY) $(TOOL)
-	$(if $(V),,@)for entry in $(INSTALLED); do IFS=: read -r from mode to <<<"$$entry"; \
+	$(Q)for entry in $(INSTALLED); do IFS=: read -r from mode to <<<"$$entry"; \
 	    install -D -m "$$mode" "$$from" "$(DESTDIR)$$to" || exit 1; done
-	$(if $(V),,@)for page in $(LINK_PAGES); do \
+	$(Q)for page in $(LINK_PAGES); do \
 	    echo '.so man3/mtrace_report.3' >"$(DESTDIR)$$page" && chmod 644 "$(DESTDIR)$$page" || exit 1; done
 	@echo "  INSTALL  $(DESTDIR)$(PREFIX)"
 	$(to_system)
@@ -75,8 +74,8 @@ install: all share $(LIBRARY) $(TOOL)
 OWN_DIRS := $(LIBDIR)/mtrace $(LIBDIR)/cmake/mtrace $(addprefix $(DOCDIR),/doc/performance /doc/pictures \
             /doc/systemd /doc/examples/project /doc/examples /doc/internals/notebook /doc/internals /doc) $(DOCDIR)
 uninstall:
-	$(if $(V),,@)rm -f $(foreach f,$(INSTALLED_FILES),"$(DESTDIR)$(f)")
-	$(if $(V),,@)if [ -z "$(DESTDIR)" ]; then rmdir $(OWN_DIRS) 2>/dev/null || true; \
+	$(Q)rm -f $(foreach f,$(INSTALLED_FILES),"$(DESTDIR)$(f)")
+	$(Q)if [ -z "$(DESTDIR)" ]; then rmdir $(OWN_DIRS) 2>/dev/null || true; \
 	else for file in $(INSTALLED_FILES); do \
 	    (cd "$(DESTDIR)" 2>/dev/null && rmdir -p ".$$(dirname "$$file")" 2>/dev/null) || true; done; fi
 	@echo "  REMOVE  $(DESTDIR)$(PREFIX)"

@@ -20,7 +20,7 @@ walks: $(PROGRAMS)/walkcheck.so
 # library that holds the walker against libunwind inside other programs. Another name for each kind.
 U := $(T)/unwind
 UNWIND_SRC  := tests/unit/library/unwind
-CHAIN_FLAGS := -std=c++20 -O2 -g -fPIC -Wall -Wextra -Werror -Isrc/libmtrace -Isrc -Itests
+CHAIN_FLAGS := -O2 -g -fPIC -Wall -Wextra -Werror -Isrc/libmtrace -Isrc -Itests
 KINDS  := gcc_nofp gcc_fp clang_nofp clang_fp
 CHAINS := $(KINDS:%=$(U)/chain_%.o)
 FRAMES := $(KINDS:%=$(U)/frames_%.o)

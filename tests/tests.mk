@@ -60,8 +60,7 @@ cxx := -std=c++20 -fsized-deallocation
 PROGRAM_LIBS_model := $(ABSL_LIBS)
 PROGRAM_LIBS_gtest_leaky := -lgtest
 $(T)/program_flags: always
-	@mkdir -p $(@D); echo '$(CC) $(CXX) $(PROGRAM_FLAGS) $(PROGRAM_OPT)' | cmp -s - $@ || \
-	    echo '$(CC) $(CXX) $(PROGRAM_FLAGS) $(PROGRAM_OPT)' >$@
+	$(call keep,$(CC) $(CXX) $(PROGRAM_FLAGS) $(PROGRAM_OPT))
 PROGRAM_NEEDS := $(wildcard include/*.h tests/programs/*.h) $(T)/program_flags | $(BUILD)/.build-deps
 ready := | $(BUILD)/.test-deps
 $(PROGRAMS)/gtest_leaky: $(ready)
