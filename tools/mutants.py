@@ -157,9 +157,8 @@ def plant(arguments):
 def listed(tree):
     mutants = {}
     for line in open(pathlib.Path(tree) / 'mutants'):
-        number, place, was, now = line.rstrip('\n').split('\t', 3) if line.count('\t') == 3 else (None,) * 4
-        if number:
-            mutants[int(number)] = (place, was, now)
+        number, place, was, now = line.rstrip('\n').split('\t')
+        mutants[int(number)] = (place, was, now)
     return mutants
 
 
