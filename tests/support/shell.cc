@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "process.h"
-
 namespace mtrace::test {
 namespace {
 
@@ -32,11 +30,15 @@ std::string shell_quoted(std::string_view text) {
   return word + '\'';
 }
 
-std::string run_shell(const std::string& command) {
+Command shell_command(const std::string& text) {
   Command shell;
-  shell.argv = {"/bin/sh", "-c", command};
+  shell.argv = {"/bin/sh", "-c", text};
   shell.env = own_environment();
-  const Result result = run(shell);
+  return shell;
+}
+
+std::string run_shell(const std::string& command) {
+  const Result result = run(shell_command(command));
   EXPECT_TRUE(result.exited(0)) << command << '\n' << result.how() << '\n' << result.err;
   return result.out;
 }

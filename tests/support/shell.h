@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "process.h"
+
 namespace mtrace::test {
 
 // Part of a command that stands as it is: options, redirections, commands.
@@ -21,8 +23,10 @@ inline std::string shell_word(std::string_view text) { return shell_quoted(text)
 inline std::string shell_word(const Script& script) { return script.text; }
 std::string shell_word(std::integral auto number) { return std::to_string(number); }
 
-// Runs a shell command with the environment of the test. Returns its standard output. The test
-// fails, and shows standard error, unless the command ends with status 0.
+// A shell command with the environment of the test.
+Command shell_command(const std::string& text);
+// Runs one. Returns its standard output. The test fails, and shows standard error, unless the command
+// ends with status 0.
 std::string run_shell(const std::string& command);
 
 // The same with arguments for each {} of the command: each text is quoted. Without arguments the

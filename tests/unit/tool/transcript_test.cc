@@ -85,11 +85,7 @@ std::vector<std::string> words_of(const std::string& command) {
 Outcome outcome_of(const Step& step) {
   const std::vector<std::string> words = words_of(step.command);
   if (!words.empty() || step.command == "memlog") return memlog(words, step.prompt != kPrompts[0]);
-  Command command = {{"/bin/sh", "-c", step.command}, {}, "", "", "", {}};
-  for (char** entry = ::environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    command.env.emplace(text.substr(0, text.find('=')), text.substr(text.find('=') + 1));
-  }
+  Command command = shell_command(step.command);
   command.env["PATH"] = build_dir() + ':' + command.env["PATH"];
   command.env["SOURCE"] = source_dir();
   command.env["BUILD"] = build_dir();
