@@ -119,7 +119,7 @@ TEST_F(ApiTest, WrappedResources) {
   Ready process(traced({program("resources")}, {{"MTRACE_LEDGER", temp() + "/"}}));
   wait_until_blocked(process.pid(), SYS_read);
   const auto answer = [&](Words words) {
-    return expect_exit(memlog(joined(words, {process.id}))).out;
+    return expect_exit(memlog(joined(words, {process.id()}))).out;
   };
   const std::string top = answer({"top", "--once"});
   EXPECT_HAS(top,

@@ -70,10 +70,10 @@ class AskingTest : public HostTest {
 TEST_F(AskingTest, AnotherProgramBeforeTheSignal) {
   Ready process(traced({program("execs")}));
   bool sent = false;
-  run_stepwise(tool({"report", process.id}), [&](const ToolCall& call) {
+  run_stepwise(tool({"report", process.id()}), [&](const ToolCall& call) {
     if (sends_trigger(call) && !sent) {
       sent = true;
-      process.ask("bare\n", "bare");
+      process.say("bare\n", "bare");
     }
     return true;
   });
@@ -87,7 +87,7 @@ TEST_F(AskingTest, NoOtherProgramWhileItIsHeld) {
   int sent = 0;
   int opened = 0;
   const Result result =
-      run_stepwise(tool({"report", "--label", "held", process.id}), [&](const ToolCall& call) {
+      run_stepwise(tool({"report", "--label", "held", process.id()}), [&](const ToolCall& call) {
         if (sends_trigger(call) && ++sent == 1) {
           process.write("bare\n");
           EXPECT_EQ(process_state(process.pid()), 't');
@@ -106,10 +106,10 @@ TEST_F(AskingTest, ExecWaitsForTheSignal) {
   Ready process(traced({program("execs")}));
   const Tracer tracer(process.pid());
   int sent = 0;
-  run_stepwise(tool({"report", "--signal", process.id}), [&](const ToolCall& call) {
+  run_stepwise(tool({"report", "--signal", process.id()}), [&](const ToolCall& call) {
     if (sends_trigger(call) && ++sent == 1) {
       process.write("bare\n");
-      const std::string of = "/proc/" + process.id;
+      const std::string of = "/proc/" + process.id();
       wait_until("exec", [&] {
         return read_file(of + "/environ").empty() ||
                read_file(of + "/syscall").starts_with(std::to_string(SYS_futex) + " ");
@@ -126,10 +126,10 @@ TEST_F(AskingTest, ExecWaitsForTheSignal) {
 TEST_F(AskingTest, ProcessOfADebugger) {
   Ready process(traced({program("execs")}));
   const Tracer tracer(process.pid());
-  EXPECT_HAS(expect_exit(run(tool({"report", process.id})), 1).err,
+  EXPECT_HAS(expect_exit(run(tool({"report", process.id()})), 1).err,
              "which would get the signal first: detach that, or use --signal");
   EXPECT_TRUE(logs_of(process.pid()).empty());
-  expect_exit(run(tool({"report", "--signal", process.id})));
+  expect_exit(run(tool({"report", "--signal", process.id()})));
   EXPECT_EQ(logs_of(process.pid()).size(), 1u);
   expect_exit(process.wait());
 }
@@ -156,7 +156,7 @@ TEST_F(AskingTest, SignalJustBeforeExec) {
 TEST_F(AskingTest, AfterAnExecThatFailed) {
   for (const bool ledger : {false, true}) {
     Ready process(ledger ? with_ledger({program("execs")}) : traced({program("execs")}));
-    process.ask("fail\n", "failed");
+    process.say("fail\n", "failed");
     expect_exit(report(process.pid(), "after"));
     expect_exit(process.wait());
   }
@@ -228,7 +228,7 @@ TEST_F(AskingTest, ASignalForTheBorrowedThread) {
       Ready process(traced({program("awaits_signal"), call}));
       wait_until_blocked(process.pid(), number);
       int changes = 0;
-      run_stepwise(tool({"report", process.id}), [&](const ToolCall& made) {
+      run_stepwise(tool({"report", process.id()}), [&](const ToolCall& made) {
         if (made.number != SYS_ptrace || made.arguments[0] != PTRACE_SETREGSET || made.made) {
           return true;
         }
@@ -265,11 +265,11 @@ TEST_F(AskingTest, EverySoOftenInterruptsNothing) {
   wait_until("its call", [&] { return process_state(process.pid()) == 'S'; });
   Process asking(
       // With a ledger it would be left alone: nothing changes.
-      tool({"attach", "--ledger", "none", "--every", "100ms", "--output", out(), process.id}));
+      tool({"attach", "--ledger", "none", "--every", "100ms", "--output", out(), process.id()}));
   wait_for_report("idle", process.pid(), 2);
   asking.send(SIGINT);
   expect_exit(asking.wait());
-  expect_exit(memlog({"report", process.id}));  // it stays attached
+  expect_exit(memlog({"report", process.id()}));  // it stays attached
   process.write("x");
   EXPECT_HAS(process.wait().out, "interrupted 0\n");
 }
@@ -327,9 +327,9 @@ TEST_F(AskingTest, EndBetweenOpeningAndReading) {
   for (const auto& [words, command] : all_commands) {
     for (int chosen = 1, seen = 0; seen >= chosen - 1; ++chosen) {
       Ready process(command);
-      const std::string of = "/proc/" + process.id + "/";
+      const std::string of = "/proc/" + process.id() + "/";
       Words all = words;
-      all.push_back(process.id);
+      all.push_back(process.id());
       seen = 0;
       std::string file;
       const Result result = run_stepwise(tool(all), [&](const ToolCall& call) {

@@ -60,10 +60,10 @@ TEST_F(AttachCopiesTest, Counts) {
     SCOPED_TRACE(kind);
     Ready process(with_copies({program("attached"), "sites"}, kind,
                               {file_of(kLibc), file_of(kLoader), program("attached")}));
-    expect_good(memlog({"attach", process.id}));
-    process.ask("aap", "told");
-    expect_good(memlog({"report", process.id}));
-    expect_good(memlog({"detach", process.id}));
+    expect_good(memlog({"attach", process.id()}));
+    process.say("aap", "told");
+    expect_good(memlog({"report", process.id()}));
+    expect_good(memlog({"detach", process.id()}));
     EXPECT_EQ(only_log(process.pid()).amount("live"), (Amount{2 * 321, 2}));
     expect_exit(process.wait());
   }
@@ -75,7 +75,7 @@ TEST_F(AttachCopiesTest, LibraryThatIsPreloadedIsFound) {
     Ready process(traced({program("idle"), "read"},
                          {{"LD_PRELOAD", library() + ":" + program("plugin_second_mappings.so")},
                           {"SECOND_MAPPINGS", std::string(kind) + ":" + library()}}));
-    expect_good(memlog({"report", process.id}));
+    expect_good(memlog({"report", process.id()}));
     EXPECT_EQ(logs_of(process.pid()).size(), 1u);
     process.write("x");
     expect_exit(process.wait());
@@ -88,7 +88,7 @@ TEST_F(AttachCopiesTest, InsideTheLoaderThatRuns) {
     Ready process(with_copies({program("attached"), "loading", program("plugin_slow.so")}, kind,
                               {file_of(kLoader)}));
     expect_refused(process.pid(), std::string("is inside ") + kLoader);
-    process.ask("x", "loaded");
+    process.say("x", "loaded");
     expect_attached(process.pid());
     expect_exit(process.wait());
   }
@@ -98,9 +98,9 @@ TEST_F(AttachCopiesTest, InsideTheAllocatorThatRuns) {
   const std::string allocator = program("plugin_slow_allocator.so");
   Ready process(
       with_copies({program("attached"), "sites"}, "below:read", {allocator}, allocator + ":"));
-  process.ask("a", "inside");
+  process.say("a", "inside");
   expect_refused(process.pid(), "is inside plugin_slow_allocator.so");
-  process.ask("xp", "told");
+  process.say("xp", "told");
   expect_attached(process.pid());
   expect_exit(process.wait());
 }
@@ -112,7 +112,7 @@ TEST_F(AttachCopiesTest, ChangedCodeIsRefused) {
         plain({program("attached"), "sites"},
               {{"LD_PRELOAD", program("plugin_changed_code.so")}, {"CHANGED_CODE", what}}));
     expect_refused(process.pid(), why);
-    process.ask("ap", "told");
+    process.say("ap", "told");
     expect_exit(process.wait());
   };
   expect_changed("rest", "in the rest of a page of code that should be unused");
@@ -156,7 +156,8 @@ TEST_F(AttachCopiesTest, AllocatorThatWasRemoved) {
   };
   Ready process(as_nobody({"/usr/bin/env", "LD_PRELOAD=" + copy, temp() + "/attached", "sites"}));
   fs::remove(copy);
-  const Result refused = expect_exit(run(as_nobody({temp() + "/memlog", "attach", process.id})), 1);
+  const Result refused =
+      expect_exit(run(as_nobody({temp() + "/memlog", "attach", process.id()})), 1);
   EXPECT_HAS(refused.err, "libmalloc_of_ours.so");
   EXPECT_HAS(refused.err, "cannot be read");
   expect_attached(process.pid());

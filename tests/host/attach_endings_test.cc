@@ -25,7 +25,7 @@ TEST_F(AttachEndingsTest, WhileItsThreadsAreStopped) {
                         {{"LD_PRELOAD", program("plugin_slow_allocator.so")}}));
     int calls = 0;
     expect_told(
-        run_stepwise(tool({"attach", "--timeout", "20", process.id}), [&](const ToolCall& call) {
+        run_stepwise(tool({"attach", "--timeout", "20", process.id()}), [&](const ToolCall& call) {
           calls += !call.made && call.number == SYS_ptrace;
           if (calls == 1 + round * 5) process.send(SIGKILL);
           return true;
@@ -37,8 +37,8 @@ TEST_F(AttachEndingsTest, WhileItsThreadsAreStopped) {
 TEST_F(AttachEndingsTest, WhileAThreadMakesACall) {
   Ready process(
       plain({program("attached"), "sites"}, {{"LD_PRELOAD", program("plugin_slow_allocator.so")}}));
-  process.ask("n", "slow");
-  Process attaching(tool({"attach", "--timeout", "20", process.id}));
+  process.say("n", "slow");
+  Process attaching(tool({"attach", "--timeout", "20", process.id()}));
   process.read_until("inside");  // dlopen asks for memory
   process.send(SIGKILL);
   EXPECT_EQ(process.wait().how(), "signal 9");

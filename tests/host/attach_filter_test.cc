@@ -36,7 +36,7 @@ class AttachFilterTest : public HostTest {
   void expect_attached(const Command& command) const {
     Ready process(command);
     for (const char* step : {"attach", "report", "detach"}) {
-      if (step == std::string("report")) process.ask("aap", "told");
+      if (step == std::string("report")) process.say("aap", "told");
       expect_exit(memlog(step, process.pid()));
     }
     EXPECT_EQ(only_log(process.pid()).amount("live"), (Amount{2 * 321, 2}));

@@ -54,10 +54,10 @@ class AttachTest : public HostTest {
 
 TEST_F(AttachTest, CountsWhatComesAfterwards) {
   Ready process(plain({program("attached"), "sites"}));
-  process.ask("aanp", "told");
+  process.say("aanp", "told");
   expect_good(attach(process.pid()));
   std::string told;
-  for (const std::string& line : process.ask("aaannffrp", "told")) told += line + '\n';
+  for (const std::string& line : process.say("aaannffrp", "told")) told += line + '\n';
   expect_good(report(process.pid()));
   const std::vector<Memlog> logs = logs_of(process.pid(), 1);
   // What its sites hold, without the two blocks from before.
@@ -77,12 +77,12 @@ TEST_F(AttachTest, DetachedItIsAsBefore) {
   for (int round = 0; round < 5; ++round) {
     expect_good(attach(process.pid()));
     EXPECT_HAS(attach(process.pid()).out, "attached already");
-    process.ask("ap", "told");
+    process.say("ap", "told");
     expect_good(report(process.pid()));
     expect_good(detach(process.pid()));
     EXPECT_HAS(detach(process.pid()).out, "detached already");
-    process.ask("ap", "told");
-    expect_exit(memlog({"report", process.id}), 1);
+    process.say("ap", "told");
+    expect_exit(memlog({"report", process.id()}), 1);
   }
   // Each round is a series of its own, and counts what it has seen.
   const auto all = all_logs();
@@ -100,13 +100,13 @@ TEST_F(AttachTest, Options) {
   Ready process(plain({program("attached"), "sites"}));
   const Result attached =
       run(plain({memlog_tool(), "attach", "--quiet", "--depth", "3", "--signal", "USR2", "--output",
-                 temp() + "/elsewhere", process.id},
+                 temp() + "/elsewhere", process.id()},
                 {{"MTRACE_EXIT_REPORT", "0"}, {"MTRACE_DEPTH", "7"}, {"MTRACE_RESOLVER", "none"}}));
   expect_good(attached);
   EXPECT_EQ(attached.out, "");
-  process.ask("ap", "told");
+  process.say("ap", "told");
   process.send(SIGUSR2);
-  const std::string path = temp() + "/elsewhere/attached-" + process.id + "-1.memlog";
+  const std::string path = temp() + "/elsewhere/attached-" + process.id() + "-1.memlog";
   wait_until("the report", [&] { return fs::exists(path); });
   expect_exit(process.wait());
   const std::string line = read_memlog(path).get("library");
@@ -136,20 +136,20 @@ TEST_F(AttachTest, InSignalHandlers) {
 
 TEST_F(AttachTest, NotInsideTheLoader) {
   Ready process(plain({program("attached"), "loading", program("plugin_slow.so")}));
-  const Result refused = memlog({"attach", "--timeout", "1", process.id});
+  const Result refused = memlog({"attach", "--timeout", "1", process.id()});
   expect_refused(refused, "is inside ld-linux-x86-64.so.2");
-  process.ask("x", "loaded");
+  process.say("x", "loaded");
   expect_good(attach(process.pid()));
   expect_exit(process.wait());
 }
 
 TEST_F(AttachTest, NotDuringVfork) {
   Ready process(plain({program("attached"), "vfork"}));
-  const std::string children = "/proc/" + process.id + "/task/" + process.id + "/children";
+  const std::string children = "/proc/" + process.id() + "/task/" + process.id() + "/children";
   wait_until("the child", [&] { return !read_file(children).empty(); });
-  const Result refused = memlog({"attach", "--timeout", "1", process.id});
+  const Result refused = memlog({"attach", "--timeout", "1", process.id()});
   expect_refused(refused, "did not reach a safe point");
-  process.ask("x", "child 5");
+  process.say("x", "child 5");
   expect_good(attach(process.pid()));
   expect_exit(process.wait());
 }
@@ -176,10 +176,10 @@ TEST_F(AttachTest, AllocatorOfTheProgram) {
 
 TEST_F(AttachTest, AllocatorOfTheProgramAndNobodyWaits) {
   Ready process(plain({program("partitions"), "nobody"}));
-  EXPECT_HAS(expect_exit(memlog({"attach", "--timeout", "2", process.id}), 1).err,
+  EXPECT_HAS(expect_exit(memlog({"attach", "--timeout", "2", process.id()}), 1).err,
              "has its own allocator (malloc of partitions), and none of its threads "
              "waits in a system call");
-  EXPECT_LACKS(read_file("/proc/" + process.id + "/maps"), "libmtrace");
+  EXPECT_LACKS(read_file("/proc/" + process.id() + "/maps"), "libmtrace");
   EXPECT_TRUE(process.end(SIGTERM).exited(5)) << "unhurt";
 }
 
@@ -202,7 +202,7 @@ TEST_F(AttachTest, StoppedProcess) {
   expect_good(attach(process.pid()));
   wait_until("it to be stopped again", [&] { return process_state(process.pid()) == 'T'; });
   process.send(SIGCONT);
-  process.ask("ap", "told");
+  process.say("ap", "told");
   expect_good(report(process.pid()));
   EXPECT_EQ(logs_of(process.pid()).size(), 1u);
   expect_exit(process.wait());
@@ -273,7 +273,7 @@ TEST_F(AttachTest, RefusesWhatIsProtected) {
   fs::copy_file(memlog_tool(), temp() + "/memlog");
   fs::copy_file(library(), temp() + "/libmtrace.so");
   const Words nobody = {"/usr/bin/setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all"};
-  Command command = plain(joined(nobody, {temp() + "/memlog", "attach", process.id}));
+  Command command = plain(joined(nobody, {temp() + "/memlog", "attach", process.id()}));
   command.directory = out();
   expect_refused(run(command), "belongs to another user");
   expect_exit(process.wait());
@@ -295,7 +295,7 @@ TEST_F(AttachTest, InAnotherNamespace) {
   ASSERT_EQ(children.size(), 1u);
   const pid_t pid = children[0];
   expect_good(attach(pid));
-  process.ask("aap", "told");
+  process.say("aap", "told");
   const Result reported = report(pid);
   expect_good(reported);
   EXPECT_EQ(reported.out, "attached-1-1.memlog\n");
@@ -356,7 +356,7 @@ print('end', flush=True)
 sys.stdin.read()
 )TEXT"}));
   expect_good(attach(process.pid()));
-  process.ask("go\n", "end");
+  process.say("go\n", "end");
   expect_good(detach(process.pid()));
   expect_exit(process.wait());
   const auto all = all_logs();
@@ -374,10 +374,10 @@ TEST_F(AttachTest, NameByWhichItWasStarted) {
        {"exec \"$0\" sites", "exec -a 'many-programs-server: ready' \"$0\" sites"}) {
     Ready process(plain({"/bin/bash", "-c", script, link}));
     const Result result = expect_exit(attach(process.pid()));
-    const std::string subject = process.id + " (many-programs-server) ";
+    const std::string subject = process.id() + " (many-programs-server) ";
     EXPECT_TRUE(result.out.starts_with(subject)) << result.out;
     EXPECT_TRUE(fs::exists(report_path("many-programs-server", process.pid(), 1)) ||
-                memlog({"report", process.id}).out.find("many-programs-server-") !=
+                memlog({"report", process.id()}).out.find("many-programs-server-") !=
                     std::string::npos);
     process.write("q");
     expect_exit(process.wait());

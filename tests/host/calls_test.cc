@@ -140,7 +140,7 @@ TEST_F(CallsTest, Recovered) {
     if (!page.empty()) command.env["QEMU_PAGESIZE"] = page;
     Ready process(command);
     process.end(SIGKILL);
-    const std::string ledger = temp() + "/call_forms-" + process.id + ".ledger";
+    const std::string ledger = temp() + "/call_forms-" + process.id() + ".ledger";
     expect_exit(memlog({"recover", ledger, "-o", temp() + "/recovered.memlog"}));
     const Memlog log = read_memlog(temp() + "/recovered.memlog");
     EXPECT_EQ(calls_of(log), kForms);

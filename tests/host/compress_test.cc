@@ -102,12 +102,12 @@ TEST_F(CompressTest, ReportPrintsTheNameThatTheReportHas) {
     const Words argv = {program("attached"), "sites"};
     Ready host(attached ? plain(argv) : compressing(argv));
     if (attached) {
-      expect_exit(run(with(tool({"attach", "--compress", host.id}), {{"MTRACE_RESOLVER", ""}})));
+      expect_exit(run(with(tool({"attach", "--compress", host.id()}), {{"MTRACE_RESOLVER", ""}})));
     }
     for (int seq = 1; seq <= 2; ++seq) {
-      host.ask("aanp", "told");
+      host.say("aanp", "told");
       const std::string path = report_path("attached", host.pid(), seq);
-      EXPECT_EQ(out() + "/" + expect_exit(memlog({"report", host.id})).out, path + ".zst\n");
+      EXPECT_EQ(out() + "/" + expect_exit(memlog({"report", host.id()})).out, path + ".zst\n");
       EXPECT_TRUE(fs::exists(path + ".zst"));
       EXPECT_FALSE(fs::exists(path));
     }

@@ -141,9 +141,9 @@ TEST_F(CoverageTest, StaticProgram) {
                                  "#include <stdio.h>\nint main(void) { puts(\"ready\"); "
                                  "fflush(stdout); return getchar() == 'x'; }\n",
                                  "-static")}));
-  EXPECT_HAS(expect_exit(memlog({"status", process.id}), 1).err,
+  EXPECT_HAS(expect_exit(memlog({"status", process.id()}), 1).err,
              "the program is linked statically, which LD_PRELOAD does not reach");
-  EXPECT_HAS(expect_exit(memlog({"attach", process.id}), 1).err, "is statically linked");
+  EXPECT_HAS(expect_exit(memlog({"attach", process.id()}), 1).err, "is statically linked");
   process.write("y");
   expect_exit(process.wait());
   EXPECT_TRUE(all_logs().empty());

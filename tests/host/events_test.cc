@@ -550,10 +550,10 @@ TEST_F(EventsTest, GoOnWithAStoppedWriter) {
 // was attached to, as events or among the blocks left out.
 TEST_F(EventsTest, OfAnAttachedProcessAreCulled) {
   Ready process(plain({program("event_endless")}));
-  expect_exit(run(with(tool({"attach", "--events", "--cull", "1s", process.id}),
+  expect_exit(run(with(tool({"attach", "--events", "--cull", "1s", process.id()}),
                        {{"MTRACE_RESOLVER", memlog_tool()}})));
-  for (int seq = 1; seq <= 2; ++seq) expect_exit(memlog({"report", process.id}));
-  expect_exit(memlog({"detach", process.id}));
+  for (int seq = 1; seq <= 2; ++seq) expect_exit(memlog({"report", process.id()}));
+  expect_exit(memlog({"detach", process.id()}));
   const std::string path = log_of("event_endless", process.pid());
   EXPECT_EQ(end_of(path), "detached");
   process.end(SIGKILL);

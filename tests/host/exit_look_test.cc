@@ -143,7 +143,7 @@ TEST_F(ExitLookTest, AMemlogThatIsAZombieHoldsNobody) {
 TEST_F(ExitLookTest, LeavesSafePointsWhereTheyWere) {
   Ready process(held_by(::getpid(), {program("held_blocks")}));
   wait_until_blocked(process.pid(), SYS_read);
-  EXPECT_EQ(expect_exit(memlog({"unreachable", "--json", process.id}), 1).err, "");
+  EXPECT_EQ(expect_exit(memlog({"unreachable", "--json", process.id()}), 1).err, "");
   process.end(SIGKILL);
 }
 

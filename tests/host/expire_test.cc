@@ -24,14 +24,14 @@ TEST_F(ExpireTest, AttachesToWhatIsNotTraced) {
   Ready process(plain({program("attached"), "sites"}));
   for (int round = 0; round < 2; ++round) {
     Process expire(plain({memlog_tool(), "expire", "--attach", "--after", "100ms", "--max-stacks",
-                          "1", "--format", "json", process.id}));
+                          "1", "--format", "json", process.id()}));
     EXPECT_NE(line_with(expire, "\"begin\""), "");
-    process.ask("ap", "told");
+    process.say("ap", "told");
     const std::string end = line_with(expire, "\"event\":\"stack\"");
     EXPECT_HAS(end, "\"may_leak_blocks\":1,\"may_leak_bytes\":321,\"expired_blocks\":1");
     EXPECT_HAS(end, "{\"function\":\"site_attached\",\"file\":\"attached.cc\",\"line\":");
     expect_exit(expire.wait());
-    const Result status = memlog({"status", process.id});
+    const Result status = memlog({"status", process.id()});
     EXPECT_HAS((status.out + status.err), "memlog detach") << status.out << status.err;
     EXPECT_FALSE(fs::exists(ledger(process.pid())));
   }
@@ -45,13 +45,13 @@ TEST_F(ExpireTest, AttachesToWhatIsNotTraced) {
 TEST_F(ExpireTest, LiveTimes) {
   Ready process(plain({program("attached"), "sites"}));
   for (const bool reported : {false, true}) {
-    Process expire(plain(
-        {memlog_tool(), "expire", "--attach", "--after", "100ms", "--format", "json", process.id}));
+    Process expire(plain({memlog_tool(), "expire", "--attach", "--after", "100ms", "--format",
+                          "json", process.id()}));
     EXPECT_NE(line_with(expire, "\"begin\""), "");
     process.write("a");
     EXPECT_NE(line_with(expire, "\"expired_blocks\":1,"), "");
     if (reported) {
-      expect_exit(memlog({"report", process.id}));
+      expect_exit(memlog({"report", process.id()}));
     }
     process.write("d");
     EXPECT_NE(line_with(expire, "\"expired_freed_blocks\":1,"), "");

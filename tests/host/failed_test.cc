@@ -64,11 +64,11 @@ TEST_F(FailedTest, RunAndExpireSaySo) {
              "11 allocations failed: no memory; 5 of them at main");
 
   Ready process(traced({program("failures"), "wait"}, {{"MTRACE_LEDGER", temp()}}));
-  Process watch(tool({"expire", "--after", "1h", process.id}));
+  Process watch(tool({"expire", "--after", "1h", process.id()}));
   for (auto line = watch.read_line(); line && line->find("from now on") == std::string::npos;) {
     line = watch.read_line();
   }
-  process.ask("x", "done");
+  process.say("x", "done");
   expect_exit(process.wait());
   EXPECT_HAS(watch.wait().out, "11 allocations failed: no memory; 5 of them at main");
 }

@@ -208,7 +208,7 @@ TEST_F(InheritedFilterTest, LedgerOfSuchAProgram) {
                               processes_and_rare()));
   process.write("aaa");
   wait_until("the ledger has what was allocated", [&] {
-    return memlog({"top", "--once", process.id}).out.find(" 900 ") != std::string::npos;
+    return memlog({"top", "--once", process.id()}).out.find(" 900 ") != std::string::npos;
   });
   expect_exit(process.wait(), 5);
 }
@@ -255,18 +255,18 @@ TEST_F(InheritedFilterTest, OthersAreWritten) {
 TEST_F(FilterTest, MemlogReadsTheLedger) {
   Ready process(keeping_a_ledger({"waits", "trap", "renderer", "prctl"}));
   process.write("aaa");
-  EXPECT_EQ(expect_exit(memlog({"report", process.id})).out,
-            "filters-" + process.id + "-snapshot.memlog\n");
-  const Memlog snapshot = read_memlog(temp() + "/filters-" + process.id + "-snapshot.memlog");
+  EXPECT_EQ(expect_exit(memlog({"report", process.id()})).out,
+            "filters-" + process.id() + "-snapshot.memlog\n");
+  const Memlog snapshot = read_memlog(temp() + "/filters-" + process.id() + "-snapshot.memlog");
   EXPECT_EQ(snapshot.get("trigger"), "snapshot");
-  EXPECT_HAS(memlog({"status", process.id}).out, "USR1 forbidden");
+  EXPECT_HAS(memlog({"status", process.id()}).out, "USR1 forbidden");
   expect_exit(process.wait(), 5);
 }
 
 // Without a ledger it says why there is no report.
 TEST_F(FilterTest, MemlogSaysWhy) {
   Ready process(traced(filters({"waits", "kill", "open", "seccomp"})));
-  EXPECT_HAS(expect_exit(memlog({"report", process.id}), 1).err,
+  EXPECT_HAS(expect_exit(memlog({"report", process.id()}), 1).err,
              "has added a system call filter (seccomp)");
   expect_exit(process.wait(), 5);
 }
@@ -278,7 +278,7 @@ TEST_F(FilterTest, MemlogSeesWhatTheLibraryDoesNot) {
     const Words arguments = {"waits", "kill", "open", "raw"};
     Ready process(with(ledger ? keeping_a_ledger(arguments) : traced(filters(arguments)),
                        {{"MTRACE_EXIT_REPORT", "0"}}));
-    const Result result = memlog({"report", process.id});
+    const Result result = memlog({"report", process.id()});
     EXPECT_TRUE(result.exited(ledger ? 0 : 1)) << result.how() << result.err;
     EXPECT_TRUE(process.wait().exited(5)) << "unhurt";
   }
@@ -291,9 +291,9 @@ TEST_F(FilterTest, ThatLetsNoHandlerReturn) {
     for (const std::string action : {"kill", "kill_thread", "errno"}) {
       SCOPED_TRACE(how + " " + action);
       Ready process(traced(filters({"waits", action, "sandbox", how})));
-      EXPECT_HAS(expect_exit(memlog({"report", process.id}), 1).err, "(seccomp) that ");
+      EXPECT_HAS(expect_exit(memlog({"report", process.id()}), 1).err, "(seccomp) that ");
       if (how != "raw") {
-        EXPECT_HAS(memlog({"status", process.id}).out, "USR1 forbidden");
+        EXPECT_HAS(memlog({"status", process.id()}).out, "USR1 forbidden");
         process.send(SIGUSR1);
       }
       process.write("aaa");
@@ -317,8 +317,8 @@ TEST_F(FilterTest, ThatKillsWhoGoesOnAfterAStop) {
     const Words argv = filters({"sleeps", "kill", "restart", "prctl"});
     Ready process(library ? traced(argv) : plain(argv));
     for (int round = 0; round < 12; ++round) {
-      const Result result = library ? memlog({"report", process.id})
-                                    : memlog({round % 2 == 0 ? "attach" : "detach", process.id});
+      const Result result = library ? memlog({"report", process.id()})
+                                    : memlog({round % 2 == 0 ? "attach" : "detach", process.id()});
       EXPECT_TRUE(result.exited(library ? 1 : 0)) << result.err;
     }
     expect_exit(process.wait(), 5);

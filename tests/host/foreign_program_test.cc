@@ -116,7 +116,7 @@ TEST_F(ForeignProgramTest, MemlogRun) {
 TEST_F(ForeignProgramTest, WhatAttachAndStatusSay) {
   Ready process(plain({program("foreign_musl"), "wait"}));
   for (const char* command : {"attach", "status"}) {
-    const Result result = run(plain({memlog_tool(), command, process.id}));
+    const Result result = run(plain({memlog_tool(), command, process.id()}));
     EXPECT_FALSE(result.exited(0)) << command;
     EXPECT_HAS(result.err, "is linked with musl, not with glibc") << command;
     EXPECT_LACKS(result.err, "static");

@@ -285,15 +285,6 @@ Command with(Command command, const Settings& more) {
   return command;
 }
 
-Ready::Ready(const Command& command) : Process(command), id(std::to_string(pid())) {
-  read_until("ready");
-}
-
-std::vector<std::string> Ready::ask(const std::string& text, const std::string& answer) {
-  write(text);
-  return read_until(answer);
-}
-
 Result Ready::end(int signal) {
   send(signal);
   return wait();

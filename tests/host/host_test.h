@@ -118,11 +118,9 @@ Command with(Command command, const Settings& more);
 // A program that has said "ready".
 class Ready : public Process {
  public:
-  explicit Ready(const Command& command);
-  // Writes to it, and reads up to and including the line that answers.
-  std::vector<std::string> ask(const std::string& text, const std::string& answer);
+  explicit Ready(const Command& command) : Process(command, "ready") {}
+  // Sends the signal and waits for its end.
   Result end(int signal);
-  const std::string id;  // its pid
 };
 
 Words joined(Words words, const Words& more);

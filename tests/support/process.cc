@@ -93,9 +93,9 @@ Process::Process(const Command& command, const std::string& line) : Process(comm
   read_until(line);
 }
 
-void Process::say(const std::string& text, const std::string& answer) {
+std::vector<std::string> Process::say(const std::string& text, const std::string& answer) {
   write(text);
-  read_until(answer);
+  return read_until(answer);
 }
 
 Process::~Process() {

@@ -60,8 +60,8 @@ class Process {
   // Reads until this line when it has started.
   Process(const Command& command, const std::string& line);
   std::string id() const { return std::to_string(pid()); }
-  // Writes, and reads until the line that answers.
-  void say(const std::string& text, const std::string& answer);
+  // Writes, and reads until the line that answers: read_until().
+  std::vector<std::string> say(const std::string& text, const std::string& answer);
 
  private:
   bool pump(int timeout_ms);  // reads what there is; false: both outputs have ended
