@@ -160,11 +160,11 @@ struct Event {
 };
 
 struct EventStack {
-  std::vector<profile::Frame> frames;  // innermost first; named only if Python's
-  uint64_t id = 0;                     // as `stack=` in memlogs
-  std::string kind;                    // as in memlogs; empty: heap
-  std::string call;                    // the function that the program called; empty: not known
-  bool cut = false;                    // there were more frames
+  std::vector<profile::Frame> frames;       // innermost first; named only if Python's
+  uint64_t id = format::StackId().value();  // as `stack=` in memlogs
+  std::string kind;                         // as in memlogs; empty: heap
+  std::string call;  // the function that the program called; empty: not known
+  bool cut = false;  // there were more frames
 };
 
 struct EventThread {
