@@ -761,13 +761,12 @@ void suppress(HeapScan& scan, const ledger::LedgerFile& ledger,
   suppress_stacks(scan, ledger, known, names, patterns);
 }
 
-analyze::FilteredOut suppressed_sum(const HeapScan& scan) {
-  std::set<uint32_t> stacks;
-  analyze::FilteredOut sum;
+analyze::StacksLeftOut suppressed_sum(const HeapScan& scan) {
+  analyze::StacksLeftOut sum;
   for (size_t i = 0; i < scan.blocks().size(); ++i) {
     if (!scan.suppressed(i)) continue;
-    const bool is_new = stacks.insert(scan.blocks()[i].stack).second;
-    sum.add({is_new ? 1u : 0u, static_cast<int64_t>(scan.blocks()[i].size)});
+    const auto& block = scan.blocks()[i];
+    sum.add(block.stack + uint64_t{1}, "", static_cast<int64_t>(block.size));
   }
   return sum;
 }

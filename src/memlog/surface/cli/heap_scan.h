@@ -308,9 +308,9 @@ struct ExitLook {
   std::string trouble;  // why the process was not looked at, as in AttachError; empty: it was
   std::string unknown;  // HeapScan::unknown()
   size_t blocks = 0;    // looked at
-  std::array<ReachSum, 4> sums;     // of these, by Reach
-  analyze::FilteredOut suppressed;  // lost in any way
-  profile::Memlog lost;             // what is definitely lost, as a report without names
+  std::array<ReachSum, 4> sums;       // of these, by Reach
+  analyze::StacksLeftOut suppressed;  // lost in any way
+  profile::Memlog lost;               // what is definitely lost, as a report without names
 };
 
 // Of each process the look that tells what it leaves behind: the last one at its end, or its last

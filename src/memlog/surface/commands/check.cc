@@ -385,7 +385,7 @@ void judge_lost(std::vector<ExitLook>& looked_at, reports::Reports& reports, Jud
       throw UsageError(fmt::format("check: {} ({}) was not searched for lost blocks: it {}",
                                    text::plain(look.name), look.pid, text::plain(look.trouble)));
     }
-    left_out.add(look.suppressed);
+    left_out.by_filters.add(look.suppressed);
     reports::Found one;
     one.listed.path = one.listed.program = look.lost.header.program;
     one.listed.started = look.lost.header.started;
@@ -441,12 +441,14 @@ int run_check(const Arguments& arguments, const Streams& streams) {
       judge.note(text::remark(line, style));
     }
     if (options.max_growth && !options.baseline.empty()) {
-      analyze::FilteredOut both = left_out;
+      analyze::FilteredOut grown = left_out;
+      analyze::FilteredOut left_out_before;
       const reports::ReportSet before =
-          reports::live_set(reports::files_of(options.baseline), reports, both);
+          reports::live_set(reports::files_of(options.baseline), reports, left_out_before);
+      grown.add(left_out_before, -1);
       analyze::Comparison comparison = analyze::compare(before.table, now.table);
       judge.judge(std::move(comparison.table), *options.max_growth, "grown since the baseline",
-                  both);
+                  grown);
     }
     if (options.max_live) judge.judge(std::move(now.table), *options.max_live, "live", left_out);
   }

@@ -143,10 +143,12 @@ int run_diff(const Arguments& arguments, const Streams& streams) {
   const bool deltas = arguments.has("--deltas");
   text::Context context;
   const auto read = deltas ? reports::delta_set : reports::live_set;
+  analyze::FilteredOut left_out_of_a;
   const reports::ReportSet a =
-      read(reports::files_of(arguments.operands()[0]), reports, context.filtered);
+      read(reports::files_of(arguments.operands()[0]), reports, left_out_of_a);
   const reports::ReportSet b =
       read(reports::files_of(arguments.operands()[1]), reports, context.filtered);
+  context.filtered.add(left_out_of_a, -1);
   analyze::Comparison comparison = analyze::compare(a.table, b.table);
   std::vector<analyze::Row>& rows = comparison.table.rows();
   const size_t unchanged = analyze::drop_empty(rows, style.order);

@@ -227,13 +227,13 @@ std::string export_page(const EventSource& source, reports::Reports& reports) {
   if (page.headers.empty()) throw util::NotFound(reports::kNoneChosen);
   // An event log tells all since it began.
   const std::string missing = source.log().empty() ? reports::missing_text(files) : "";
-  page.filtered = left_out.stacks != 0;
+  page.filtered = left_out.by_filters.stacks() != 0;
   page.complete = missing.empty() && page.before == profile::Total{};
   if (!missing.empty()) page.remarks.push_back("missing: report " + missing);
   if (page.filtered) {
-    page.remarks.push_back(
-        fmt::format("filters have left out {} of the reports' entries, net {} bytes",
-                    util::grouped(uint64_t{left_out.stacks}), util::grouped(left_out.bytes, true)));
+    page.remarks.push_back(fmt::format("filters have left out {}, net {} bytes",
+                                       text::count_text(left_out.by_filters.stacks(), "stack"),
+                                       util::grouped(left_out.by_filters.bytes(), true)));
   }
   if (sampled) page.remarks.emplace_back("sampled: bytes and blocks are estimates");
   std::optional<SourceLookup> sources;
@@ -283,8 +283,7 @@ the entries that are not heap.
 
 html writes one file about all reports of a process, which needs no network: what was live at each
 report, and how any two reports differ. The default is the process that wrote the newest report. With
---events its timeline is the log's: drag over it to see what was allocated in that time, what of it
-stayed, and what was freed.
+--events its timeline is that of the log.
 
 massif and heaptrack have a time axis. Given all reports of one process, from the first on, they
 show what is live at each report, and the peak with its shares at the time of the peak. A report

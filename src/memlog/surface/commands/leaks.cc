@@ -99,7 +99,7 @@ Judged look_at(const reports::ReportSeries& files, reports::Reports& reports,
     row[0].bytes = finding.last - finding.first;
     const analyze::FilteredOut gone = reports.filter().apply(row);
     judged.filtered.add(gone);
-    return gone.stacks != 0;
+    return gone.by_filters.stacks() != 0;
   });
   return judged;
 }

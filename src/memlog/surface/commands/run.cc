@@ -279,16 +279,6 @@ std::string unsent_text(const process::SentLogs& sent, const RunOptions& options
   return out;
 }
 
-const char* when(ledger::HoldPoint point) {
-  switch (point) {
-    case ledger::HoldPoint::kExit:
-      return "at exit";
-    case ledger::HoldPoint::kAfterExit:
-      return "after exit handlers";
-  }
-  return "";
-}
-
 // What the processes had lost when they exited. Empty: nobody was to look.
 std::string lost_text(const RunOptions& options, ExitLooks& looks) {
   if (!options.unreachable) return {};
@@ -299,15 +289,17 @@ std::string lost_text(const RunOptions& options, ExitLooks& looks) {
   for (ExitLook& look : looks.found()) {
     const bool is_first = &look == &looks.found().front();
     if (!is_first && !look.lost.entries.empty()) out += '\n';
+    const char* const when =
+        look.point == ledger::HoldPoint::kExit ? "at exit" : "after exit handlers";
     out += fmt::format("{} ({}): ", text::plain(look.name), look.pid);
     out += look.trouble.empty()
-               ? text::lost_summary(look.lost, when(look.point), look.blocks, style)
+               ? text::lost_summary(look.lost, when, look.blocks, style)
                : fmt::format("not searched for lost blocks: it {}\n", text::plain(look.trouble));
     out += other_losses_text({look}, style);
-    if (look.suppressed.stacks != 0) {
+    if (look.suppressed.stacks() != 0) {
       out += fmt::format("suppressed: {} in {}\n",
-                         text::bytes_text(look.suppressed.bytes, style, false),
-                         text::count_text(look.suppressed.stacks, "stack"));
+                         text::bytes_text(look.suppressed.bytes(), style, false),
+                         text::count_text(look.suppressed.stacks(), "stack"));
     }
     if (!look.unknown.empty()) {
       out +=

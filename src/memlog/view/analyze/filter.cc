@@ -15,15 +15,16 @@ bool any(const std::vector<StackPattern>& patterns, const profile::Frames& frame
 
 }  // namespace
 
-void FilteredOut::add(const std::string& kind, int64_t change) {
-  add({1, kind.empty() ? change : 0});
+void StacksLeftOut::add(uint64_t id, std::string_view kind, int64_t bytes) {
+  if (id != 0) ids_.emplace(id, kind);
+  without_id_ += id == 0;
+  if (kind.empty()) add_saturating(bytes_, bytes);
 }
 
-void FilteredOut::add(const FilteredOut& more) {
-  stacks += more.stacks;
-  runtime_stacks += more.runtime_stacks;
-  add_saturating(bytes, more.bytes);
-  add_saturating(runtime_bytes, more.runtime_bytes);
+void StacksLeftOut::add(const StacksLeftOut& more, int sign) {
+  ids_.insert(more.ids_.begin(), more.ids_.end());
+  without_id_ += more.without_id_;
+  add_saturating(bytes_, std::max(more.bytes_, -INT64_MAX) * sign);
 }
 
 bool Filter::takes(int64_t number, const std::string& text) const {
@@ -46,13 +47,14 @@ FilteredOut Filter::apply(profile::Memlog& memlog) {
     const auto known = known_.find(number);
     const bool called =
         calls.empty() || std::find(calls.begin(), calls.end(), entry.call.text()) != calls.end();
-    if (!called) return out.add(entry.kind, entry.bytes), true;
+    if (!called) return out.by_filters.add(entry.stack, entry.kind, entry.bytes), true;
     const Taken taken =
         number != 0 && known != known_.end() ? known->second : takes(entry.frames, memlog.modules);
     if (number != 0) known_.try_emplace(number, taken);
-    if (taken == Taken::kNo) out.add(entry.kind, entry.bytes);
-    if (taken == Taken::kRuntime) out.add({0, 0, 1, entry.kind.empty() ? entry.bytes : 0});
-    return taken != Taken::kYes;
+    if (taken == Taken::kYes) return false;
+    StacksLeftOut& part = taken == Taken::kNo ? out.by_filters : out.by_runtimes;
+    part.add(entry.stack, entry.kind, entry.bytes);
+    return true;
   });
   return out;
 }
@@ -65,7 +67,7 @@ FilteredOut Filter::apply(std::vector<Row>& rows) const {
     const bool wanted =
         size >= min_bytes && (!grew || row.bytes > 0) && (!shrank || row.bytes < 0) &&
         (!lifetime || (row.lifetimes.frees != 0 && lifetime->holds(row.lifetimes.mean())));
-    if (!wanted) out.add(row.kind, row.bytes);
+    if (!wanted) out.by_filters.add(row.stack, row.kind, row.bytes);
     return !wanted;
   });
   return out;

@@ -104,15 +104,31 @@ struct Span {
   bool holds(uint64_t number) const { return number >= least && number <= most; }
 };
 
-// The rows or entries left out.
-struct FilteredOut {
-  size_t stacks = 0;
-  int64_t bytes = 0;          // net, of the heap; saturates
-  size_t runtime_stacks = 0;  // what runtimes keep; not among those above
-  int64_t runtime_bytes = 0;
+// Stacks left out of one report or of several, each counted once.
+class StacksLeftOut {
+ public:
+  // `id`: as `stack=`; 0: not known, counts as another stack. `kind`: empty: of the heap.
+  void add(uint64_t id, std::string_view kind, int64_t bytes);
+  // `sign`: -1: the bytes of `more` count as what was there before.
+  void add(const StacksLeftOut& more, int sign = 1);
 
-  void add(const std::string& kind, int64_t change);
-  void add(const FilteredOut& more);
+  size_t stacks() const { return ids_.size() + without_id_; }
+  int64_t bytes() const { return bytes_; }  // net, of the heap; saturates
+
+ private:
+  absl::flat_hash_set<std::pair<uint64_t, std::string>> ids_;
+  size_t without_id_ = 0;
+  int64_t bytes_ = 0;
+};
+
+struct FilteredOut {
+  StacksLeftOut by_filters;
+  StacksLeftOut by_runtimes;  // what runtimes keep; not among those above
+
+  void add(const FilteredOut& more, int sign = 1) {
+    by_filters.add(more.by_filters, sign);
+    by_runtimes.add(more.by_runtimes, sign);
+  }
 };
 
 struct Filter {

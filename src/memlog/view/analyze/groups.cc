@@ -58,20 +58,8 @@ Name name_of(GroupBy by, const Frame& frame, const std::string& module) {
 }  // namespace
 
 const char* group_word(GroupBy by) {
-  switch (by) {
-    case GroupBy::kFunction:
-      return "function";
-    case GroupBy::kFile:
-      return "file";
-    case GroupBy::kLine:
-      return "line";
-    case GroupBy::kModule:
-      return "module";
-    case GroupBy::kType:
-      return "type";
-    default:
-      return "stack";
-  }
+  constexpr const char* kWords[] = {"stack", "function", "file", "line", "module", "type"};
+  return kWords[static_cast<size_t>(by)];
 }
 
 size_t Groups::place(const Row& row, const std::vector<Module>& modules, const std::string& given) {

@@ -181,18 +181,9 @@ int64_t quantity(const Row& row, Order order) {
 }
 
 bool leaves_out_zero(Order order) {
-  switch (order) {
-    case Order::kTemporary:
-    case Order::kLifetime:
-    case Order::kSlack:
-    case Order::kPeak:
-    case Order::kAge:
-    case Order::kSize:
-    case Order::kFailed:
-      return true;
-    default:
-      return false;
-  }
+  constexpr Order kOthers[] = {Order::kBytes, Order::kBlocks, Order::kLive, Order::kAllocations,
+                               Order::kStack};
+  return std::find(std::begin(kOthers), std::end(kOthers), order) == std::end(kOthers);
 }
 
 void sort(std::vector<Row>& rows, Order order) {

@@ -456,8 +456,8 @@ Value modules(const std::vector<profile::Module>& modules) {
 }
 
 void put_left_out(Value& out, const analyze::FilteredOut& left_out) {
-  if (left_out.stacks != 0) {
-    out["left_out"] = {{"stacks", left_out.stacks}, {"bytes", left_out.bytes}};
+  if (const auto& some = left_out.by_filters; some.stacks() != 0) {
+    out["left_out"] = {{"stacks", some.stacks()}, {"bytes", some.bytes()}};
   }
 }
 

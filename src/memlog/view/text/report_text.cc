@@ -112,16 +112,13 @@ std::string kind_text(const Table& table, const std::string& kind, const Context
 
 std::string left_out_text(const analyze::FilteredOut& filtered) {
   std::string out;
-  if (filtered.stacks != 0) {
-    out +=
-        fmt::format("... {} left out by filters, net {} bytes\n",
-                    util::grouped(uint64_t{filtered.stacks}), util::grouped(filtered.bytes, true));
-  }
-  if (filtered.runtime_stacks != 0) {
-    out += fmt::format("... {} that the C and C++ runtimes keep, net {} bytes (--no-builtin)\n",
-                       util::grouped(uint64_t{filtered.runtime_stacks}),
-                       util::grouped(filtered.runtime_bytes, true));
-  }
+  const auto add = [&](const analyze::StacksLeftOut& part, const char* why, const char* remedy) {
+    if (part.stacks() == 0) return;
+    out += fmt::format("... {} {}, net {} bytes{}\n", util::grouped(uint64_t{part.stacks()}), why,
+                       util::grouped(part.bytes(), true), remedy);
+  };
+  add(filtered.by_filters, "left out by filters", "");
+  add(filtered.by_runtimes, "that the C and C++ runtimes keep", " (--no-builtin)");
   return out;
 }
 
