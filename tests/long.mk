@@ -161,7 +161,7 @@ bench: all $(BENCH_TOOLS)
 performance: bench
 	@tools/bench/document.py --results $(BUILD)/bench/results.json --document doc/performance.md
 bench-events: all $(BENCH_TOOLS)
-	@tools/bench/events.py --build $(BUILD) --document doc/events.md $(BENCH)
+	@tools/bench/events.py --build $(BUILD) --document doc/internals/notebook/events.md $(BENCH)
 bench-serve: all $(BENCH_TOOLS)
 	@tools/bench/bench_serve.py --build $(BUILD) $(BENCH)
 bench-tool: all
