@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the memlogs of many hosts that are not: what doc/fleet.md asks its ten queries of.
+"""Writes the memlogs of many simulated hosts, for the queries in doc/fleet.md.
 
 usage: make_fleet.py DIRECTORY HOSTS REPORTS
 
