@@ -6,7 +6,7 @@
 //   +70000 bytes ...                    what it prints. [..] stands for any part of a line, and a
 //   ...                                 line of three periods for any lines
 //   2> memlog: ...                      on standard error, after all else
-//   [exit 2]                            its status, unless that is 0
+//   [exit 2] memlog: ...                its status, unless that is 0, before the last such line
 //
 // Each file has a directory with copies of the reports in tests/golden. memlog alone runs in this
 // process; a shell knows the project's directory, that of the build, and the compiler: $SOURCE,
@@ -99,7 +99,9 @@ std::vector<std::string> printed(const Outcome& outcome) {
   std::vector<std::string> lines = lines_of(outcome.out);
   if (!outcome.out.empty() && !outcome.out.ends_with('\n')) lines.back() += "[no newline]";
   for (const std::string& line : lines_of(outcome.err)) lines.push_back("2> " + line);
-  if (outcome.status != 0) lines.push_back(fmt::format("[exit {}]", outcome.status));
+  if (outcome.status == 0) return lines;
+  if (outcome.err.empty()) lines.emplace_back("2>");
+  lines.back().replace(0, 2, fmt::format("[exit {}]", outcome.status));
   return lines;
 }
 
