@@ -1,4 +1,5 @@
-// memlog run: that a program cannot tell it from being run directly, and what is said at its end.
+// Parts of memlog run that have no command of their own. What it does and says:
+// transcripts/run.txt and run_end.txt.
 #include <elf.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -15,14 +16,11 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
-#include <regex>
 #include <utility>
 
-#include "model/profile/reader.h"
 #include "process/inspect/process.h"
 #include "process/run/preload.h"
 #include "tool_test.h"
-#include "view/reports/catalog.h"
 
 namespace mtrace::test {
 namespace {
@@ -36,26 +34,9 @@ class Run : public testing::Test {
         "exec 2>&1; cd {} && memlog={}/memlog && run=\"$memlog run --output . --follow sh\"; {}",
         directory_.path(), build_dir(), Script{text});
   }
-  std::vector<reports::Listed> reports() { return reports::list_memlogs(directory_.path()); }
 
   TemporaryDirectory directory_;
 };
-
-TEST_F(Run, KeepsArgumentsStreamsAndStatus) {
-  EXPECT_EQ(script("echo in | $run -q sh -c 'cat; echo \"$0|$1|$2|$#\"; echo err >&2; exit 7' a "
-                   "'b  c' ''  --help -q 2>err; echo $?; cat err"),
-            "in\na|b  c||4\n7\nerr\n");
-  EXPECT_EQ(reports().size(), 1u);
-}
-
-TEST_F(Run, HandsOptionsToTheLibrary) {
-  EXPECT_EQ(
-      script("MTRACE_DEPTH=4 MTRACE_ENTRIES=all $memlog run -q --depth=7 --signal USR2 -o new "
-             "--follow 'sh:x*' --sample 64K -- sh -c 'echo $MTRACE_DEPTH $MTRACE_SIGNAL "
-             "$MTRACE_OUTPUT $MTRACE_FOLLOW $MTRACE_SAMPLE $MTRACE_ENTRIES' 2>/dev/null"),
-      fmt::format("7 USR2 {}/new/ sh:x* 65536 all\n", directory_.path()));
-  EXPECT_TRUE(std::filesystem::is_directory(directory_ / "new"));
-}
 
 TEST_F(Run, PreloadsInFrontOfWhatIsPreloaded) {
 #ifdef __SANITIZE_ADDRESS__
@@ -67,161 +48,6 @@ TEST_F(Run, PreloadsInFrontOfWhatIsPreloaded) {
   EXPECT_EQ(
       script(fmt::format("LD_PRELOAD=libm.so.6:{0} $run -q sh -c 'echo $LD_PRELOAD'", library)),
       "libm.so.6:" + library + "\n");
-}
-
-// A directory that the program can write to no longer, as one that gave up its privileges. The
-// fallback is this test's own, since TMPDIR comes before /tmp.
-TEST_F(Run, SaysWhereReportsWentInstead) {
-  const std::string out =
-      script("mkdir tmp && TMPDIR=$PWD/tmp $memlog run -o reports -- rmdir reports");
-  EXPECT_HAS(out, "\npeak ");
-  EXPECT_LACKS(out, "raw system call");
-  EXPECT_HAS(out, "\nreports: " + directory_.path() + "/tmp/rmdir-");
-  EXPECT_HAS(out, "\ncould not write to reports: No such file or directory; 1 report is in " +
-                      directory_.path() + "/tmp\n");
-}
-
-TEST_F(Run, CountsWhatItsChildrenWroteElsewhere) {
-  const std::string out = script(
-      "mkdir tmp && TMPDIR=$PWD/tmp $memlog run -o reports -- sh -c 'rmdir reports; ls; true'");
-  EXPECT_HAS(
-      out, "\n3 processes have reported, those with the most resident memory first, shells last\n");
-  EXPECT_HAS(out, "\ncould not write to reports: No such file or directory; 3 reports are in ");
-}
-
-TEST_F(Run, MissingDirectoryIsNoName) {
-  const std::string out =
-      script("mkdir tmp && TMPDIR=$PWD/tmp MTRACE_OUTPUT=$PWD/no/such $memlog run -- true; ls tmp");
-  EXPECT_TRUE(
-      out.starts_with(fmt::format("mtrace: cannot write reports to {0}/no/such: no such "
-                                  "directory; using {0}/tmp\n",
-                                  directory_.path())))
-      << out;
-  EXPECT_HAS(out, "/tmp/true-");
-  EXPECT_HAS(out, "could not write to " + directory_.path() +
-                      "/no/such: No such file or directory; 1 report is in ");
-  EXPECT_LACKS(out, "such-");
-}
-
-TEST_F(Run, SaysWhichWayReportsGoOnceForATree) {
-  const std::string out = script(
-      "mkdir tmp && TMPDIR=$PWD/tmp MTRACE_OUTPUT=$PWD/no/such MTRACE_DEPHT=3 $memlog run -q -- "
-      "sh -c 'ls >/dev/null; sh -c \"ls >/dev/null; ls -l >/dev/null\"; true'");
-  EXPECT_EQ(out, fmt::format("mtrace: MTRACE_DEPHT is not an option (memlog help options)\n"
-                             "mtrace: cannot write reports to {0}/no/such: no such directory; "
-                             "using {0}/tmp\n",
-                             directory_.path()));
-}
-
-TEST_F(Run, ThePageIsNamedAsTheReports) {
-  const std::string out = script(
-      "ln -s $(command -v perl) nap && $memlog run -o . ./nap -e 'select undef, undef, undef, "
-      "0.4'");
-  EXPECT_TRUE(
-      std::regex_search(out, std::regex("export -f html -o (nap-[0-9]+)\\.html \\1-1\\.memlog\n")))
-      << out;
-}
-
-// Where they cannot be written; also without a summary.
-TEST_F(Run, SaysWhichReportsLackNames) {
-  script("MTRACE_RESOLVER=none $memlog run -q --output . perl -e 1; mv perl-*.memlog raw");
-  const uintmax_t raw = std::filesystem::file_size(directory_ / "raw");
-  const std::string out =
-      script(fmt::format("MTRACE_EXIT_WAIT=0 bash -c 'ulimit -f {}; '\"$memlog run -q --output . "
-                         "perl -e 1\"; ls perl-*.memlog",
-                         raw * 5 / 4 / 1024));
-  const std::string name = out.substr(out.rfind("perl-"), out.rfind('\n') - out.rfind("perl-"));
-  EXPECT_EQ(out, fmt::format("no names in {0}: it could not be replaced: File too large; memlog "
-                             "resolve {0} adds them\n{0}\n",
-                             name));
-  EXPECT_EQ(script("rm perl-*; MTRACE_EXIT_WAIT=0 $memlog run -q --output . perl -e 1; grep -l "
-                   "'resolved: no' perl-* || true"),
-            "");
-  EXPECT_EQ(script("rm perl-*; MTRACE_RESOLVER=none $memlog run -q --output . perl -e 1"), "")
-      << "as it was asked to";
-}
-
-// Also those of the processes that the program started, and what came before the end.
-TEST_F(Run, NamesWhatTheLibraryCouldNot) {
-  EXPECT_EQ(script("MTRACE_RESOLVER=/bin/false MTRACE_NAME_AFTER_MS=0 $run -q -- sh -c 'kill -USR1 "
-                   "$$; for i in 1 2 3 4; do sh -c :; done; :'; grep -l 'resolved: no' *.memlog || "
-                   "true"),
-            "");
-  EXPECT_EQ(reports().size(), 6u);
-}
-
-TEST_F(Run, SaysWhichSignalKilled) {
-  const std::string out = script("$run -q sh -c 'kill -SEGV $$'; echo $?");
-  EXPECT_HAS(out, " was killed by SIGSEGV (Segmentation fault) after ");
-  EXPECT_HAS(out, "\n139\n");
-  // Not only the number: memlog itself has ended by the signal.
-  EXPECT_EQ(script("python3 -c 'import subprocess, sys; print(subprocess.call(sys.argv[1:], "
-                   "stderr=subprocess.DEVNULL))' $run -q sh -c 'kill -ABRT $$'"),
-            "-6\n");
-}
-
-TEST_F(Run, PassesSignalsOn) {
-  EXPECT_EQ(script("mkfifo pipe; $run -q sh -c 'trap \"echo hup\" HUP; trap \"echo term; exit 5\" "
-                   "TERM; echo ready; while :; do sleep 0.01; done' >pipe & exec 3<pipe; "
-                   "read a <&3; kill -HUP $!; read b <&3; kill -TERM $!; read c <&3; wait $!; "
-                   "echo $a $b $c $?"),
-            "ready hup term 5\n");
-}
-
-// Ctrl-C reaches the program once, by the terminal: memlog, which passes SIGTERM on, has passed
-// SIGINT on before if at all.
-TEST_F(Run, LeavesTheTerminalsSignalsToTheTerminal) {
-  write_file(directory_ / "terminal.py", ctrl_c_script(1, "text.count(b'interrupted'), status"));
-  EXPECT_EQ(
-      script("python3 terminal.py $run -q sh -c 'trap \"echo interrupted; n=x\" INT; echo ready; "
-             "while [ -z \"$n\" ]; do sleep 0.01; done; trap \"t=x\" TERM; kill -TERM $PPID; "
-             "while [ -z \"$t\" ]; do sleep 0.01; done; exit 6'"),
-      "1 6\n");
-}
-
-TEST_F(Run, KeepsMaskAndDispositions) {
-  const std::string direct =
-      shell("sh -c 'trap \"\" HUP; grep -E \"Sig(Blk|Ign)\" /proc/self/status'");
-  EXPECT_EQ(script("trap \"\" HUP; $run -q --follow 0 grep -E 'Sig(Blk|Ign)' /proc/self/status"),
-            direct);
-}
-
-TEST_F(Run, AsksForReportsFromTimeToTime) {
-  script(
-      // One process, whose reports at the end do not come before it has been asked.
-      "$memlog run --output . -q --every 100ms perl -e 'select(undef, undef, undef, 0.02) "
-      "while (() = glob(\"*.memlog\")) < 3'");
-  size_t by_request = 0;
-  for (const reports::Listed& listed : reports()) {
-    by_request += profile::read_path(listed.path).header.trigger == "request";
-  }
-  EXPECT_GE(by_request, 2u);
-}
-
-TEST_F(Run, SumsUpAtTheEnd) {
-  const std::string out =
-      script("$memlog run -o . " + shell_quoted(program("accounting")) + " >/dev/null");
-  const std::vector<reports::Listed> all = reports();
-  ASSERT_FALSE(all.empty()) << out;
-  profile::Memlog last;
-  for (const reports::Listed& listed : all) {
-    profile::Memlog memlog = profile::read_path(listed.path);
-    if (memlog.header.trigger == "exit") last = std::move(memlog);
-  }
-  EXPECT_HAS(out, " ended with status 0 after ");
-  EXPECT_HAS(out, fmt::format("\npeak {} bytes at ", last.header.peak.value().bytes));
-  EXPECT_HAS(out, fmt::format("\nlive at exit {} bytes in {} block", last.header.live.bytes,
-                              last.header.live.blocks));
-  EXPECT_HAS(out, "site_some_kept < main");
-  EXPECT_LACKS(out, "leak");
-}
-
-TEST_F(Run, SaysWhenThereIsNothingToRun) {
-  EXPECT_EQ(script("$run ./gone; echo $?"),
-            "memlog: run: ./gone: No such file or directory\n127\n");
-  EXPECT_EQ(script("$run .; echo $?"), "memlog: run: .: a directory\n126\n");
-  write_file(directory_ / "text", "hello\n");
-  EXPECT_EQ(script("$run ./text; echo $?"), "memlog: run: ./text: Permission denied\n126\n");
 }
 
 TEST_F(Run, SaysWhatItDoesNotCover) {

@@ -31,31 +31,6 @@ Outcome memlog(const std::vector<std::string>& words, bool terminal) {
   return result;
 }
 
-std::string ctrl_c_script(int ready, const std::string& answer) {
-  return fmt::format(R"(
-import os, pty, sys
-pid, fd = pty.fork()
-if pid == 0:
-    os.execvp(sys.argv[1], sys.argv[1:])
-text = b''
-sent = False
-while True:
-    try:
-        got = os.read(fd, 1000)
-    except OSError:
-        break
-    if not got:
-        break
-    text += got
-    if text.count(b'ready') == {} and not sent:
-        sent = True
-        os.write(fd, b'\x03')
-status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-print({})
-)",
-                     ready, answer);
-}
-
 std::string compiler() {
 #ifdef __clang__
   return "clang++";

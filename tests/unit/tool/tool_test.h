@@ -21,11 +21,6 @@ struct Outcome {
 // Runs `memlog words...` in this process; `terminal`: as if to one.
 Outcome memlog(const std::vector<std::string>& words, bool terminal = false);
 
-// A Python script that runs its arguments at a terminal of their own and presses Ctrl-C once they
-// have said "ready" so many times. At the end it prints `answer`, an expression of `text`, all that
-// was said, and `status`.
-std::string ctrl_c_script(int ready, const std::string& answer);
-
 // Why the library cannot start the memlog under test, null when it can.
 #ifdef __SANITIZE_ADDRESS__
 constexpr const char* kNoMemlogFromTheLibrary =

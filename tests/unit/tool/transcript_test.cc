@@ -6,7 +6,7 @@
 //   +70000 bytes ...                    what it prints. [..] stands for any part of a line, and a
 //   ...                                 line of three periods for any lines
 //   2> memlog: ...                      on standard error, after all else
-//   [exit 2] memlog: ...                its status, unless that is 0, before the last such line
+//   [exit 2] memlog: ...                its status, unless that is 0, before the first such line
 //
 // Each file has a directory with copies of the reports in tests/golden. memlog alone runs in this
 // process; a shell knows the project's directory, that of the build, and the compiler: $SOURCE,
@@ -77,7 +77,8 @@ std::vector<std::string> words_of(const std::string& command) {
     }
   }
   // What runs a program does not do so from here.
-  if (words[0] != "memlog" || std::count(words.begin(), words.end(), "--") != 0) return {};
+  const bool runs = words.size() > 1 && words[1] == "run";
+  if (words[0] != "memlog" || runs || std::count(words.begin(), words.end(), "--") != 0) return {};
   words.erase(words.begin());
   return words;
 }
@@ -101,7 +102,8 @@ std::vector<std::string> printed(const Outcome& outcome) {
   for (const std::string& line : lines_of(outcome.err)) lines.push_back("2> " + line);
   if (outcome.status == 0) return lines;
   if (outcome.err.empty()) lines.emplace_back("2>");
-  lines.back().replace(0, 2, fmt::format("[exit {}]", outcome.status));
+  const size_t first = lines.size() - std::max<size_t>(lines_of(outcome.err).size(), 1);
+  lines[first].replace(0, 2, fmt::format("[exit {}]", outcome.status));
   return lines;
 }
 
