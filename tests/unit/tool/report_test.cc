@@ -1,13 +1,9 @@
 // `memlog report` and `memlog status` against processes with a stand-in for the library.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 
 #include "process/inspect/process.h"
@@ -21,49 +17,30 @@ class Host {
  public:
   // `environment`: NAME=VALUE, added to this process's own. Returns when the program is idle.
   Host(const std::string& program, const std::string& argument,
-       const std::vector<std::string>& environment) {
-    int input[2];
-    int output[2];
-    if (::pipe2(input, O_CLOEXEC) != 0 || ::pipe2(output, O_CLOEXEC) != 0) std::abort();
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::dup2(input[0], 0);
-      ::dup2(output[1], 1);
-      ::dup2(::open("/dev/null", O_WRONLY), 2);  // the loader complains about a missing preload
-      for (const std::string& item : environment) ::putenv(const_cast<char*>(item.c_str()));
-      ::execl(program.c_str(), program.c_str(), argument.c_str(), nullptr);
-      ::_exit(127);
-    }
-    ::close(input[0]);
-    ::close(output[1]);
-    input_ = input[1];
-    FILE* lines = ::fdopen(output[0], "r");
-    int named = 0;
-    EXPECT_EQ(std::fscanf(lines, "ready %d", &named), 1);
-    subject_ = named;
-    std::fclose(lines);
+       const std::vector<std::string>& environment)
+      : process_(command(program, argument, environment)) {
+    const std::string line = process_.read_line().value_or("");
+    EXPECT_TRUE(line.starts_with("ready ")) << line;
+    subject_ = line.substr(line.find(' ') + 1);
   }
-  ~Host() { end(); }
-  Host(const Host&) = delete;
-  Host& operator=(const Host&) = delete;
 
   // Lets it end, and returns its wait status.
-  int end() {
-    if (input_ >= 0) {
-      ::close(input_);
-      input_ = -1;
-      ::waitpid(pid_, &status_, 0);
-    }
-    return status_;
-  }
+  int end() { return process_.wait().status; }
   // Whom it speaks of: itself, or its child.
-  std::string pid() const { return std::to_string(subject_); }
+  std::string pid() const { return subject_; }
 
  private:
-  pid_t pid_ = -1;
-  pid_t subject_ = -1;
-  int input_ = -1;
-  int status_ = -1;
+  static Command command(const std::string& program, const std::string& argument,
+                         const std::vector<std::string>& environment) {
+    Command command = shell_command("");
+    command.argv = {program, argument};
+    for (const std::string& item : environment) {
+      command.env[item.substr(0, item.find('='))] = item.substr(item.find('=') + 1);
+    }
+    return command;
+  }
+  Process process_;
+  std::string subject_;
 };
 
 class Report : public testing::Test {

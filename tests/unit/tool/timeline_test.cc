@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -79,58 +78,14 @@ TEST(TimelineHalves, KeepEveryPeakAndAllCalls) {
 }
 
 // A program of the host tests, with a ledger.
-class Sites {
- public:
-  explicit Sites(const std::string& directory) {
-    int in[2];
-    int out[2];
-    if (::pipe(in) != 0 || ::pipe(out) != 0) std::abort();
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::dup2(in[0], 0);
-      ::dup2(out[1], 1);
-      for (const int end : {in[0], in[1], out[0], out[1]}) ::close(end);
-      ::setenv("LD_PRELOAD", library().c_str(), 1);
-      ::setenv("MTRACE_LEDGER", directory.c_str(), 1);
-      ::setenv("MTRACE_OUTPUT", directory.c_str(), 1);
-      ::setenv("MTRACE_RESOLVER", "none", 1);
-      ::execl(program("attached").c_str(), "attached", "sites", nullptr);
-      ::_exit(127);
-    }
-    ::close(in[0]);
-    ::close(out[1]);
-    in_ = in[1];
-    out_ = ::fdopen(out[0], "r");
-    wait_for("ready");
-  }
-  ~Sites() {
-    end();
-    std::fclose(out_);
-  }
-  pid_t pid() const { return pid_; }
-  void work(const std::string& letters) {
-    EXPECT_EQ(::write(in_, letters.data(), letters.size()), static_cast<ssize_t>(letters.size()));
-    wait_for("told");
-  }
-  void end() {
-    if (in_ < 0) return;
-    ::close(in_);
-    in_ = -1;
-    ::waitpid(pid_, nullptr, 0);
-  }
-
- private:
-  void wait_for(const std::string& text) {
-    char line[256];
-    while (std::fgets(line, sizeof line, out_) != nullptr) {
-      if (std::string(line).starts_with(text)) return;
-    }
-    ADD_FAILURE() << "it ended before it said " << text;
-  }
-  pid_t pid_ = 0;
-  int in_ = -1;
-  FILE* out_ = nullptr;
-};
+Command sites(const std::string& directory) {
+  Command command = shell_command("");
+  command.argv = {program("attached"), "sites"};
+  command.env["LD_PRELOAD"] = library();
+  command.env["MTRACE_LEDGER"] = command.env["MTRACE_OUTPUT"] = directory;
+  command.env["MTRACE_RESOLVER"] = "none";
+  return command;
+}
 
 // Looks until the process has `count` samples more.
 void look(process::TimelineRecorder& recorder, int count) {
@@ -144,12 +99,12 @@ TEST_F(Timelines, HaveWhatTheLedgerSays) {
   process::TimelineRecorder recorder(directory_.path(), directory_.path(),
                                      std::chrono::milliseconds(10));
   ::usleep(1000);  // the recorder takes the programs that are started after it
-  Sites program(directory_.path());
-  program.work("ap");
+  Process program(sites(directory_.path()), "ready");
+  program.say("ap", "told");
   look(recorder, 6);
-  program.work("aaanp");
+  program.say("aaanp", "told");
   look(recorder, 6);
-  program.end();
+  program.wait();
   recorder.look();
   const profile::Timeline timeline =
       profile::read_timeline(directory_ / fmt::format("attached-{}.timeline", program.pid()));
