@@ -5,11 +5,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <map>
 
 #include "model/profile/reader.h"
-#include "tool_test.h"
 
 namespace mtrace {
 namespace {
@@ -101,30 +99,6 @@ TEST(Compare, CodeWithoutModuleByName) {
   const Table a = table({{10, {"js\t(0x7f01)", "main\tm.c:5\t(APP+0x9)"}}}, "aa");
   const Table b = table({{15, {"js\t(0x7f99)", "main\tm.c:5\t(APP+0x9)"}}}, "aa");
   EXPECT_EQ(text_of(analyze::compare(a, b)), (Expected{{"js", "10+5"}}));
-}
-
-// What two compilers make of one source is the same program to the reader.
-TEST(Compare, TwoBuildsOfAProgram) {
-  test::TemporaryDirectory directory;
-  test::write_file(
-      directory / "a.cc",
-      "#include <cstdlib>\nstatic void* kept[3];\n"
-      "__attribute__((noinline)) void* one(int n) { return std::malloc(n); }\n"
-      "__attribute__((noinline)) void two() { kept[0] = one(100); kept[1] = one(SIZE); }\n"
-      "int main() { two(); return kept[0] == nullptr; }\n");
-  const std::string build = test::build_dir();
-  test::shell(
-      "cd {0} && mkdir x y && cp a.cc x && (echo; cat a.cc) >y/a.cc && (cd x && {1} -g -O0 "
-      "-DSIZE=2000 -o a a.cc) && (cd y && {1} -g -O1 -fno-optimize-sibling-calls -DSIZE=5000 -o a "
-      "a.cc) && for i in x y; do {2}/memlog run -q -o $i -- $i/a; done",
-      directory.path(), test::compiler(), build);
-  const test::Outcome result =
-      test::memlog({"diff", "--min-bytes", "1000", "--oneline", directory / "x", directory / "y"});
-  EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_TRUE(result.out.starts_with("what is live, B less A: another process, another build\n"))
-      << result.out;
-  EXPECT_HAS(result.out, "         +3000         +0 100.0%");
-  EXPECT_HAS(result.out, "one < two < main");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// memlog decode, on a program whose functions and lines are known and on glibc's own backtraces.
-#include <fcntl.h>
+// memlog decode, on a program whose functions and lines are known. On glibc's own backtraces:
+// transcripts/decode.txt.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -172,54 +172,6 @@ TEST_F(Decode, EverythingElseStays) {
   EXPECT_EQ(decode(report).out, report);
 }
 
-// Each line of backtrace_symbols_fd() and backtrace_symbols(). An exported function's name is there
-// already.
-TEST_F(Decode, BacktracesOfGlibc) {
-  const std::string file = directory_ / "traced";
-  write_file(directory_ / "traced.cc", R"(#include <execinfo.h>
-#include <stdio.h>
-static void print() {
-  void* frames[20];
-  const int count = backtrace(frames, 20);
-  backtrace_symbols_fd(frames, count, 1);
-  char** lines = backtrace_symbols(frames, count);
-  for (int i = 0; i < count; ++i) printf("log[7]: %s\n", lines[i]);
-}
-namespace app {
-__attribute__((noinline)) void seen(int n) {
-  print(); // of seen
-  asm volatile("" ::"r"(n));
-}
-}
-static __attribute__((noinline)) void hidden() {
-  app::seen(3); // of hidden
-  asm volatile("");
-}
-int main() {
-  hidden(); // of main
-  return 0;
-}
-)");
-  for (const char* flags : {"-fPIE -pie", "-fno-pie -no-pie"}) {
-    shell("{} -g -O1 {} -o {} {}.cc", compiler(), Script{flags}, file, file);
-    const std::string text = shell("{}", file);
-    const Outcome result = decode(text);
-    for (const char* name :
-         {"app::seen(int)  traced.cc:12\n", "hidden()  traced.cc:17\n", "main  traced.cc:21\n"}) {
-      size_t count = 0;
-      for (size_t found = 0; (found = result.out.find(name, found)) != std::string::npos; ++found) {
-        ++count;
-      }
-      EXPECT_EQ(count, 2u) << flags << ' ' << name << result.out;
-    }
-    // Nothing but the names was added.
-    const auto before = util::split(text, '\n');
-    const auto after = util::split(result.out, '\n');
-    ASSERT_EQ(before.size(), after.size());
-    for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(after[i].starts_with(before[i]));
-  }
-}
-
 TEST_F(Decode, BacktracesWithABaseNeedNoSymbol) {
   const std::string file = build_known();
   const uint64_t plain = std::stoull(marks_.at("plain"), nullptr, 16);
@@ -230,62 +182,6 @@ TEST_F(Decode, BacktracesWithABaseNeedNoSymbol) {
       fmt::format("# module: {} build-id={} base=0x550000000000\n", file, build_id_of(file));
   EXPECT_EQ(decode(line).out, line);
   EXPECT_HAS(decode(line + module).out, "]  plain_c  known_stack.cc:");
-}
-
-// Return addresses alone, with what the process knows of its mappings before or after them.
-TEST_F(Decode, BareAddressesByTheMapsOfTheProcess) {
-  const std::string file = directory_ / "raw";
-  write_file(file + ".cc", R"(#include <execinfo.h>
-#include <stdio.h>
-#include <string.h>
-static void maps() {
-  char line[4096];
-  FILE* const maps = fopen("/proc/self/maps", "r");
-  while (fgets(line, sizeof line, maps) != nullptr) fputs(line, stdout);
-  fclose(maps);
-}
-__attribute__((noinline)) static void seen() {
-  void* frames[20];
-  const int count = backtrace(frames, 20); // of seen
-  for (int i = 0; i < count; ++i) printf("frame %d at [%p], again\n", i, frames[i]);
-  printf("bare: 0x12 %p, %p\n", frames[0], frames[1]);
-  for (int i = 0; i < 6; ++i) printf("[%p]%s", frames[i % 2], i == 5 ? "\n" : " ");
-}
-int main(int argc, char** argv) {
-  if (strcmp(argv[1], "before") == 0) maps();
-  seen(); // of main
-  if (strcmp(argv[1], "after") == 0) maps();
-  return argc - 2;
-}
-)");
-  for (const char* flags : {"-fPIE -pie", "-fno-pie -no-pie"}) {
-    shell("{} -g -O1 {} -o {} {}.cc", compiler(), Script{flags}, file, file);
-    const std::string alone = shell("{} none", file);
-    EXPECT_EQ(decode(alone).out, alone);
-    for (const char* how : {"before", "after"}) {
-      // Two processes, at different addresses where the system chooses them.
-      const std::string text = shell("{} {}", file, how) + shell("{} {}", file, how);
-      const Outcome result = decode(text);
-      EXPECT_EQ(result.err, "");
-      for (const char* name : {"], again  seen()  raw.cc:12\n", "], again  main  raw.cc:19\n"}) {
-        const size_t first = result.out.find(name);
-        ASSERT_NE(first, std::string::npos) << flags << how << '\n' << result.out;
-        EXPECT_NE(result.out.find(name, first + 1), std::string::npos) << flags << how << '\n'
-                                                                       << result.out;
-      }
-      const auto before = util::split(text, '\n');
-      const auto after = util::split(result.out, '\n');
-      ASSERT_EQ(before.size(), after.size());
-      const std::string both = "seen()  raw.cc:12; main  raw.cc:19";
-      int several = 0;
-      for (size_t i = 0; i < before.size(); ++i) {
-        ASSERT_TRUE(after[i].starts_with(before[i]));
-        const auto names = after[i].substr(before[i].size());
-        several += names == "  ??; " + both || names == "  " + both + "; " + both + "; " + both;
-      }
-      EXPECT_EQ(several, 4) << result.out;
-    }
-  }
 }
 
 TEST_F(Decode, BareAddressesByTheModulesOfMtrace) {

@@ -4,7 +4,6 @@
 
 #include <stdexcept>
 
-#include "tool_test.h"
 #include "view/export/flame_graph.h"
 
 namespace mtrace::test {
@@ -93,19 +92,6 @@ TEST(FlameTree, OfNothingIsEmpty) { EXPECT_EQ(text(tree({}, 0.1)), "all"); }
 TEST(FlameTree, ASumThatDoesNotFitIsSaid) {
   EXPECT_THROW(tree({row(INT64_MAX, {"f"}), row(INT64_MAX, {"f"}), row(INT64_MIN, {"g"})}, 0),
                std::runtime_error);
-}
-
-// awk adds up the entries of the same file.
-TEST(FlameGraph, HasTheBytesOfTheReport) {
-  const std::string report = source_dir() + "/tests/golden/app-4711-2.memlog";
-  const std::string bytes = shell(
-      "awk '/^[+-][0-9]/ {{ if ($1 > 0) grew += $1; else shrank -= $1 }} "
-      "END {{ printf \"data-grew=\\\"%d\\\" data-shrank=\\\"%d\\\"\", grew, shrank }}' {}",
-      report);
-  const Outcome result = memlog({"export", "-f", "flamegraph", "--no-resolve", report});
-  EXPECT_EQ(result.status, 0);
-  EXPECT_EQ(result.err, "");
-  EXPECT_HAS(result.out, "data-depth=\"0\" " + bytes) << bytes;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// memlog leaks on real programs, with a real leak, with a planted one, and with none.
+// What a series of reports says that a stack held at each of them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,59 +12,6 @@
 
 namespace mtrace {
 namespace {
-
-// Rounds of work in an interpreter, with a cache that fills and lists that come and go; a report
-// after each. "real": glibc keeps each value that setenv() has ever set.
-constexpr char kRounds[] = R"(
-import json, os, random, signal, sys
-random.seed(5)
-kept, cache = [], {}
-for round in range(14):
-    swinging = [bytes(random.randrange(20000)) for _ in range(3)]
-    for i in range(100):
-        text = json.dumps({"numbers": list(range(i % 40)), "text": "x" * i})
-        cache[hash((i, min(round, 4)))] = json.loads(text)
-    if sys.argv[1] == "real":
-        os.environ["ROUND"] = "%04d" % round * 750
-    if sys.argv[1] == "planted":
-        kept.append(bytearray(10000))
-    os.kill(os.getpid(), signal.SIGUSR1)
-)";
-
-std::string leaks_of(const std::string& kind, const std::string& frames) {
-  test::TemporaryDirectory directory;
-  test::write_file(directory / "rounds.py", kRounds);
-  test::shell(
-      "cd {} && PYTHONMALLOC=malloc PYTHONHASHSEED=1 MTRACE_RESOLVER=none "
-      "{}/memlog run -q --depth 6 -o . /usr/bin/python3 rounds.py {}",
-      directory.path(), test::build_dir(), kind);
-  const test::Outcome result = test::memlog({"leaks", "--frames", frames, directory.path()});
-  EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_HAS(result.out, ": 15 reports, 13 of them comparable, ");
-  return result.out;
-}
-
-TEST(Leaks, NoneInAProgramWithout) {
-  const std::string out = leaks_of("none", "1..");
-  EXPECT_HAS(out, "\nno stack grows\n");
-}
-
-TEST(Leaks, APlantedOneToTheByte) {
-  const std::string out = leaks_of("planted", "1..");
-  // The bytes, which end with a zero, and the object around them.
-  EXPECT_HAS(out, "\n+10001 bytes a report  ");
-  EXPECT_HAS(out, "\n2 stacks grow: ");
-}
-
-// The interpreter calls setenv() in more than one way, so only the innermost frame is looked at.
-TEST(Leaks, ARealOneInSetenv) {
-  const std::string out = leaks_of("real", "1");
-  // "ROUND=", 3,000 characters and a zero; and the node of the tree that remembers them.
-  EXPECT_HAS(out, "\n+3007 bytes a report  ");
-  EXPECT_HAS(out, "\n    __add_to_environ  setenv.c:");
-  EXPECT_HAS(out, "\n    __tsearch  tsearch.c:");
-  EXPECT_HAS(out, "\n2 stacks grow: ");
-}
 
 // A report that is not there loses none of the numbers, since each says what its stacks hold.
 TEST(Series, AGapKeepsTheNumbersRight) {
