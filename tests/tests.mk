@@ -163,11 +163,11 @@ check-long: all tests $(CHECKERS) $(LONG_EXTRA)
 	@[ -n "$$GTEST_FILTER" ] || echo $(CHECKED_SUM) >tests/checked
 # The units and the structure, with the few programs that they run and libraries that they load. Not
 # the suites that take more than two seconds: nine tenths of the time.
-UNIT_PROGRAMS := $(addprefix $(PROGRAMS)/,accounting attached deaths gtest_leaky shop temporaries)
-QUICK_WITHOUT := BlockPlaces Browser BuildSystems Check Compare Completion Compressed DebugFiles Decode EhFrame \
-    Event Facts Install Lean Leaks MadeReports Manual Of/Transcript.IsAsExpected/check Of/Transcript.IsAsExpected/large \
-    Pack Partial Peak PythonLines Reachability Region Report Resolve ResourceTable Run Simulated Snapshot Sql StackTable \
-    Strip Tasks Terminal Trend Walk Worker
+UNIT_PROGRAMS := $(addprefix $(PROGRAMS)/,accounting attached deaths gtest_leaky many_stacks shop temporaries)
+QUICK_WITHOUT := BlockPlaces BuildSystems Check Completion Compressed DebugFiles Decode EhFrame Event Facts Install \
+    Lean MadeReports Manual Pack Partial Peak PythonLines Reachability Region Report Resolve ResourceTable Run Simulated \
+    Snapshot Sql StackTable Strip Tasks Terminal Trend Walk Worker $(addprefix Of/Transcript.IsAsExpected/,backtraces \
+    browser check event_blocks large programs run sql_agrees)
 check-quick: all $(T)/unit_library $(T)/unit_tool $(T)/structure_tests $(UNIT_PROGRAMS) $(UNWIND_PLUGS) share
 	@GTEST_FILTER="$${GTEST_FILTER:--$(subst $(empty) $(empty),:,$(QUICK_WITHOUT:%=%*))}" \
 	    $(run_tests) $(T)/unit_library $(T)/unit_tool $(T)/structure_tests

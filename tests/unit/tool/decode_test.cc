@@ -1,5 +1,5 @@
 // memlog decode, on a program whose functions and lines are known. On glibc's own backtraces:
-// transcripts/decode.txt.
+// transcripts/backtraces.txt.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
