@@ -13,7 +13,8 @@
 #   make check-aarch64  what of the tests runs under an emulator of arm64
 #   make fuzz       each fuzz target for SECONDS (600); FUZZ=NAME: only that one
 #   make hosts      200 programs of others under the library: 90 minutes; HOSTS=NAME, HOSTS=list
-#   make bench      measure the cost of tracing; make performance: for doc/performance.md, too
+#   make bench      measure the cost of tracing; make performance: for doc/performance.md and
+#                   doc/internals/measurements.md, too
 #   make pictures   doc/pictures again, from redis-server at work
 #   make coverage   which lines of memlog and of the library's units the tests reach: HTML
 #   make install    PREFIX=/usr/local, DESTDIR=; make uninstall takes it away again

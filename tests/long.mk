@@ -131,7 +131,8 @@ fuzz: $(FUZZ:%=$(F)/%)
 endif
 LONG_EXTRA := $(WALKCHECK) $(FUZZ_TARGETS:%=$(F)/%)
 
-# ---- Benchmarks: tools/bench/bench.py measures, tools/bench/document.py makes doc/performance.md of it.
+# ---- Benchmarks: tools/bench/bench.py measures, tools/bench/document.py makes doc/performance.md of
+# it, and doc/internals/measurements.md.
 # BENCH: options of bench.py (--quick, --only REGEX, --rounds N, --list). As programs are built, without
 # frame pointers; once with, for LeakSanitizer, which needs them. measure is static, so that its own
 # memory is less than that of any program it measures.
@@ -159,7 +160,8 @@ $(B)/micro: $(MICRO) $(PARTS_OBJ)
 bench: all $(BENCH_TOOLS)
 	@tools/bench/bench.py --build $(BUILD) --output $(BUILD)/bench $(BENCH)
 performance: bench
-	@tools/bench/document.py --results $(BUILD)/bench/results.json --document doc/performance.md
+	@tools/bench/document.py --results $(BUILD)/bench/results.json --document doc/performance.md \
+		--details doc/internals/measurements.md
 bench-events: all $(BENCH_TOOLS)
 	@tools/bench/events.py --build $(BUILD) --document doc/internals/notebook/events.md $(BENCH)
 bench-serve: all $(BENCH_TOOLS)

@@ -147,14 +147,18 @@ TEST_F(BenchTest, MicroBenchmarksRun) {
   }
 }
 
-TEST_F(BenchTest, DocumentKeepsWhatIsWrittenByHand) {
+TEST_F(BenchTest, DocumentsKeepWhatIsWrittenByHand) {
   expect_exit(bench({"--rounds", "2", "--only", "^(true|stacks 100)$"}));
-  const std::string document = temp() + "/performance.md";
-  const std::string real = read_file(source_dir() + "/doc/performance.md");
-  write_file(document, real);
-  const Words arguments = {"--results", temp() + "/bench/results.json", "--document", document};
+  const Words pages = {"performance.md", "internals/measurements.md"};
+  fs::create_directories(temp() + "/internals");
+  for (const std::string& page : pages) {
+    write_file(temp() + '/' + page, read_file(source_dir() + "/doc/" + page));
+  }
+  const Words arguments = {"--results",  temp() + "/bench/results.json",
+                           "--document", temp() + '/' + pages[0],
+                           "--details",  temp() + '/' + pages[1]};
   expect_exit(script("document.py", arguments));
-  const std::string once = read_file(document);
+  const Words once = {read_file(temp() + '/' + pages[0]), read_file(temp() + '/' + pages[1])};
   const auto outside = [](const std::string& text) {
     const size_t begin = text.find("<!-- measured: written");
     const size_t end = text.find("<!-- measured: end");
@@ -162,16 +166,22 @@ TEST_F(BenchTest, DocumentKeepsWhatIsWrittenByHand) {
     EXPECT_NE(end, std::string::npos);
     return text.substr(0, begin) + text.substr(end);
   };
-  EXPECT_EQ(outside(once), outside(real));
-  EXPECT_HAS(once, "| stacks 100 | ");
-  EXPECT_HAS(once, "](performance/pairs.svg)");
-  const std::regex picture(R"re(\]\(([\w/]+\.svg)\))re");
-  for (std::sregex_iterator at(real.begin(), real.end(), picture), end; at != end; ++at) {
-    EXPECT_TRUE(fs::exists(source_dir() + "/doc/" + at->str(1))) << at->str(1);
+  for (size_t page = 0; page != pages.size(); ++page) {
+    const std::string real = read_file(source_dir() + "/doc/" + pages[page]);
+    EXPECT_EQ(outside(once[page]), outside(real));
+    EXPECT_HAS(once[page], "| stacks 100 | ");
+    const fs::path folder = fs::path(source_dir() + "/doc/" + pages[page]).parent_path();
+    const std::regex picture(R"re(\]\(([\w/.]+\.svg)\))re");
+    for (std::sregex_iterator at(real.begin(), real.end(), picture), end; at != end; ++at) {
+      EXPECT_TRUE(fs::exists(folder / at->str(1))) << at->str(1);
+    }
   }
+  EXPECT_HAS(once[1], "](../performance/pairs.svg)");
   EXPECT_TRUE(read_file(temp() + "/performance/pairs.svg").ends_with("</svg>\n"));
   expect_exit(script("document.py", arguments));
-  EXPECT_EQ(read_file(document), once);
+  for (size_t page = 0; page != pages.size(); ++page) {
+    EXPECT_EQ(read_file(temp() + '/' + pages[page]), once[page]);
+  }
 }
 
 TEST_F(BenchTest, InstructionsOfAPairAreWithinTheLimit) {

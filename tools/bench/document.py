@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
-"""document.py: writes the measured part of doc/performance.md, and its pictures, from results.json.
+"""document.py: writes the measured parts of doc/performance.md, which has what a user reads, and of
+doc/internals/measurements.md, which has everything, and the pictures, from results.json.
 
-What stands outside the two marked lines is written by hand and stays.
+Keeps what is written by hand outside the two marked lines of each.
 """
 import argparse
 import json
@@ -14,7 +15,8 @@ import svg
 
 
 def markdown(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+    columns = ["---" if name == "what it does" else "---:" for name in head[1:]]
+    lines = ["| " + " | ".join(row) + " |" for row in (head, ["---"] + columns)]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
 
@@ -29,6 +31,12 @@ def about_machine(results):
     if results["quick"]:
         text += "\n**A quick run: small pieces of work, so the figures say little.**\n"
     return text
+
+
+def about_machine_in_short(results):
+    machine = results["machine"]
+    return (f"Measured on {results['date']}: {machine['cpu']}, {machine['cores']} cores, Linux "
+            f"{machine['kernel']}, {machine['system']}; medians of {results['rounds']} rounds.\n")
 
 
 def about_contenders(results):
@@ -57,7 +65,18 @@ def pictures(results):
     return made
 
 
-# Title, what stands below it, the table, and the picture beside it.
+# Title, words below it, table, picture. For users:
+SHORT_SECTIONS = [
+    ("Whole programs", "Processor time: seconds without tracing, and as a multiple of that.",
+     figures.short_program_rows, "programs"),
+    ("One pair of malloc and free", "Nanoseconds of processor time without tracing, and what is added.",
+     figures.short_pair_rows, None),
+    ("Memory", "Peak of the resident set, and what is written to files, in MB.",
+     figures.short_space_rows, None),
+    ("Start and end", "One run of a program that does next to nothing. `names`: the report at exit "
+     "names functions.", figures.short_start_rows, None)]
+
+# For developers:
 SECTIONS = [
     ("Goals", "What is aimed at, held against this measurement.", goals.rows, None),
     ("Whole programs", "Seconds of processor time (user and system) without tracing, and the ratios "
@@ -96,16 +115,20 @@ def table(results):
     return "\n".join(parts + [line + "\n" for line in not_measured(results)])
 
 
-def sections(results, made, folder):
-    text = about_machine(results) + "\n" + about_contenders(results) + "\n"
-    for title, words, make, picture in SECTIONS:
+def sections(results, chosen, made, folder):
+    text = ""
+    for title, words, make, picture in chosen:
         rows = make(results)
         if rows[1]:
             text += f"### {title}\n\n{words}\n\n"
             if picture in made:
                 text += f"![{made[picture][1]}]({folder}/{picture}.svg)\n\n"
             text += markdown(*rows) + "\n"
-    text += "### The programs\n\n| name | what it does |\n| --- | --- |\n"
+    return text
+
+
+def programs(results):
+    text = "### The programs\n\n| name | what it does |\n| --- | --- |\n"
     text += "".join(f"| {e['name']} | {e['about']} |\n" for e in results["programs"]) + "\n"
     if lines := not_measured(results):
         text += "### Not measured\n\n" + "".join(f"- {line}\n" for line in lines) + "\n"
@@ -115,7 +138,8 @@ def sections(results, made, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", required=True)
-    parser.add_argument("--document", required=True)
+    parser.add_argument("--document", required=True, help="the page for users")
+    parser.add_argument("--details", required=True, help="the page for developers")
     args = parser.parse_args()
     with open(args.results, encoding="utf-8") as file:
         results = json.load(file)
@@ -125,7 +149,12 @@ def main():
     for name, (text, _) in made.items():
         with open(os.path.join(folder, name + ".svg"), "w", encoding="utf-8") as file:
             file.write(text)
-    measured.replace(args.document, sections(results, made, os.path.basename(folder)))
+    measured.replace(args.document, about_machine_in_short(results) + "\n" +
+                     sections(results, SHORT_SECTIONS, made, os.path.basename(folder)))
+    measured.replace(args.details, about_machine(results) + "\n" + about_contenders(results) + "\n" +
+                     sections(results, SECTIONS, made,
+                              os.path.relpath(folder, os.path.dirname(args.details))) +
+                     programs(results))
 
 
 if __name__ == "__main__":

@@ -247,6 +247,45 @@ def memory_rows(results):
     return head, rows
 
 
+# ---- The same in short, for users.
+
+PAIRS = ("nested 12", "nested 12, 8 threads", "stacks 100", "stacks 1,000", "stacks 10,000",
+         "stacks 100,000", "live 2,000,000")
+MOMENTS = ("base", "libmtrace", "libmtrace, names")
+
+
+def whole_programs(results):
+    """Without those that only repeat others with deeper stacks."""
+    return [e for e in results["programs"]
+            if e["kind"] == "real" and e["times"] == 1 and "depth" not in e["name"]]
+
+
+def short_program_rows(results):
+    names = ["libmtrace", SAMPLED] + TOOLS[1:]
+    rows = [[entry["name"], entry["about"], number(middle(entry, "base", "cpu"), 2)] +
+            [of_tool(entry, name, lambda n: number(ratio(entry, n, "cpu"), 2)) for name in names]
+            for entry in whole_programs(results)]
+    return ["program", "what it does", "s", "x libmtrace", "x sampled", "x LSan", "x heaptrack"], rows
+
+
+def short_pair_rows(results):
+    rows = [[entry["name"], entry["about"], number(middle(entry, "base", "ns"), 0)] +
+            tool_cells(entry, lambda n: signed(added(entry, n, "ns")))
+            for entry in results["programs"] if entry["name"] in PAIRS]
+    return ["program", "what it does"] + heads("ns", "+ "), rows
+
+
+def short_space_rows(results):
+    kept = {entry["name"] for entry in whole_programs(results)}
+    head, rows = space_rows(results)
+    return head, [row for row in rows if row[0] in kept]
+
+
+def short_start_rows(results):
+    head, rows = start_rows(results)
+    return head[:3], [row[:3] for row in rows if row[0].split(": ")[1] in MOMENTS]
+
+
 def aligned(head, rows):
     widths = [max(len(row[i]) for row in [head] + rows) for i in range(len(head))]
 
