@@ -1,6 +1,6 @@
 """Makes a pytest test fail that leaks native memory: what C extensions and libraries allocate.
 
-Copy this file beside the tests, and run pytest under libmtrace.so. doc/ci.md tells how.
+Copy this file beside the tests, and run pytest under libmtrace.so. See doc/ci.md.
 """
 import ctypes
 import gc
