@@ -84,7 +84,8 @@ def find(build):
         Contender("base with frame pointers", frame_pointers=True,
                   how="our own program, built with frame pointers"),
         mtrace(build, "libmtrace",
-               "as it is by default, a report at exit included, but names are not filled in"),
+               "10 frames a stack unless the program's name says otherwise; with a report at exit, "
+               "without names"),
         mtrace(build, "libmtrace with frame pointers",
                "the same with our own program built with frame pointers"),
         mtrace(build, "libmtrace, 10 frames", "with MTRACE_DEPTH=10 where the others keep 32 frames",

@@ -29,7 +29,7 @@ def about_machine(results):
             f"{machine['libc']}; load {machine['load']:.1f} at the start; "
             f"{results['rounds']} rounds.\n\n{versions}.\n")
     if results["quick"]:
-        text += "\n**A quick run: small pieces of work, so the figures say little.**\n"
+        text += "\n**A quick run with little work: do not compare its figures.**\n"
     return text
 
 
@@ -78,7 +78,7 @@ SHORT_SECTIONS = [
 
 # For developers:
 SECTIONS = [
-    ("Goals", "What is aimed at, held against this measurement.", goals.rows, None),
+    ("Goals", "The goals, and what was measured.", goals.rows, None),
     ("Whole programs", "Seconds of processor time (user and system) without tracing, and the ratios "
      "with it; the same of wall time.", figures.real_rows, "programs"),
     ("Our own program", "Nanoseconds of processor time for one malloc+free pair (growth: one realloc) "
@@ -88,15 +88,15 @@ SECTIONS = [
      "tracing, the ratios with it, and the 95 % interval of the median of the sampled ratio.",
      figures.sampled_rows, None),
     ("Start and end", "One run of a program that does next to nothing.", figures.start_rows, None),
-    ("Memory", "The peak of what is resident, and what was written to files, MB.",
+    ("Memory", "Peak of the resident set, and what is written to files, in MB.",
      figures.space_rows, None),
-    ("What memory grows by", "What the peak of the process grows by, the report at exit included. "
-     "LeakSanitizer brings an allocator of its own, heaptrack keeps blocks in its file.",
+    ("Memory of each block and stack", "What each adds to the peak of the process, the report at exit "
+     "included. LeakSanitizer has its own allocator; heaptrack keeps blocks in its file.",
      figures.memory_rows, None),
-    ("Instructions", "Counted by callgrind, which repeats; `make check` holds them to the limit in "
-     "`tools/bench/instructions.txt`.", figures.instruction_rows, None),
-    ("Parts", "Micro-benchmarks (`tools/bench/micro`): walks of 10 frames where nothing else is said; "
-     "`Calls` is the cost of the benchmark's own calls to get to one of so many stacks.",
+    ("Instructions", "Counted by callgrind, the same number each time. `make check` fails above the "
+     "limit, which is in `tools/bench/instructions.txt`.", figures.instruction_rows, None),
+    ("Parts", "Micro-benchmarks (`tools/bench/micro`), with walks of 10 frames unless the name says "
+     "otherwise. `Calls` is the cost of the benchmark's own calls that lead to one of that many stacks.",
      figures.micro_rows, None)]
 
 
