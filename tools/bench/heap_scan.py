@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 """heap_scan.py [BUILD]: what memlog unreachable costs: time and memory by the shape of the heap.
 
-Prints a table for doc/reachability.md. Times are medians of ROUNDS.
+Prints the table of doc/internals/notebook/reachability.md, "Cost". Times are medians of ROUNDS.
 """
 import json
 import os
