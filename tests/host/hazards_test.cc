@@ -1,4 +1,4 @@
-// What broke others: see doc/reliability.md for the list, and which test stands for what.
+// What broke others: doc/internals/hazards.md lists them, each with its tests.
 #include <signal.h>
 
 #include <algorithm>
