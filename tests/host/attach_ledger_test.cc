@@ -28,17 +28,6 @@ class AttachLedgerTest : public HostTest {
   }
 };
 
-TEST_F(AttachLedgerTest, IsThereByDefaultAndGoesWithTheProcess) {
-  Ready process(plain({program("attached"), "sites"}));
-  expect_exit(memlog({"attach", process.id()}));
-  EXPECT_TRUE(fs::exists(ledger(process.pid())));
-  work(process, "aa");
-  EXPECT_EQ(live_of("site_attached", process.pid()), "642");
-  process.write("q");
-  expect_exit(process.wait());
-  EXPECT_FALSE(fs::exists(ledger(process.pid())));
-}
-
 TEST_F(AttachLedgerTest, WorksAfterDetachAndAttachAgain) {
   Ready process(plain({program("attached"), "sites"}));
   // Once without a file, whose tables give way to a file, and then again and again with it.

@@ -61,12 +61,14 @@ TEST_F(CompressTest, WithoutAResolverNothingIsLost) {
     write_file(temp() + name, std::string("#!/bin/sh\n") + script + "\n");
     fs::permissions(temp() + name, fs::perms::owner_all);
   }
-  for (const std::string& resolver :
-       {std::string("none"), temp() + "/failing", temp() + "/hanging", temp() + "/no-such"}) {
+  write_file(temp() + "/not-a-program", "text");
+  for (const std::string& resolver : {std::string("none"), temp() + "/failing", temp() + "/hanging",
+                                      temp() + "/no-such", temp() + "/not-a-program"}) {
     const Result result =
         expect_exit(run(with(compressing({program("truth_c.gcc.O2.pie.nofp"), "signals"}),
                              {{"MTRACE_RESOLVER", resolver}, {"MTRACE_EXIT_WAIT", "0"}})));
-    EXPECT_EQ(logs_of(result.pid).size(), 5u) << resolver;
+    EXPECT_EQ(result.err, "");
+    EXPECT_EQ(logs_of(result.pid, 5)[0].get("resolved"), "no") << resolver;
     for (const std::string& name : names_in(out())) EXPECT_TRUE(name.ends_with(".memlog")) << name;
   }
 }

@@ -108,17 +108,5 @@ TEST_F(DiscoveryTest, SendsTheTokenOnlyToTrustedServers) {
   EXPECT_EQ(lines[2], "1 report copied to ../to");
 }
 
-TEST_F(DiscoveryTest, MistakesAreNamed) {
-  const auto wrong = [&](const Words& words, const std::string& why) {
-    EXPECT_HAS(expect_exit(memlog(words), 2).err, why);
-  };
-  for (const std::string place : {"0.0.0.0:0", "[::1]:0", "unix:socket"}) {
-    wrong({"serve", "--announce", "--token-file", temp() + "/token", "--listen", place},
-          "--announce needs --listen with an IPv4 address of this machine");
-  }
-  wrong({"collect", "--from", ".", "--to", "x", "--wait", "1s"}, "--wait needs --discover");
-  wrong({"collect", "--discover", "--wait", "1h"}, "--wait 1h is not a time from 100ms to 1min");
-}
-
 }  // namespace
 }  // namespace mtrace::test

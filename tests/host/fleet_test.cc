@@ -487,15 +487,5 @@ TEST_F(FleetTest, DamagedReportsAreNamedAndLeftOut) {
   EXPECT_HAS(result.out, "; 1 left out");
 }
 
-TEST_F(FleetTest, MistakesAreNamed) {
-  expect_exit(memlog({"push"}), 2);
-  EXPECT_HAS(expect_exit(memlog({"push", "collector:7040", sources()}), 2).err,
-             "not a URL like http://web3:7040");
-  expect_exit(memlog({"collect", "--to", store()}), 2);
-  expect_exit(memlog({"collect", "--from", sources()}), 2);
-  expect_exit(memlog({"serve", "--max-disk", "2M"}), 2);
-  expect_exit(memlog({"serve", "--receive", store(), "--max-disk", "7"}), 2);
-}
-
 }  // namespace
 }  // namespace mtrace::test

@@ -164,16 +164,6 @@ TEST_F(LiveTest, ReportPrintsThePathOfTheNamedReport) {
   expect_exit(process.wait());
 }
 
-// A program that is not preloaded would die of the signal: it is not sent.
-TEST_F(LiveTest, ReportNeverSignalsAnotherProcess) {
-  Process process(plain({program("idle"), "read"}), "ready");
-  EXPECT_NE(expect_exit(memlog({"report", process.id()}), 1).err, "");
-  const Result status = memlog({"status", process.id()});
-  EXPECT_NE(status.out + status.err, "");
-  process.write("x");
-  expect_exit(process.wait());
-}
-
 TEST_F(LiveTest, ReportOfAProgramThatTookTheSignal) {
   Process process(traced({"/usr/bin/perl", "-e",
                           "$SIG{USR1} = sub { print qq(own\\n) }; $| = 1; print qq(ready\\n); "
@@ -194,14 +184,6 @@ TEST_F(LiveTest, TopNeedsALedger) {
                             " (live_target) has no ledger: start it with memlog run, or with "
                             "MTRACE_LEDGER=/dev/shm/; memlog report " +
                             pid + " needs none\n");
-}
-
-TEST_F(LiveTest, TopOfWhatIsNotTracedSuggestsAttach) {
-  Process process(plain({program("live_target")}), "go");
-  const std::string pid = process.id();
-  EXPECT_EQ(expect_exit(memlog({"top", "--once", pid}), 1).err,
-            "memlog: " + pid + " (live_target) is not traced; memlog attach " + pid +
-                ", or memlog top --attach " + pid + "\n");
 }
 
 TEST_F(LiveTest, PathOfTheLedgerIsShort) {

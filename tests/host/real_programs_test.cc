@@ -146,30 +146,6 @@ TEST_P(MappingProgramTest, Python) {
   expect_mappings();
 }
 
-constexpr char kPerl[] = R"TEXT(
-use strict; use warnings; use List::Util qw(sum); use POSIX qw(floor);
-sub phase { kill 'USR1', $$ if $ENV{LD_PRELOAD} }
-my %count; my $seed = 42;
-for (1 .. 100000) { $seed = ($seed * 1103515245 + 12345) % 2147483648; $count{$seed % 997}++; }
-printf "%d %d\n", scalar(keys %count), sum(values %count);
-phase();
-my $text = join ' ', map { "word$_" x ($_ % 5) } 1 .. 20000;
-my @found = $text =~ /(word\d*7)\b/g;
-printf "%d %s\n", scalar(@found), substr($text, -20);
-phase();
-my @sorted = sort { $count{$a} <=> $count{$b} || $a <=> $b } keys %count;
-print "@sorted[0 .. 9]\n";
-print `echo from a child`;
-eval { die { code => 5 } }; print "caught $@->{code}\n";
-exit 9;
-)TEXT";
-
-TEST_F(RealProgramTest, Perl) {
-  const Both both = run_both({"/usr/bin/perl", "-e", kPerl}, {});
-  expect_exit(both.with, 9);
-  EXPECT_EQ(logs_of(both.with.pid).size(), 3u);
-}
-
 TEST_P(MappingProgramTest, Sqlite) {
   const Both both = run_both(
       {"/usr/bin/sqlite3", "-batch", "t.db"},
@@ -271,41 +247,6 @@ TEST_F(RealProgramTest, Compilers) {
   }
   const auto names = programs();
   for (const char* name : {"cc1plus", "as", "g++"}) EXPECT_TRUE(names.contains(name)) << name;
-}
-
-constexpr char kNode[] = R"TEXT(
-const crypto = require('crypto'), zlib = require('zlib'), { execFileSync } = require('child_process');
-const phase = () => { if (process.env.LD_PRELOAD) process.kill(process.pid, 'SIGUSR2'); };
-const objects = [];
-for (let i = 0; i < 50000; ++i) objects.push({ id: i, name: 'n' + (i % 100), list: [i, i * 2] });
-const text = JSON.stringify(objects);
-console.log(text.length, crypto.createHash('sha256').update(text).digest('hex'));
-phase();
-console.log(zlib.gunzipSync(zlib.gzipSync(text)).length);
-phase();
-function hot(n) { let s = 0; for (let i = 0; i < n; ++i) s = (s * 31 + i) % 1000003; return s; }
-console.log(hot(2e6));
-const buffers = [];
-for (let i = 0; i < 200; ++i) buffers.push(Buffer.alloc(1 << 20, i));
-console.log(buffers.reduce((sum, b) => sum + b[77], 0), execFileSync('/bin/echo', ['child']).toString().trim());
-const { Worker } = require('worker_threads');
-zlib.deflate(text, (error, data) => {
-  console.log(zlib.inflateSync(data).length);
-  const worker = new Worker("require('worker_threads').parentPort.postMessage([1, 2, 3].map(x => x * x))", { eval: true });
-  worker.on('message', m => console.log(m.join()));
-  worker.on('exit', code => { console.error('worker', code); process.exitCode = 6; });
-});
-phase();
-)TEXT";
-
-TEST_P(MappingProgramTest, Node) {
-  const Both both =
-      run_both({"/usr/bin/node", "-e", kNode},
-               {.traced_env = {{"MTRACE_SIGNAL", "USR2"}, {"MTRACE_MMAP", GetParam()}}});
-  expect_exit(both.with, 6);
-  EXPECT_EQ(lines_of(both.with.out).size(), 6u) << both.with.out;
-  EXPECT_GE(logs_of(both.with.pid).size(), 2u);
-  expect_mappings();
 }
 
 // The program under the debugger is traced, too.

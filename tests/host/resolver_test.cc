@@ -85,28 +85,6 @@ TEST_F(ResolverTest, CxxNamesAndInlinedFrames) {
   }
 }
 
-// The debug information stands in a file that .gnu_debuglink names, beside the program.
-TEST_F(ResolverTest, DebugLink) {
-  const std::vector<Memlog> logs = run_named("stripped/truth_c");
-  ASSERT_EQ(logs.size(), 5u);
-  expect_names({logs[0]}, program("stripped/truth_c"), program("truth_c.gcc.O2.pie.nofp"),
-               "truth_c.c");
-  EXPECT_EQ(named_site_sums({logs[0]}), told_.at(1));
-}
-
-// It stands in a .build-id directory that only an option names; what the resolver could not name
-// is named later.
-TEST_F(ResolverTest, BuildIdDirectory) {
-  std::vector<Memlog> logs = run_named("stripped/truth_cxx");
-  ASSERT_EQ(logs.size(), 4u);
-  EXPECT_EQ(named_site_sums(logs), Sites()) << "nothing to read names from";
-  expect_exit(resolve({"--symbols", program("stripped/symbols"), logs[0].path}));
-  logs[0] = read_memlog(logs[0].path);
-  expect_names({logs[0]}, program("stripped/truth_cxx"), program("truth_cxx.gcc.O2.pie.nofp"),
-               "truth_cxx.cc");
-  EXPECT_EQ(named_site_sums({logs[0]}), told_.at(1));
-}
-
 // Resolving changes frames and nothing else, and a second time changes nothing.
 TEST_F(ResolverTest, ResolveKeepsEverythingElse) {
   const Result result = run(traced({program("truth_cxx.gcc.O2.pie.nofp"), "signals"}));
@@ -137,12 +115,6 @@ TEST_F(ResolverTest, ResolveKeepsEverythingElse) {
   EXPECT_NE(parse_memlog(printed.out, raw[1].path).get("resolved"), "no");
 }
 
-// The end of the program waits for names, so that they are there when it is gone.
-TEST_F(ResolverTest, ExitWaits) {
-  const Result result = expect_exit(run(named({program("exits"), "return"})), 11);
-  EXPECT_NE(logs_of(result.pid, 1)[0].get("resolved"), "no");
-}
-
 // In the background behind everybody else; but while the program waits for it at its end, as the
 // program itself.
 TEST_F(ResolverTest, Niceness) {
@@ -159,41 +131,6 @@ TEST_F(ResolverTest, Niceness) {
   wait_for_report("idle", process.pid(), 1);
   process.wait();
   EXPECT_EQ(std::stoi(read_file(temp() + "/niceness")), 19);
-}
-
-// Switched off, missing or not a program: raw files stand, and nothing else happens.
-TEST_F(ResolverTest, WithoutIt) {
-  write_file(temp() + "/not-a-program", "text");
-  for (const std::string& path : {std::string("none"), temp() + "/missing",
-                                  temp() + "/not-a-program", std::string("/bin/false")}) {
-    SCOPED_TRACE(path);
-    const Result result =
-        expect_exit(run(named({program("exits"), "return"}, {{"MTRACE_RESOLVER", path}})), 11);
-    EXPECT_EQ(result.err, "");
-    EXPECT_EQ(logs_of(result.pid, 1)[0].get("resolved"), "no");
-  }
-}
-
-// A file that changed since is not used for names.
-TEST_F(ResolverTest, ChangedModuleIsNotMisnamed) {
-  const std::string path = temp() + "/app";
-  fs::copy_file(program("truth_c.gcc.O2.pie.nofp"), path);
-  const Result result = run(traced({path, "signals"}));
-  fs::copy_file(program("truth_c.clang.O0.pie.fp"), path, fs::copy_options::overwrite_existing);
-  const std::vector<Memlog> raw = logs_of(result.pid, 5);
-  expect_exit(resolve({raw[0].path}));
-  const Memlog log = read_memlog(raw[0].path);
-  int frames = 0;
-  for (const Entry& entry : log.entries) {
-    for (const Frame& frame : entry.frames) {
-      if (frame.module != path) continue;
-      EXPECT_EQ(frame.function, "") << frame.function;
-      ++frames;
-    }
-  }
-  EXPECT_GT(frames, 10);
-  EXPECT_NE(log.get("resolved"), "yes");
-  EXPECT_TRUE(log.has("note"));
 }
 
 // memlog runs under the library's environment, but never traces itself.

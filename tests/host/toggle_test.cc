@@ -91,17 +91,6 @@ TEST_F(ToggleTest, StartedByTheProgram) {
   EXPECT_EQ(logs[0].get("recording"), "stopped");
 }
 
-TEST_F(ToggleTest, ReportsWinWhereBothAreOneSignal) {
-  Command command = query({{"MTRACE_TOGGLE_SIGNAL", "USR1"}});
-  command.argv.back() = std::to_string(SIGUSR1);
-  const Result result = expect_exit(run(command));
-  EXPECT_EQ(result.err,
-            "mtrace: MTRACE_TOGGLE_SIGNAL=USR1 is the signal that writes reports; using none\n");
-  const std::vector<Memlog> logs = logs_of(result.pid, 2);
-  EXPECT_EQ(logs[0].get("trigger"), "signal");
-  for (const Memlog& log : logs) EXPECT_FALSE(log.has("recording"));
-}
-
 TEST_F(ToggleTest, NoSignalForReports) {
   EXPECT_EQ(reports_of(query({{"MTRACE_SIGNAL", "none"}}), 1)[0].get("recording"), "stopped");
 }

@@ -173,16 +173,6 @@ TEST_P(SignalTest, NoSignal) {
   }
 }
 
-// By name and by number; unit tests have more of them.
-TEST_F(TriggerTest, OtherSignals) {
-  for (const auto& [name, number] : std::map<std::string, int>{
-           {"RTMAX-2", SIGRTMAX - 2}, {std::to_string(SIGRTMIN + 5), SIGRTMIN + 5}}) {
-    Command command = signals("query", {{"MTRACE_SIGNAL", name}});
-    command.argv.back() = std::to_string(number);
-    EXPECT_EQ(reports_of(command, 2)[0].get("trigger"), "signal");
-  }
-}
-
 TEST_F(TriggerTest, BadOptionsAreNamedOnceAndTheDefaultHolds) {
   const Result result =
       expect_exit(run(signals("query", {{"MTRACE_SIGNAL", "USR3"}, {"MTRACE_DEPTH", "0"}})));
@@ -213,11 +203,6 @@ TEST_F(TriggerTest, Api) {
   EXPECT_EQ(site_sums({logs[0]}, path, path), (Sites{{"site_first", {111, 1}}}));
   EXPECT_EQ(site_sums({logs[1]}, path, path), (Sites{{"site_second", {222, 1}}}));
   EXPECT_EQ(site_sums({logs[2]}, path, path), (Sites{{"site_first", {-111, -1}}}));
-}
-
-TEST_F(TriggerTest, ApiWithoutTheLibrary) {
-  const Result result = expect_exit(run(plain({program("api")})));
-  EXPECT_EQ(result.out, "report 0\nlabel 0\nnull label 0\nhostile label 0\n");
 }
 
 // Many signals from outside: none is fatal, and reports are numbered without a gap.

@@ -184,17 +184,6 @@ TEST_F(UnreachableTest, SearchesWhatCannotBeCopiedWhileItIsStopped) {
   expect_exit(process.wait());
 }
 
-// The library remembers walks with the words of stacks that they rest on. No block is held by them.
-TEST_F(UnreachableTest, WhatTheLibraryRemembersHoldsNothing) {
-  Waiting process(ledgered({program("lost_paths")}));
-  const json found = answer(look(process.pid()));
-  EXPECT_EQ(found["definitely_lost_blocks"], 9) << found;
-  EXPECT_EQ(found["definitely_lost_bytes"], 9 * 16) << found;
-  EXPECT_EQ(found["indirectly_lost_blocks"], 18) << found;
-  EXPECT_EQ(found["indirectly_lost_bytes"], 9 * 16 + 9 * 10005) << found;
-  expect_exit(process.wait());
-}
-
 // What held_types.cc declares, followed to each block. What a union, void* or a base class leads to
 // is not known, nor what a pointer into the middle of a block does.
 TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {

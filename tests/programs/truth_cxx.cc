@@ -198,11 +198,8 @@ int main(int argc, char** argv) {
   site_map();
   site_function();
   site_constructor_throws();
-  // valgrind's operator new cannot throw.
-  if (getenv("TRUTH_NO_THROW") == nullptr) {
-    site_new_fails();
-    site_new_handler();
-  }
+  site_new_fails();
+  site_new_handler();
   tell(1);
 
   ::operator delete(kept[0]);
