@@ -4,14 +4,8 @@
 
 static void* kept[3];
 
-SITE void site_first(void) {
-  kept[0] = malloc(sized(111));
-  NO_TAIL;
-}
-SITE void site_second(void) {
-  kept[1] = malloc(sized(222));
-  NO_TAIL;
-}
+KEEPS(first, kept[0], 111)
+KEEPS(second, kept[1], 222)
 
 int main(int argc, char** argv) {
   site_first();

@@ -1,8 +1,5 @@
 /* Asserts that nothing has grown: api_assert MANNER HOW, MANNER name or handle, HOW shrink, grow,
  * many (nine sites) or check (no abort). Says "after" when the assertion has let it go on. */
-#include <errno.h>
-#include <sys/wait.h>
-
 #include "mtrace.h"
 #include "truth.h"
 
@@ -14,10 +11,7 @@ static void count_child(int number) {
   ++children;
 }
 
-SITE void site_before(void) {
-  kept[0] = malloc(sized(100));
-  NO_TAIL;
-}
+KEEPS(before, kept[0], 100)
 SITE void site_grows(void) {
   kept[1] = malloc(sized(4000));
   kept[2] = malloc(sized(96));

@@ -1,8 +1,6 @@
 /* Every function of mtrace.h with a known answer, and every way to use it badly. Says "wrong: ..."
  * and ends with 99 at the first answer that is another one. With the argument "absent": without
  * the library, where each must return 0. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 
 #include "mtrace.h"

@@ -1,7 +1,5 @@
 // Forks while threads record and release. In a child, whatever the vanished threads were at, each
 // resource is counted as often as it can be released: releasing all of them leaves nothing.
-#include <sys/wait.h>
-
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -45,9 +43,7 @@ int main() {
     while (g_rounds == before) std::this_thread::yield();
     const pid_t pid = fork();
     if (pid == 0) child();
-    int status = 0;
-    waitpid(pid, &status, 0);
-    check(status == 0, "a child");
+    check(reap(pid) == 0, "a child");
   }
   g_done = true;
   for (std::thread& thread : threads) thread.join();

@@ -1,7 +1,5 @@
 /* The API at odd moments: before main, in a signal handler, in an exit handler, in the child of a
  * fork and of a vfork. Each moment records one resource of the kind "moment" and leaves a note. */
-#include <sys/wait.h>
-
 #include "mtrace.h"
 #include "truth.h"
 
@@ -50,9 +48,7 @@ int main(void) {
     check(mtrace_report_label("child") == 1, "report 1 of the child");
     return 0;
   }
-  int status = 0;
-  waitpid(child, &status, 0);
-  check(status == 0, "the child");
+  check(reap(child) == 0, "the child");
   const pid_t borrower = vfork();
   if (borrower == 0) {
     mtrace_note_text("of a vfork child", 0);
@@ -60,7 +56,6 @@ int main(void) {
     if (mtrace_savepoint_new() != 0) _exit(1);
     _exit(0);
   }
-  waitpid(borrower, &status, 0);
-  check(status == 0, "the vfork child");
+  check(reap(borrower) == 0, "the vfork child");
   return 0;
 }

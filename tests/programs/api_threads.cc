@@ -2,7 +2,6 @@
 // must stay counted right), savepoints come and go, notes are left, reports are written, and a
 // signal handler does some of it in between. At the end what is live is known to the byte.
 #include <atomic>
-#include <cstdlib>
 #include <thread>
 #include <vector>
 

@@ -3,12 +3,9 @@
  * stays, "block 0 ADDRESS SIZE", then "ready", and waits for its input to end. With argument 2, it
  * maps memory in front of an arena, of which the kernel makes one mapping with the arena. Argument
  * "lost": then only the blocks of an arena hold each other. */
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
+
+#include "truth.h"
 
 enum { kBlocks = 4096, kBytes = 2000, kKept = 64, kMostThreads = 16 };
 
@@ -102,8 +99,6 @@ int main(int argc, char** argv) {
   if (!print_blocks(threads)) return 1;
   if (argc > 2 && strcmp(argv[2], "lost") == 0) lose_all(threads);
   if (write(1, "ready\n", 6) != 6) return 1;
-  char byte;
-  while (read(0, &byte, 1) > 0) {
-  }
+  await_end();
   return 0;
 }

@@ -11,14 +11,10 @@
 //   busy     threads allocate, begin and end, until standard input ends
 #include <dlfcn.h>
 #include <poll.h>
-#include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <sys/epoll.h>
-#include <sys/wait.h>
 
 #include <atomic>
-#include <cerrno>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -55,8 +51,7 @@ void sites() {
   kept = new std::vector<void*>;
   kept->reserve(10000);
   for (void*& block : earlier) block = malloc(sized(5000));
-  puts("ready");
-  fflush(stdout);
+  print("ready");
   unsigned freed = 0;
   unsigned moved = 7;
   for (char letter; read(0, &letter, 1) == 1;) {
@@ -70,8 +65,7 @@ void sites() {
     if (letter == 'r') site_moved(moved--);
     if (letter == 'p') {
       tell(1);
-      puts("told");
-      fflush(stdout);
+      print("told");
     }
   }
 }
@@ -126,11 +120,8 @@ void waiting() {
                          static_cast<double>(after.tv_nsec - before.tv_nsec) / 1e9;
     say(slept >= 1.5 ? "nanosleep" : "nanosleep-too-short", result);
   });
-  puts("ready");
-  fflush(stdout);
-  char byte;
-  while (read(0, &byte, 1) == 1) {
-  }
+  print("ready");
+  await_end();
   pthread_mutex_lock(&mutex);
   done = true;
   pthread_mutex_unlock(&mutex);
@@ -143,8 +134,7 @@ void waiting() {
 // The only thread, which has to make the calls for memlog, waits in one that the kernel continues
 // by restart_syscall(2).
 void alone() {
-  puts("ready");
-  fflush(stdout);
+  print("ready");
   pollfd wanted = {0, POLLIN, 0};
   say("poll", poll(&wanted, 1, 3'600'000));
 }
@@ -173,11 +163,8 @@ void handler() {
     raise(SIGURG);
   });
   while (in_handler != 2) sched_yield();
-  puts("ready");
-  fflush(stdout);
-  char byte;
-  while (read(0, &byte, 1) == 1) {
-  }
+  print("ready");
+  await_end();
   close(handler_pipe[1]);
   plain.join();
   apart.join();
@@ -187,15 +174,12 @@ void handler() {
 void loading(const char* plugin) {
   std::thread thread([=] { check(dlopen(plugin, RTLD_NOW) != nullptr, "plugin"); });
   thread.join();
-  puts("loaded");
-  fflush(stdout);
-  char byte;
-  check(read(0, &byte, 1) == 0, "the end of standard input");
+  print("loaded");
+  await_end();
 }
 
 void in_vfork() {
-  puts("ready");
-  fflush(stdout);
+  print("ready");
   const pid_t child = vfork();
   if (child == 0) {
     char byte;
@@ -206,8 +190,7 @@ void in_vfork() {
   check(waitpid(child, &status, 0) == child, "waitpid");
   printf("child %d\n", WEXITSTATUS(status));
   fflush(stdout);
-  char byte;
-  check(read(0, &byte, 1) == 0, "the end of standard input");
+  await_end();
 }
 
 void busy() {
@@ -225,11 +208,8 @@ void busy() {
       }
     });
   }
-  puts("ready");
-  fflush(stdout);
-  char byte;
-  while (read(0, &byte, 1) == 1) {
-  }
+  print("ready");
+  await_end();
   stop = true;
   for (std::thread& thread : threads) thread.join();
   puts("done");

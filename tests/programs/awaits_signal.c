@@ -1,8 +1,5 @@
 // awaits_signal sigsuspend|pause: holds 5,000 bytes, says "ready", and waits for one SIGUSR2 by a
 // call that only a handler ends. Says "woken".
-#include <signal.h>
-#include <unistd.h>
-
 #include "truth.h"
 
 static void* kept;
@@ -19,8 +16,7 @@ int main(int argc, char** argv) {
   sigprocmask(SIG_BLOCK, &two, &before);
   kept = malloc(sized(5000));
   fill(kept, 5000);
-  printf("ready\n");
-  fflush(stdout);
+  print("ready");
   if (argc > 1 && strcmp(argv[1], "pause") == 0) {
     sigprocmask(SIG_SETMASK, &before, NULL);
     pause();

@@ -3,15 +3,12 @@
 // of each what it returned (or minus errno), and for limited ones how long it took, in limits.
 #include <arpa/inet.h>
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/futex.h>
 #include <linux/io_uring.h>
 #include <mqueue.h>
 #include <poll.h>
-#include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -23,23 +20,18 @@
 #include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "truth.h"
 
 namespace {
 
@@ -234,8 +226,13 @@ std::vector<Case> cases;
 void by_time(const char* name, std::function<long()> wait) {
   cases.push_back({name, true, std::move(wait), {}});
 }
-void by_event(const char* name, std::function<long()> wait, std::function<void()> happens) {
-  cases.push_back({name, false, std::move(wait), std::move(happens)});
+struct Event {
+  Case& one;
+  void when(std::function<void()> happens) const { one.happens = std::move(happens); }
+};
+Event by_event(const char* name, std::function<long()> wait) {
+  cases.push_back({name, false, std::move(wait), {}});
+  return {cases.back()};
 }
 
 epoll_event event;
@@ -352,9 +349,9 @@ void limited_calls() {
 void ended_calls() {
   const auto when_readable = [](const char* name, std::function<long(int)> wait) {
     const Ends ends = stream();
-    by_event(
-        name, [=] { return wait(ends.its); },
-        [=] { need(write(ends.ours, "x", 1) == 1, "write"); });
+    by_event(name, [=] { return wait(ends.its); }).when([=] {
+      need(write(ends.ours, "x", 1) == 1, "write");
+    });
   };
   when_readable("epoll_wait-forever", [](int s) { return epoll_wait(epoll_of(s), &event, 1, -1); });
   when_readable("epoll_wait-hour", [](int s) { return epoll_wait(epoll_of(s), &event, 1, kHour); });
@@ -370,72 +367,60 @@ void ended_calls() {
   const auto writable = [](const char* name, std::function<long(int)> wait) {
     const Ends ends = stream();
     full(ends.its);
-    by_event(
-        name, [=] { return wait(ends.its); },
-        [=] {
-          static char bytes[1 << 20];
-          while (recv(ends.ours, bytes, sizeof bytes, MSG_DONTWAIT) > 0) {
-          }
-        });
+    by_event(name, [=] { return wait(ends.its); }).when([=] {
+      static char bytes[1 << 20];
+      while (recv(ends.ours, bytes, sizeof bytes, MSG_DONTWAIT) > 0) {
+      }
+    });
   };
   writable("send-hour", [](int s) { return send(limited(s, SO_SNDTIMEO, kHour), &byte, 1, 0); });
   writable("send-forever", [](int s) { return send(s, &byte, 1, 0); });
 
   static sockaddr_in address;
   const int server = limited(listener(&address, 1), SO_RCVTIMEO, kHour);
-  by_event(
-      "accept-hour", [=] { return accept(server, nullptr, nullptr) >= 0 ? 1 : -1; },
-      [] {
-        const int s = socket(AF_INET, SOCK_STREAM, 0);
-        need(connect(s, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0, "connect");
-      });
+  by_event("accept-hour", [=] { return accept(server, nullptr, nullptr) >= 0 ? 1 : -1; }).when([] {
+    const int s = socket(AF_INET, SOCK_STREAM, 0);
+    need(connect(s, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0, "connect");
+  });
 
   static int set = semaphores();
   static int other_set = semaphores();
   const auto up = [](int semaphore) { need(semop(semaphore, change(1), 1) == 0, "semop"); };
-  by_event(
-      "semop", [] { return semop(set, change(-1), 1); }, [=] { up(set); });
-  by_event(
-      "semtimedop-hour", [] { return semtimedop(other_set, change(-1), 1, in(kHour)); },
-      [=] { up(other_set); });
+  by_event("semop", [] { return semop(set, change(-1), 1); }).when([=] { up(set); });
+  by_event("semtimedop-hour", [] {
+    return semtimedop(other_set, change(-1), 1, in(kHour));
+  }).when([=] { up(other_set); });
 
   const auto send_signal = [](int number) { return [=] { kill(getpid(), SIGRTMIN + number); }; };
-  by_event(
-      "sigwaitinfo", [] { return sigwaitinfo(only(SIGRTMIN + 1), nullptr) - SIGRTMIN; },
-      send_signal(1));
-  by_event(
-      "sigtimedwait-hour",
-      [] { return sigtimedwait(only(SIGRTMIN + 2), nullptr, in(kHour)) - SIGRTMIN; },
-      send_signal(2));
+  by_event("sigwaitinfo", [] {
+    return sigwaitinfo(only(SIGRTMIN + 1), nullptr) - SIGRTMIN;
+  }).when(send_signal(1));
+  by_event("sigtimedwait-hour", [] {
+    return sigtimedwait(only(SIGRTMIN + 2), nullptr, in(kHour)) - SIGRTMIN;
+  }).when(send_signal(2));
 
   static int pipe_ends[2];
   need(pipe(pipe_ends) == 0, "pipe");
-  by_event(
-      "read-pipe", [] { return read(pipe_ends[0], &byte, 1); },
-      [] { need(write(pipe_ends[1], "x", 1) == 1, "write"); });
+  by_event("read-pipe", [] { return read(pipe_ends[0], &byte, 1); }).when([] {
+    need(write(pipe_ends[1], "x", 1) == 1, "write");
+  });
   static int counter = eventfd(0, 0);
-  by_event(
-      "read-eventfd",
-      [] {
-        uint64_t value;
-        return read(counter, &value, sizeof value);
-      },
-      [] { eventfd_write(counter, 1); });
+  by_event("read-eventfd", [] {
+    uint64_t value;
+    return read(counter, &value, sizeof value);
+  }).when([] { eventfd_write(counter, 1); });
   static int messages = msgget(IPC_PRIVATE, 0600);
   struct Message {
     long type;
     char text[8];
   };
-  by_event(
-      "msgrcv",
-      [] {
-        Message message;
-        return msgrcv(messages, &message, sizeof message.text, 0, 0);
-      },
-      [] {
-        const Message message = {1, ""};
-        need(msgsnd(messages, &message, 1, 0) == 0, "msgsnd");
-      });
+  by_event("msgrcv", [] {
+    Message message;
+    return msgrcv(messages, &message, sizeof message.text, 0, 0);
+  }).when([] {
+    const Message message = {1, ""};
+    need(msgsnd(messages, &message, 1, 0) == 0, "msgsnd");
+  });
   static int life[2];
   need(pipe(life) == 0, "pipe");
   static pid_t child = fork();
@@ -443,40 +428,27 @@ void ended_calls() {
     close(life[1]);
     _exit(read(life[0], &byte, 1) == 0 ? 7 : 8);
   }
-  by_event(
-      "waitpid",
-      [] {
-        int status = 0;
-        return waitpid(child, &status, 0) == child ? WEXITSTATUS(status) : -1;
-      },
-      [] { close(life[1]); });
+  by_event("waitpid", [] {
+    int status = 0;
+    return waitpid(child, &status, 0) == child ? WEXITSTATUS(status) : -1;
+  }).when([] { close(life[1]); });
   static sem_t semaphore;
-  by_event(
-      "sem_wait", [] { return sem_wait(&semaphore); }, [] { sem_post(&semaphore); });
+  by_event("sem_wait", [] { return sem_wait(&semaphore); }).when([] { sem_post(&semaphore); });
   // A handler ends these, with the memory of a stop or without.
-  by_event(
-      "epoll_wait-handler",
-      [s = stream().its] {
-        pthread_sigmask(SIG_UNBLOCK, only(SIGRTMIN + 3), nullptr);
-        return epoll_wait(epoll_of(s), &event, 1, kHour);
-      },
-      send_signal(3));
-  by_event(
-      "recv-handler",
-      [s = stream().its] {
-        pthread_sigmask(SIG_UNBLOCK, only(SIGRTMIN + 4), nullptr);
-        return recv(limited(s, SO_RCVTIMEO, kHour), &byte, 1, 0);
-      },
-      send_signal(4));
-  by_event(
-      "sigsuspend-handler",
-      [] {
-        sigset_t all_but;
-        sigfillset(&all_but);
-        sigdelset(&all_but, SIGRTMIN + 5);
-        return sigsuspend(&all_but);
-      },
-      send_signal(5));
+  by_event("epoll_wait-handler", [s = stream().its] {
+    pthread_sigmask(SIG_UNBLOCK, only(SIGRTMIN + 3), nullptr);
+    return epoll_wait(epoll_of(s), &event, 1, kHour);
+  }).when(send_signal(3));
+  by_event("recv-handler", [s = stream().its] {
+    pthread_sigmask(SIG_UNBLOCK, only(SIGRTMIN + 4), nullptr);
+    return recv(limited(s, SO_RCVTIMEO, kHour), &byte, 1, 0);
+  }).when(send_signal(4));
+  by_event("sigsuspend-handler", [] {
+    sigset_t all_but;
+    sigfillset(&all_but);
+    sigdelset(&all_but, SIGRTMIN + 5);
+    return sigsuspend(&all_but);
+  }).when(send_signal(5));
 }
 
 // The pthread_cancel of a thread in a call that goes on.
@@ -486,13 +458,10 @@ struct Undo {
 };
 void cancelled_call() {
   static Case* me;
-  by_event(
-      "epoll_wait-cancelled",
-      [s = stream().its] {
-        const Undo undo = {&me->result};
-        return epoll_wait(epoll_of(s), &event, 1, kHour);
-      },
-      [] { pthread_cancel(me->thread); });
+  by_event("epoll_wait-cancelled", [s = stream().its] {
+    const Undo undo = {&me->result};
+    return epoll_wait(epoll_of(s), &event, 1, kHour);
+  }).when([] { pthread_cancel(me->thread); });
   me = nullptr;
   for (Case& one : cases) me = &one;
 }
@@ -542,8 +511,7 @@ int main(int, char** argv) {
   for (Case& one : cases) {
     if (one.is_limited) pthread_join(one.thread, nullptr);
   }
-  puts("over");
-  fflush(stdout);
+  print("over");
   loader.join();
   need(read(0, &byte, 1) == 1, "read");
   for (Case& one : cases) {

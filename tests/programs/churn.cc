@@ -1,7 +1,5 @@
 // churn ROUNDS: threads allocate, resize and free at random, hand blocks to each other, and ask for
 // reports all at once, by the API and by signal. In the end each site says what it holds.
-#include <pthread.h>
-
 #include <atomic>
 
 #include "mtrace.h"
@@ -36,26 +34,10 @@ void hold(Maker maker, long size, int sign) {
 }  // namespace
 
 extern "C" {
-SITE void* site_malloc(size_t n) {
-  void* p = malloc(n);
-  NO_TAIL;
-  return p;
-}
-SITE void* site_realloc(void* p, size_t n) {
-  void* q = realloc(p, n);
-  NO_TAIL;
-  return q;
-}
-SITE void* site_new(size_t n) {
-  void* p = ::operator new(n);
-  NO_TAIL;
-  return p;
-}
-SITE void* site_aligned(size_t n) {
-  void* p = aligned_alloc(64, n);
-  NO_TAIL;
-  return p;
-}
+GIVES(malloc, (size_t n), malloc(n))
+GIVES(realloc, (void* p, size_t n), realloc(p, n))
+GIVES(new, (size_t n), ::operator new(n))
+GIVES(aligned, (size_t n), aligned_alloc(64, n))
 }
 
 namespace {

@@ -1,16 +1,10 @@
 /* A child of fork, which does nothing itself, makes a child by clone(2), as a browser's zygote
  * does; that one allocates and reports. Prints "PID PARENT" of it. */
-#include <sys/syscall.h>
-#include <sys/wait.h>
-
 #include "truth.h"
 
 static void* kept;
 
-SITE void site_grandchild(void) {
-  kept = malloc(sized(500));
-  NO_TAIL;
-}
+KEEPS(grandchild, kept, 500)
 
 int main(void) {
   int status = 1;

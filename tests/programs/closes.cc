@@ -2,10 +2,7 @@
 // end of a socket finds nobody there. Meanwhile the first thread asks for reports. A server that
 // closes a socket counts on epoll(7) to forget it, and on the peer to see its end.
 // Ends with status 5; prints how often a descriptor was still open.
-#include <fcntl.h>
-#include <pthread.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "truth.h"
 

@@ -2,17 +2,12 @@
 // closes whatever it has not opened itself. A filter from before the start forbids clone(2) with
 // CLONE_THREAD; the program's threads are made by clone3(2).
 // Prints how many it has closed.
-#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "truth.h"
 #include "new_stacks.h"

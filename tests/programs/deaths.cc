@@ -1,11 +1,9 @@
 // Ends by a signal, in the way that argument 1 names; with "thread" as argument 2 in another
 // thread. Prints nothing after "ready". Sites as in truth.h.
 #include <limits.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "truth.h"
 
@@ -18,14 +16,8 @@ bool is(const char* name) { return strcmp(mode, name) == 0; }
 }  // namespace
 
 extern "C" {
-SITE void site_kept() {
-  kept[0] = malloc(sized(1005));
-  NO_TAIL;
-}
-SITE void site_in_handler() {
-  kept[1] = malloc(sized(70));
-  NO_TAIL;
-}
+KEEPS(kept, kept[0], 1005)
+KEEPS(in_handler, kept[1], 70)
 // Its frame is what a core file shows.
 SITE void die_here() {
   if (is("segv")) *reinterpret_cast<volatile int*>(sized(16)) = 1;
@@ -133,8 +125,7 @@ void* die(void*) {
       raise(SIGTERM);
       _exit(1);
     }
-    int status = 0;
-    waitpid(child, &status, 0);
+    const int status = reap(child);
     exit(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM ? 6 : 1);
   }
   if (is("fork")) {
@@ -143,8 +134,7 @@ void* die(void*) {
       site_in_handler();
       raise(SIGTERM);
     }
-    int status = 0;
-    waitpid(child, &status, 0);
+    const int status = reap(child);
     exit(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM ? 7 : 1);
   }
   own_handlers();
@@ -157,8 +147,7 @@ void* die(void*) {
 int main(int argc, char** argv) {
   mode = argc > 1 ? argv[1] : "";
   site_kept();
-  puts("ready");
-  fflush(stdout);
+  print("ready");
   if (is("waits")) {
     for (;;) pause();
   }

@@ -8,13 +8,10 @@
 //
 // Prints the calls that it was handed, of which it knows each: all are its own. Ends with status 77
 // where the kernel cannot.
-#include <errno.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
 
 #include "truth.h"

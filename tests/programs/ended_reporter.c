@@ -1,9 +1,7 @@
 /* A thread asks for a report and ends, and its memory goes, with its thread-local storage. Prints
  * "gone" and waits for a byte. Then asks once more. */
 #include <mtrace.h>
-#include <pthread.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "truth.h"
 
@@ -26,8 +24,7 @@ int main(void) {
   if (pthread_create(&thread, &attributes, report, NULL) != 0) return 1;
   pthread_join(thread, NULL);
   munmap(stack, size);
-  puts("gone");
-  fflush(stdout);
+  print("gone");
   getchar();
   mtrace_report();
   return 0;

@@ -1,14 +1,10 @@
 // event_schedule: a known sequence of events, printed as it happens: "EVENT THREAD ADDRESS VALUES",
 // in the words of memlog events. One thread at a time does something.
-#include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "mtrace.h"
+#include "truth.h"
 
 static void* kept[64];
 static char lines[1 << 16];

@@ -1,10 +1,7 @@
 // event_steps: says its pid; then for each line "EVENTS DEPTH" of standard input makes so many
 // events, allocations and frees of known sizes, DEPTH calls deep, and says "done". Ends with its
 // input. Not by stdio, which could allocate.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "truth.h"
 
 static void* kept[64];
 static unsigned long made;

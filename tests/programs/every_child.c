@@ -1,17 +1,11 @@
 // Waits for children in each way that also finds the library's own, with and without children:
 // `every_child [SIGNAL] [subreaper]`. SIGNAL (0: none) is raised once, for a report. Says "ready",
 // waits for a line, and then prints what each wait said that it would not say alone.
-#include <errno.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
+
+#include "truth.h"
 
 enum { kPolls = 200, kWays = 6, kLook = 5, kStatus = 7 };
 
@@ -109,8 +103,7 @@ int main(int argc, char** argv) {
   setpgid(0, 0);
   kept = malloc(4711);
   if (argc > 1) raise(atoi(argv[1]));
-  puts("ready");
-  fflush(stdout);
+  print("ready");
   getchar();
   alarm(300);  // a wait that never ends
   for (int how = 0; how < kWays; ++how) {

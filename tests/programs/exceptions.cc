@@ -1,6 +1,5 @@
 // Exceptions and jumps that leave operator new, callbacks and threads; after each, allocations are
 // still counted. See truth.h.
-#include <pthread.h>
 #include <setjmp.h>
 
 #include <new>

@@ -1,21 +1,12 @@
 // Loses some blocks, holds others until its exit handlers run, and ends in the way that the
 // argument names. Prints "lost BYTES BLOCKS" first.
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "truth.h"
 
 namespace {
 
 constexpr int kLost = 3;
 constexpr int kHeld = 5;
 void* volatile g_held[kHeld];
-
-[[gnu::noinline]] void wipe_stack() {
-  volatile char room[16384];
-  for (volatile char& byte : room) byte = 0;
-}
 
 [[gnu::noinline]] void* make(size_t size) {
   void* block = malloc(size);

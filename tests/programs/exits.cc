@@ -1,12 +1,8 @@
 // Ends in the way that argument 1 names. Blocks are held that an atexit handler, a destructor of a
 // static object and a destructor function give back; where those run, no report may show them.
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include <cstddef>
 
@@ -30,31 +26,13 @@ __attribute__((destructor)) void give_back() { free(destructor_block); }
 }  // namespace
 
 extern "C" {
-SITE void site_atexit() {
-  at_exit_block = malloc(sized(1001));
-  NO_TAIL;
-}
-SITE void site_static() {
-  static_object.block = malloc(sized(1002));
-  NO_TAIL;
-}
-SITE void site_destructor() {
-  destructor_block = malloc(sized(1003));
-  NO_TAIL;
-}
-SITE void site_quick() {
-  quick_block = malloc(sized(1004));
-  NO_TAIL;
-}
-SITE void site_kept() {
-  kept_block = malloc(sized(1005));
-  NO_TAIL;
-}
+KEEPS(atexit, at_exit_block, 1001)
+KEEPS(static, static_object.block, 1002)
+KEEPS(destructor, destructor_block, 1003)
+KEEPS(quick, quick_block, 1004)
+KEEPS(kept, kept_block, 1005)
 // Made by an atexit handler, so at a time when the program is ending.
-SITE void site_late() {
-  kept_block = malloc(sized(1006));
-  NO_TAIL;
-}
+KEEPS(late, kept_block, 1006)
 }
 
 // From now on fork fails.
@@ -117,8 +95,7 @@ int main(int argc, char** argv) {
   if (is("vfork")) {
     const pid_t child = vfork();
     if (child == 0) _exit(19);
-    int status;
-    waitpid(child, &status, 0);
+    const int status = reap(child);
     return WEXITSTATUS(status);
   }
   if (is("daemon_fails")) {

@@ -1,5 +1,4 @@
 // Allocations that fail, at known sites. Goes on when a byte comes on its input.
-#include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
 
@@ -58,8 +57,7 @@ int main(int argc, char** argv) {
   char byte;
   begin(argc, argv);
   if (argc > 1 && strcmp(argv[1], "wait") == 0) {
-    puts("ready");
-    fflush(stdout);
+    print("ready");
     if (read(0, &byte, 1) < 0) return 1;
   }
   if (argc > 1 && strcmp(argv[1], "exact") == 0) site_exact();
@@ -69,7 +67,6 @@ int main(int argc, char** argv) {
   site_reallocarray();
   site_posix_memalign();
   site_refused();
-  puts("done");
-  fflush(stdout);
+  print("done");
   return argc > 1 && strcmp(argv[1], "wait") == 0 && read(0, &byte, 1) < 0;
 }

@@ -1,11 +1,6 @@
 // Processes in numbers and at bad moments, one a mode (argument 1). Sites as in truth.h.
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <spawn.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include <atomic>
 
@@ -14,16 +9,8 @@
 extern char** environ;
 
 extern "C" {
-SITE void* site_child() {
-  void* block = malloc(sized(123));
-  NO_TAIL;
-  return block;
-}
-SITE void* site_parent() {
-  void* block = malloc(sized(1000));
-  NO_TAIL;
-  return block;
-}
+GIVES(child, (), malloc(sized(123)))
+GIVES(parent, (), malloc(sized(1000)))
 }
 
 namespace {
@@ -96,8 +83,7 @@ void one_child(int number, char* self) {
 int run_storm(char* self, int rounds) {
   static char* program = self;
   static int number = rounds;
-  puts("ready");
-  fflush(stdout);
+  print("ready");
   pthread_t workers[2];
   pthread_t forkers[4];
   for (pthread_t& thread : workers) pthread_create(&thread, nullptr, allocate_on, nullptr);

@@ -1,6 +1,5 @@
 // What fresh memory holds. Argument 1: the byte that MTRACE_FILL says, or "none"; argument 2 "own":
 // the program uses all that malloc_usable_size() gives it, as some do.
-#include <errno.h>
 #include <malloc.h>
 
 #include <initializer_list>

@@ -3,17 +3,12 @@
 // and which those are. Ends with status 5 when the filter stopped the program's own calls as it
 // would have without the library.
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <ucontext.h>
 
 #include <cstddef>
@@ -30,14 +25,8 @@ volatile int trapped;
 }  // namespace
 
 extern "C" {
-SITE void site_before() {
-  kept[held++] = malloc(sized(1000));
-  NO_TAIL;
-}
-SITE void site_after() {
-  kept[held++] = malloc(sized(300));
-  NO_TAIL;
-}
+KEEPS(before, kept[held++], 1000)
+KEEPS(after, kept[held++], 300)
 }
 
 namespace {
@@ -161,8 +150,7 @@ int work_in_children() {
       }
       _exit(5);
     }
-    int status = 0;
-    waitpid(child, &status, 0);
+    const int status = reap(child);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 5) ++hurt;
   }
   printf("%d hurt\n", hurt);
@@ -196,8 +184,7 @@ void expect_default() {
 
 // For somebody who asks from outside.
 int serve() {
-  puts("ready");
-  fflush(stdout);
+  print("ready");
   char byte;
   while (read(0, &byte, 1) == 1) site_after();
   return 5;
@@ -250,8 +237,7 @@ int main(int argc, char** argv) {
   }
   if (is(1, "sleeps")) {
     add_filter(argv[4]);
-    puts("ready");
-    fflush(stdout);
+    print("ready");
     return wait_in_turn();
   }
   if (is(1, "children")) return work_in_children();
@@ -277,8 +263,7 @@ int main(int argc, char** argv) {
     add_filter("prctl");
     const pid_t child = fork();
     if (child == 0) exit(work(then, opens));
-    int status = 0;
-    waitpid(child, &status, 0);
+    const int status = reap(child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
   }
   if (is(1, "vfork_child")) {

@@ -1,8 +1,5 @@
 // Forks N times (argument 1) while threads allocate, resize, free and come and go. Each child
 // allocates at a site, frees it in part, reports at its end, and exits 0.
-#include <pthread.h>
-#include <sys/wait.h>
-
 #include <atomic>
 
 #include "truth.h"
@@ -62,8 +59,7 @@ int main(int argc, char** argv) {
       site_child();
       _exit(0);
     }
-    int status = -1;
-    waitpid(child, &status, 0);
+    const int status = reap(child);
     if (status == 0) ++good;
   }
   stop = true;

@@ -1,10 +1,7 @@
 /* fork_inside fork|_Fork|clone ROUNDS: a signal handler that interrupts malloc and free makes a
  * child, which goes on with what was interrupted and then does the same as its parent for a while.
  * The parent prints "good CHILDREN" when all have ended with status 0. */
-#include <errno.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 
 #include "truth.h"
 

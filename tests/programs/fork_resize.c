@@ -1,11 +1,7 @@
 // The first that a child of _Fork does is a realloc of what its parent allocated; then it reports,
 // frees that, and reports at its end.
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "mtrace.h"
+#include "truth.h"
 
 int main(void) {
   char* block = malloc(1 << 20);

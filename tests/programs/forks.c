@@ -1,10 +1,7 @@
 // Children made in the way that argument 1 names. Before each, the parent reports, so that what
 // the child inherits is known. Prints "child PID" for children that go on as this program.
-#include <errno.h>
 #include <spawn.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "truth.h"
 
@@ -12,18 +9,9 @@ extern char** environ;
 static void* before[4];
 static void* after;
 
-SITE void site_before(void) {
-  for (int i = 0; i < 4; ++i) before[i] = malloc(sized(1000));
-  NO_TAIL;
-}
-SITE void site_child(void) {
-  after = malloc(sized(333));
-  NO_TAIL;
-}
-SITE void site_parent(void) {
-  after = malloc(sized(444));
-  NO_TAIL;
-}
+KEEPS(before, for (int i = 0; i < 4; ++i) before[i], 1000)
+KEEPS(child, after, 333)
+KEEPS(parent, after, 444)
 
 static void report(void) {
   if (getenv("LD_PRELOAD") != NULL) kill(getpid(), SIGUSR1);
@@ -50,8 +38,7 @@ int main(int argc, char** argv) {
   if (argc < 2) return 2;
   const char* mode = argv[1];
   site_before();
-  printf("start\n");
-  fflush(stdout);
+  print("start");
   report();
   if (strcmp(mode, "fork") == 0 || strcmp(mode, "_Fork") == 0 || strcmp(mode, "clone") == 0) {
     const pid_t child = mode[0] == 'f' ? fork()

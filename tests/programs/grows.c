@@ -1,9 +1,6 @@
 // grows MIBS [THREADS]: threads hold so much between them, block by block of 64 KiB in step, touch
 // all of it, free it, and hold half of it again.
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "truth.h"
 
 enum { kBlock = 64 * 1024, kMost = 64 };
 

@@ -1,6 +1,5 @@
 // Tests for mtrace_gtest.h to judge: those called Leaks... and FirstUse... must fail under the
 // library, the others pass, and all pass without it.
-#include <stdlib.h>
 #include <time.h>
 
 #include <memory>

@@ -3,8 +3,6 @@
 // sandboxes.cc.
 #include <dlfcn.h>
 #include <execinfo.h>
-#include <pthread.h>
-#include <sys/syscall.h>
 #include <unwind.h>
 
 #include <atomic>

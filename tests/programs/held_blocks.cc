@@ -2,27 +2,21 @@
 // should find, each line "WHAT BYTES BLOCKS", then "ready", and waits for its input to end. With
 // the argument "alone" it can make no process.
 #include <dlfcn.h>
-#include <errno.h>
 #include <immintrin.h>
 #include <link.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "truth.h"
 
 namespace {
 
@@ -31,12 +25,6 @@ struct Sum {
   size_t blocks = 0;
 };
 std::map<std::string, Sum> g_expected;
-
-// Leaves no pointers on the stack.
-[[gnu::noinline]] void wipe_stack() {
-  volatile char room[16384];
-  for (volatile char& byte : room) byte = 0;
-}
 
 [[gnu::noinline]] void** make(const char* what, size_t size) {
   g_expected[what].bytes += size;
@@ -113,6 +101,11 @@ int find_end(dl_phdr_info* object, size_t, void* found) {
   abort();
 }
 
+void** map_page(int flags) {
+  return static_cast<void**>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0));
+}
+
 [[gnu::noinline]] void make_held() {
   void** last = nullptr;
   for (int i = 0; i < 200; ++i) {
@@ -126,19 +119,15 @@ int find_end(dl_phdr_info* object, size_t, void* found) {
   pthread_key_create(&g_key, nullptr);
   pthread_setspecific(g_key, make("reachable", 152));
   // Memory of the program's own.
-  auto** page = static_cast<void**>(
-      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  void** page = map_page(MAP_PRIVATE);
   page[100] = make("reachable", 168);
-  auto** kept = static_cast<void**>(
-      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  void** kept = map_page(MAP_PRIVATE);
   madvise(kept, 4096, MADV_DONTFORK);
   kept[7] = make("reachable", 184);
-  auto** wiped = static_cast<void**>(
-      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  void** wiped = map_page(MAP_PRIVATE);
   madvise(wiped, 4096, MADV_WIPEONFORK);
   wiped[9] = make("reachable", 200);
-  auto** shared = static_cast<void**>(
-      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  void** shared = map_page(MAP_SHARED);
   shared[11] = make("reachable", 216);
   page_behind_library()[13] = make("reachable", 232);
   // As new Type[10] with a destructor: 8 bytes in front.
@@ -315,9 +304,7 @@ int main(int count, char**) {
   }
   wipe_stack();
   printf("ready\n");
-  char byte;
-  while (read(0, &byte, 1) > 0) {
-  }
+  await_end();
   g_stop = 1;
   pthread_barrier_wait(&g_on_other_stack);
   pthread_join(other, nullptr);

@@ -2,7 +2,6 @@
 // mtrace_start(), or a page: shared and without a name, or private and of a file, both made
 // read-only in the end; or one that may only be written in the end. Nothing is lost. Waits for
 // input.
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include "mtrace.h"
@@ -38,7 +37,6 @@ int main(int argc, char** argv) {
   for (int i = argc > 1 ? atoi(argv[1]) : 0; i > 0; --i) site_node();
   const int access = page != NULL && strcmp(page, "write-only") == 0 ? PROT_WRITE : PROT_READ;
   if (page != NULL) check(mprotect(head, 4096, access) == 0, "mprotect");
-  puts("ready");
-  fflush(stdout);
+  print("ready");
   return read(0, &byte, 1) < 0;
 }

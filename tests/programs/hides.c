@@ -2,15 +2,11 @@
 // Argument 2: "mount" (a file system is mounted over the directory), "chroot" (into one that has
 // /usr, /bin and /lib only), "user" (the directory is closed to the user that the process becomes).
 // Ends with status 77 where the system does not let it.
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "truth.h"
 
 static void must(int good) {
   if (!good) _exit(77);

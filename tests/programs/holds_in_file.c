@@ -1,13 +1,9 @@
 // Keeps the only pointer to a block in the file that its argument names, which it maps shared; without
 // an argument, in anonymous shared memory; with "fork", in a child and in memory which its parent
 // has allocated before. Waits for its input to end.
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
+
+#include "truth.h"
 
 // Its address stands nowhere else: the volatile variables are wiped with their stack.
 static __attribute__((noipa)) void hold(void** page, size_t size) {
@@ -15,11 +11,6 @@ static __attribute__((noipa)) void hold(void** page, size_t size) {
   memset(block, 0, size);
   page[5] = block;
   block = NULL;
-}
-
-static __attribute__((noipa)) void wipe_stack(void) {
-  volatile char room[16384];
-  for (size_t i = 0; i < sizeof room; ++i) room[i] = 0;
 }
 
 static void** map(const char* name) {

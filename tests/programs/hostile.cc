@@ -2,7 +2,6 @@
 // prints "fine" at its end. Sites as in truth.h.
 #include <dlfcn.h>
 #include <limits.h>
-#include <pthread.h>
 #include <ucontext.h>
 
 #include "truth.h"

@@ -1,8 +1,6 @@
 // Holds 5,000 bytes at site_idle, says "ready", and then waits in one system call, or works in
 // malloc, until a byte comes on standard input. Says how often the call was interrupted.
-#include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <time.h>
@@ -47,37 +45,29 @@ int main(int argc, char** argv) {
   } else if (strcmp(mode, "malloc") == 0) {
     pthread_create(&reader, NULL, wait_for_input, NULL);
   }
-  printf("ready\n");
-  fflush(stdout);
-  if (strcmp(mode, "read") == 0) {
-    size = read(0, &byte, 1);
-  } else if (strcmp(mode, "pause") == 0) {
+  print("ready");
+  if (strcmp(mode, "pause") == 0) {
     if (pause() != -1 || errno != EINTR) return 3;
     ++interrupted;
-    size = read(0, &byte, 1);
   } else if (strcmp(mode, "sleep") == 0) {
     const struct timespec long_time = {100000, 0};
     struct timespec rest;
     if (nanosleep(&long_time, &rest) != -1 || errno != EINTR) return 3;
     ++interrupted;
-    size = read(0, &byte, 1);
   } else if (strcmp(mode, "poll") == 0) {
     struct pollfd input = {0, POLLIN, 0};
     while (poll(&input, 1, -1) < 0 && errno == EINTR) ++interrupted;
-    size = read(0, &byte, 1);
   } else if (strcmp(mode, "select") == 0) {
     fd_set set;
     do {
       FD_ZERO(&set);
       FD_SET(0, &set);
     } while (select(1, &set, NULL, NULL, NULL) < 0 && errno == EINTR && ++interrupted > 0);
-    size = read(0, &byte, 1);
   } else if (strcmp(mode, "epoll") == 0) {
     const int epoll = epoll_create1(0);
     struct epoll_event event = {.events = EPOLLIN};
     epoll_ctl(epoll, EPOLL_CTL_ADD, 0, &event);
     while (epoll_wait(epoll, &event, 1, -1) < 0 && errno == EINTR) ++interrupted;
-    size = read(0, &byte, 1);
   } else if (strcmp(mode, "condition") == 0) {
     while (!stop) pthread_cond_wait(&condition, &mutex);
     pthread_mutex_unlock(&mutex);
@@ -95,9 +85,10 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 64; ++i) free(blocks[i]);
     pthread_join(reader, NULL);
     size = 1;
-  } else {
+  } else if (strcmp(mode, "read") != 0) {
     return 2;
   }
+  if (size == -2) size = read(0, &byte, 1);
   printf("read %zd interrupted %d\n", size, interrupted);
   return 0;
 }

@@ -6,16 +6,12 @@
  *   cut BYTES                such blocks were allocated where only the first frame can be known
  *   guess BYTES              the same where a second frame is plausible
  * Modes: frames, linked, killed, outlived, registered, dumped, hostile, reused, interrupted. */
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
-#include <unistd.h>
+
+#include "truth.h"
 
 #define NOT_INLINED __attribute__((noipa))
 #define NO_TAIL __asm__ volatile("" ::: "memory")

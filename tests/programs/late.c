@@ -2,7 +2,6 @@
 // threads: has itself patched, allocates, has the patches undone, and does both once more.
 //   late LIBRARY PLUGIN DIRECTORY
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <stdint.h>
 
 #include "truth.h"
@@ -35,11 +34,7 @@ static void apply(void) {
 
 static void* held[8];
 
-SITE void* site_before(void) {
-  void* p = malloc(sized(1000));
-  NO_TAIL;
-  return p;
-}
+GIVES(before, (void), malloc(sized(1000)))
 SITE void* site_malloc(void) {
   void* p = malloc(sized(100));
   HOLD(100);

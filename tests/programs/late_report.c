@@ -1,14 +1,7 @@
 // Asks for a report after the exit handlers: `late_report SIGNAL`. libc writes what is left in its
 // streams after them, and a stream of the program's own is told. Says whether there is a child then,
 // which only a raw system call finds.
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "truth.h"
 
 static int number;
 static volatile void* kept;

@@ -2,8 +2,6 @@
 // in FILE, mapped shared, what each thread's site holds: before and after the operation under way.
 #include "ledger_truth.h"
 
-#include <fcntl.h>
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -18,16 +16,12 @@ LedgerTruth* truth;
 
 }  // namespace
 
-#define THREAD_SITE(number)                                \
-  extern "C" SITE void* site_##number(void* p, size_t n) { \
-    void* q = realloc(p, n);                               \
-    NO_TAIL;                                               \
-    return q;                                              \
-  }
-THREAD_SITE(0)
-THREAD_SITE(1)
-THREAD_SITE(2)
-THREAD_SITE(3)
+extern "C" {
+GIVES(0, (void* p, size_t n), realloc(p, n))
+GIVES(1, (void* p, size_t n), realloc(p, n))
+GIVES(2, (void* p, size_t n), realloc(p, n))
+GIVES(3, (void* p, size_t n), realloc(p, n))
+}
 
 namespace {
 
@@ -86,7 +80,6 @@ int main(int argc, char** argv) {
     pthread_t thread;
     pthread_create(&thread, nullptr, work, reinterpret_cast<void*>(number));
   }
-  printf("go\n");
-  fflush(stdout);
+  print("go");
   for (;;) pause();
 }

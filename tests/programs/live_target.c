@@ -1,7 +1,5 @@
 // live_target [busy]: blocks every signal. At each line of input it leaves a block of so many bytes
 // behind and says "done". busy: allocates and frees all the time meanwhile.
-#include <pthread.h>
-
 #include "truth.h"
 
 SITE void* site_kept(size_t n) {
@@ -10,11 +8,7 @@ SITE void* site_kept(size_t n) {
   NO_TAIL;
   return p;
 }
-SITE void* site_passing(size_t n) {
-  void* p = malloc(n);
-  NO_TAIL;
-  return p;
-}
+GIVES(passing, (size_t n), malloc(n))
 
 static void* work(void* argument) {
   for (;;) free(site_passing(50));
@@ -30,14 +24,12 @@ int main(int argc, char** argv) {
     pthread_create(&thread, NULL, work, NULL);
   }
   char line[64];
-  printf("go\n");
-  fflush(stdout);
+  print("go");
   // Not stdio, which would allocate.
   for (ssize_t got; (got = read(STDIN_FILENO, line, sizeof line - 1)) > 0;) {
     line[got] = '\0';
     check(site_kept((size_t)atol(line)) != NULL, "memory");
-    printf("done\n");
-    fflush(stdout);
+    print("done");
   }
   return 0;
 }

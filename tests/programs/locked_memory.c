@@ -2,12 +2,9 @@
 // of that, takes 30 blocks of 64 KiB and 3,000 small ones from stacks of their own, and says how
 // many it got. "later": locks as it is, then gives up root for user 65534. On its last line is what
 // is locked, in KiB.
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
+
+#include "truth.h"
 
 static int got;
 

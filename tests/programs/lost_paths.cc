@@ -1,7 +1,6 @@
 // Loses nine blocks, each with two that hang on it, by nine paths to one function, which keeps what
 // it makes in registers and on its stack meanwhile. Prints "ready", and waits for its input to end.
-#include <stdio.h>
-#include <stdlib.h>
+#include "truth.h"
 
 namespace {
 
@@ -32,12 +31,6 @@ template <int kPath>
   asm volatile("" : : "r"(lost));
 }
 
-// Leaves no pointers on the stack.
-[[gnu::noinline]] void wipe_stack() {
-  volatile char room[16384];
-  for (volatile char& byte : room) byte = 0;
-}
-
 }  // namespace
 
 int main() {
@@ -51,8 +44,7 @@ int main() {
   lose<8>();
   lose<9>();
   wipe_stack();
-  puts("ready");
-  fflush(stdout);
+  print("ready");
   while (getchar() != EOF) {
   }
 }

@@ -6,13 +6,8 @@
 // which it never writes to.
 //
 //   lowest ROUNDS REPORTS
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "truth.h"
 #include "new_stacks.h"

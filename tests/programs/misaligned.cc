@@ -1,15 +1,10 @@
 // Calls the allocation functions with a stack pointer that is 8 bytes off what the ABI asks for, as
 // old assembly and some compilers do. libc's own functions stand that.
 #include <malloc.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <new>
+
+#include "truth.h"
 
 // function(a, b, c).
 extern "C" void* call_misaligned(const void* function, unsigned long a, unsigned long b,

@@ -1,13 +1,8 @@
 // What the program maps, and what becomes of it (argument 1 says which part; truth.h says how the
 // sites are told). The address space of one site is nobody else's unless it says so.
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 
 #include "mtrace.h"
 #include "truth.h"
@@ -25,61 +20,31 @@ static char* must(void* p) {
   return (char*)p;
 }
 
-SITE char* site_anonymous(long pages) {
-  char* p = must(mmap(NULL, sized((size_t)(pages * PAGE)), READ_WRITE, PRIVATE, -1, 0));
-  NO_TAIL;
-  return p;
+static char* placed(void* p, const char* at) {
+  check(must(p) == at, "the fixed address");
+  return (char*)p;
 }
-SITE char* site_other(long pages) {
-  char* p = must(mmap(NULL, sized((size_t)(pages * PAGE)), READ_WRITE, PRIVATE, -1, 0));
-  NO_TAIL;
-  return p;
-}
-SITE char* site_rounded(void) {
-  char* p = must(mmap64(NULL, sized(10000), READ_WRITE, PRIVATE, -1, 0));
-  NO_TAIL;
-  return p;
-}
-SITE char* site_reserved(void) {
-  char* p = must(mmap(NULL, sized(1UL << 40), PROT_NONE, PRIVATE | MAP_NORESERVE, -1, 0));
-  NO_TAIL;
-  return p;
-}
-SITE char* site_file(void) {
-  const int fd = open("/proc/self/exe", O_RDONLY);
-  char* p = must(mmap(NULL, sized(5000), PROT_READ, MAP_PRIVATE, fd, 0));
-  close(fd);
-  return p;
-}
-SITE char* site_shared(void) {
-  char* p = must(mmap(NULL, sized(4 * PAGE), READ_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  NO_TAIL;
-  return p;
-}
-SITE char* site_fixed(char* at, long pages, int flags) {
-  char* p = must(mmap(at, sized((size_t)(pages * PAGE)), READ_WRITE, PRIVATE | flags, -1, 0));
-  check(p == at, "the fixed address");
-  return p;
-}
-SITE char* site_moved(char* from, long pages, long to_pages) {
-  char* p = must(mremap(from, sized((size_t)(pages * PAGE)), sized((size_t)(to_pages * PAGE)),
-                        MREMAP_MAYMOVE));
-  NO_TAIL;
-  return p;
-}
-SITE char* site_moved_to(char* from, long pages, char* to, int flags) {
-  char* p = must(mremap(from, sized((size_t)(pages * PAGE)), sized((size_t)(pages * PAGE)),
-                        MREMAP_MAYMOVE | MREMAP_FIXED | flags, to));
-  check(p == to, "the address moved to");
-  return p;
-}
-SITE char* site_copied(char* from, long pages) {
-  char* p = must(mremap(from, sized(0), sized((size_t)(pages * PAGE)), MREMAP_MAYMOVE));
-  NO_TAIL;
-  return p;
-}
+static size_t bytes(long pages) { return sized((size_t)(pages * PAGE)); }
+
+GIVES(anonymous, (long pages), must(mmap(NULL, bytes(pages), READ_WRITE, PRIVATE, -1, 0)))
+GIVES(other, (long pages), must(mmap(NULL, bytes(pages), READ_WRITE, PRIVATE, -1, 0)))
+GIVES(child, (void), must(mmap(NULL, bytes(11), READ_WRITE, PRIVATE, -1, 0)))
+GIVES(rounded, (void), must(mmap64(NULL, sized(10000), READ_WRITE, PRIVATE, -1, 0)))
+GIVES(reserved, (void),
+      must(mmap(NULL, sized(1UL << 40), PROT_NONE, PRIVATE | MAP_NORESERVE, -1, 0)))
+GIVES(file, (int fd), must(mmap(NULL, sized(5000), PROT_READ, MAP_PRIVATE, fd, 0)))
+GIVES(shared, (void), must(mmap(NULL, bytes(4), READ_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)))
+GIVES(fixed, (char* at, long pages, int flags),
+      placed(mmap(at, bytes(pages), READ_WRITE, PRIVATE | flags, -1, 0), at))
+GIVES(moved, (char* from, long pages, long to_pages),
+      must(mremap(from, bytes(pages), bytes(to_pages), MREMAP_MAYMOVE)))
+GIVES(moved_to, (char* from, long pages, char* to, int flags),
+      placed(mremap(from, bytes(pages), bytes(pages), MREMAP_MAYMOVE | MREMAP_FIXED | flags, to),
+             to))
+GIVES(copied, (char* from, long pages), must(mremap(from, sized(0), bytes(pages), MREMAP_MAYMOVE)))
+
 static void unmap(char* at, long pages) {
-  check(munmap(at, sized((size_t)(pages * PAGE))) == 0, "munmap");
+  check(munmap(at, bytes(pages)) == 0, "munmap");
   check(errno == 77, "errno after munmap");
 }
 // Past the library, as a runtime of another language does it.
@@ -95,7 +60,9 @@ static void truth(void) {
   is("site_rounded", 3, 1);
   char* reserved = site_reserved();
   is("site_reserved", 1L << 28, 1);
-  char* file = site_file();
+  const int fd = open("/proc/self/exe", O_RDONLY);
+  char* file = site_file(fd);
+  close(fd);
   is("site_file", 2, 1);
   char* shared = site_shared();
   is("site_shared", 4, 1);
@@ -265,12 +232,6 @@ static void failures(void) {
   tell(1);
 }
 
-SITE char* site_child(void) {
-  char* p = must(mmap(NULL, sized(11 * PAGE), READ_WRITE, PRIVATE, -1, 0));
-  NO_TAIL;
-  return p;
-}
-
 // A child made in each of the ways ends some of what it inherited and maps something.
 static void children(const char* how) {
   char* p = site_anonymous(20);
@@ -292,9 +253,7 @@ static void children(const char* how) {
     site_child();
     _exit(0);
   }
-  int status = 0;
-  waitpid(child, &status, 0);
-  check(status == 0, "the child");
+  check(reap(child) == 0, "the child");
   if (strcmp(how, "vfork") == 0) {
     is("site_anonymous", -5, 1);
     is("site_child", 11, 1);
@@ -345,11 +304,11 @@ static void threads(void) {
 }
 
 // Children of a busy process; each maps something and says by its report what it holds.
-static void forks(int count) {
+static void forks(void) {
   pthread_t all[2];
   for (int i = 0; i < 2; ++i) pthread_create(&all[i], NULL, work, NULL);
   int good = 0;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < 30; ++i) {
     const pid_t child = fork();
     if (child == 0) {
       char* p = site_child();
@@ -357,8 +316,7 @@ static void forks(int count) {
       work((void*)101);
       _exit(0);
     }
-    int status = 1;
-    waitpid(child, &status, 0);
+    const int status = reap(child);
     good += status == 0;
   }
   stop = 1;
@@ -426,23 +384,17 @@ static void shared_kind(void) {
 }
 
 int main(int argc, char** argv) {
+  static const struct {
+    const char* name;
+    void (*run)(void);
+  } kParts[] = {{"truth", truth}, {"failures", failures},       {"threads", threads},
+                {"forks", forks}, {"shared_kind", shared_kind}, {"handlers", handlers}};
   if (argc < 2) return 2;
   truth_signals = getenv("MTRACE_MMAP") != NULL;
   errno = 77;
-  if (strcmp(argv[1], "truth") == 0) {
-    truth();
-  } else if (strcmp(argv[1], "failures") == 0) {
-    failures();
-  } else if (strcmp(argv[1], "threads") == 0) {
-    threads();
-  } else if (strcmp(argv[1], "forks") == 0) {
-    forks(30);
-  } else if (strcmp(argv[1], "shared_kind") == 0) {
-    shared_kind();
-  } else if (strcmp(argv[1], "handlers") == 0) {
-    handlers();
-  } else {
-    children(argv[1]);
+  for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i) {
+    if (strcmp(argv[1], kParts[i].name) == 0) return kParts[i].run(), 0;
   }
+  children(argv[1]);
   return 0;
 }

@@ -5,7 +5,6 @@
 // PATH is the number of the site, middle and outer function. SHARE is what the stack held at the
 // peak, known with one thread and one phase; otherwise -1.
 #include <malloc.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>

@@ -1,7 +1,6 @@
 // Makes a pid namespace for its children, asks for a report, and starts two: the first is the
 // namespace's init, as is expected of it. Ends with status 77 where the system does not let it.
 #include <sched.h>
-#include <sys/wait.h>
 
 #include "truth.h"
 

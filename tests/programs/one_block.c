@@ -1,10 +1,7 @@
 // A variable holds a block of 104 bytes that holds one of 208; nothing holds a block of 312 bytes,
 // which holds one of 416. A block of 520 bytes is freed. Prints their addresses and waits for the
 // end of its input.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "truth.h"
 
 void** g_root;
 
@@ -21,12 +18,6 @@ static __attribute__((noipa)) void make_and_free(char* line) {
   free(block);
 }
 
-// Leaves no pointers on the stack.
-static __attribute__((noipa)) void wipe(void) {
-  volatile char room[16384];
-  for (size_t i = 0; i < sizeof room; ++i) room[i] = 0;
-}
-
 static __attribute__((noipa)) void say(void) {
   char lines[3][50];
   g_root = make(104, 208, lines[0]);
@@ -40,7 +31,7 @@ static __attribute__((noipa)) void say(void) {
 
 int main(void) {
   say();
-  wipe();
+  wipe_stack();
   char byte;
   if (write(1, "ready\n", 6) != 6) return 1;
   while (read(0, &byte, 1) > 0) {

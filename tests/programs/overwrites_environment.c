@@ -1,16 +1,11 @@
 /* Does with its arguments and environment what setproctitle(3) does: copies them, and overwrites the
  * text that exec left. Then a child allocates. */
-#include <sys/wait.h>
-
 #include "truth.h"
 
 extern char** environ;
 static void* block;
 
-SITE void site_child(void) {
-  block = malloc(sized(333));
-  NO_TAIL;
-}
+KEEPS(child, block, 333)
 
 int main(int argc, char** argv) {
   static char* copies[1000];

@@ -1,13 +1,10 @@
 // Heaps whose blocks lie as the seed (argument 1) says: the first, and a thread's. Prints each small
 // block, "block SITE ADDRESS SIZE", then "ready", and waits for its input to end.
-#include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
+
+#include "truth.h"
 
 #define SITES 5
 #define BLOCKS 6000
@@ -24,22 +21,16 @@ static unsigned next(unsigned below) {
   return (unsigned)(state >> 33) % below;
 }
 
-#define SITE(name)                                        \
-  __attribute__((noipa)) static void* name(size_t size) { \
-    void* block = malloc(size);                           \
-    __asm__ volatile("" ::: "memory");                    \
-    return block;                                         \
-  }
-SITE(site_0)
-SITE(site_1)
-SITE(site_2)
-SITE(site_3)
-SITE(site_4)
+GIVES(0, (size_t size), malloc(size))
+GIVES(1, (size_t size), malloc(size))
+GIVES(2, (size_t size), malloc(size))
+GIVES(3, (size_t size), malloc(size))
+GIVES(4, (size_t size), malloc(size))
 static void* (*const sites[SITES])(size_t) = {site_0, site_1, site_2, site_3, site_4};
 
 // Sites take turns for some hundred blocks, so that some pages are of one site. Of large blocks only
 // the beginning is written, so not every page is in memory.
-__attribute__((noipa)) static void fill(int heap) {
+__attribute__((noipa)) static void fill_heap(int heap) {
   int site = 0;
   for (int i = 0; i < BLOCKS; ++i) {
     if (next(100) == 0) site = (int)next(SITES);
@@ -60,7 +51,7 @@ __attribute__((noipa)) static void fill(int heap) {
 
 static int filled;
 static void* in_thread(void* unused) {
-  fill(1);
+  fill_heap(1);
   __atomic_store_n(&filled, 1, __ATOMIC_RELEASE);
   for (;;) pause();
   return unused;
@@ -87,7 +78,7 @@ int main(int argc, char** argv) {
   const uintptr_t here = (uintptr_t)malloc(5000);
   const uintptr_t behind = here + 5008;  // the next block, from the top of the heap
   if ((uintptr_t)malloc(8192 - (behind & 4095)) != behind) abort();
-  fill(0);
+  fill_heap(0);
   memset(site_mapping(), 1, 30 * 4096);
   char* large = site_0(3 << 20);
   memset(large, 1, 1 << 20);

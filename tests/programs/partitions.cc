@@ -2,17 +2,13 @@
 // itself goes in by others, under names that nobody knows. One lock for all of it, which a thread
 // must not take twice. Arguments: who waits in a system call, "worker" or "nobody". The first
 // thread allocates all the time. Ends with status 5 at the end of its input, or at SIGTERM.
-#include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <atomic>
+
+#include "truth.h"
 
 namespace {
 
@@ -75,8 +71,7 @@ int main(int argc, char** argv) {
   pthread_t thread;
   pthread_create(&thread, nullptr, look_on, waits ? argv : nullptr);
   signal(SIGTERM, [](int) { over = 1; });
-  puts("ready");
-  fflush(stdout);
+  print("ready");
   while (over == 0) {
     partition_enter(100, 4000);
     spend(1000);

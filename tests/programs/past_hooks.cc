@@ -1,11 +1,6 @@
 // Children of a busy process in which a block was freed past the hooks, as a library that is bound
 // to libc's own free does: its memory is gone, but the library still knows it.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <thread>
 #include <vector>
 
@@ -28,9 +23,7 @@ int main() {
       free(malloc(sized(10)));
       _exit(0);
     }
-    int status = 0;
-    waitpid(child, &status, 0);
-    check(status == 0, "a child");
+    check(reap(child) == 0, "a child");
   }
   done = true;
   for (std::thread& thread : threads) thread.join();

@@ -5,35 +5,18 @@
 //   peaks course     one large block stays, and reports find little more, and little less, beside
 //   it peaks fork       a child comes to the height at which the parent's peak once stood
 #include <malloc.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <barrier>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <thread>
 #include <vector>
 
 #include "mtrace.h"
 #include "truth.h"
 
-SITE static void* site_large(size_t size) {
-  void* block = malloc(size);
-  NO_TAIL;
-  return block;
-}
-SITE static void* site_here(size_t size) {
-  void* block = malloc(size);
-  NO_TAIL;
-  return block;
-}
-SITE static void* site_there(size_t size) {
-  void* block = malloc(size);
-  NO_TAIL;
-  return block;
-}
+GIVES(large, (size_t size), malloc(size))
+GIVES(here, (size_t size), malloc(size))
+GIVES(there, (size_t size), malloc(size))
 
 static int limits() {
   constexpr size_t kLarge = 128 << 20;
@@ -129,9 +112,7 @@ static int fork_at_height() {
     free(more);
     _exit(0);
   }
-  int status = 0;
-  waitpid(child, &status, 0);
-  check(status == 0, "the child");
+  check(reap(child) == 0, "the child");
   free(stays);
   printf("child %d\n", static_cast<int>(child));
   return 0;

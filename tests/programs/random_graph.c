@@ -1,9 +1,8 @@
 // Blocks that point to each other as the seed (argument 1) says: some are held by variables, some
 // lost, some by pointers into the middle only. Says "ready", and waits for its input to end.
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+
+#include "truth.h"
 
 #define BLOCKS 400
 #define ROOTS 25
@@ -39,11 +38,6 @@ __attribute__((noipa)) static void build(void) {
     }
   }
   for (int i = 0; i < ROOTS; ++i) roots[i] = (void*)pointer_to(next(BLOCKS));
-}
-
-__attribute__((noipa)) static void wipe_stack(void) {
-  volatile char room[16384];
-  for (size_t i = 0; i < sizeof room; ++i) room[i] = 0;
 }
 
 int main(int argc, char** argv) {

@@ -1,9 +1,9 @@
 // Stands still inside atexit, with libc's lock of the exit handlers held, and no frame of it on its
 // stack: the memory for more handlers is asked for in a coroutine. Says "ready", waits for a line,
 // goes on, and ends by quick_exit.
-#include <stdlib.h>
 #include <ucontext.h>
-#include <unistd.h>
+
+#include "truth.h"
 
 static ucontext_t g_caller;
 static ucontext_t g_coroutine;
@@ -35,10 +35,7 @@ void* calloc(size_t count, size_t size) {
 
 static void* g_kept;
 static void nothing(void) {}
-__attribute__((noinline)) static void site_last(void) {
-  g_kept = malloc(1008);
-  __asm__("");
-}
+KEEPS(last, g_kept, 1008)
 
 int main(void) {
   g_waits = 1;

@@ -3,15 +3,11 @@
 //   one       one thread allocates blocks of many sizes, and frees nine of ten
 //   threads   two threads, one after the other, allocate many blocks and free all but the last
 //   families  one block of each function that allocates
-#include <fcntl.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "truth.h"
 
 #define BLOCKS 40000
 

@@ -2,21 +2,12 @@
  * first argument (24 MiB), executable memory (20 MiB), and malloc's in large and in small blocks (8
  * MiB each). With "sbrk" as the argument: 20 MiB by sbrk, between blocks of malloc. With "sbrk"
  * and N: N times 16 KiB by sbrk or brk, with malloc's growth in between. */
-#include <fcntl.h>
 #include <malloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
+
+#include "truth.h"
 
 enum { kMiB = 1 << 20 };
-
-static void check(int good, const char* what) {
-  if (good) return;
-  perror(what);
-  exit(1);
-}
 
 static void* keep[70000];
 

@@ -2,8 +2,6 @@
  * GL and CUDA are stand-ins. Prints "ready", and ends at the end of its input. Open are then, by
  * function: opens 4 descriptors, connects 4, two of them of a pipe, draws 3 textures and 1 buffer,
  * computes 1 block of 5,000 bytes. */
-#include <errno.h>
-#include <fcntl.h>
 #include <sys/socket.h>
 
 #include "mtrace_resources.h"
@@ -70,8 +68,6 @@ int main(void) {
   draws();
   computes();
   EXPECT(write(1, "ready\n", 6) == 6);
-  char byte;
-  while (read(0, &byte, 1) > 0) {
-  }
+  await_end();
   return 0;
 }

@@ -1,17 +1,12 @@
 // What a program may take from itself, one a mode (argument 1), and then it goes on allocating:
 // system calls, descriptors, its root. Prints "fine" at its end. Sites as in truth.h.
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include <cstddef>
 #include <vector>
@@ -26,14 +21,8 @@ int held;
 }  // namespace
 
 extern "C" {
-SITE void site_before() {
-  kept[held++] = malloc(sized(1000));
-  NO_TAIL;
-}
-SITE void site_after() {
-  kept[held++] = malloc(sized(300));
-  NO_TAIL;
-}
+KEEPS(before, kept[held++], 1000)
+KEEPS(after, kept[held++], 300)
 SITE void site_churn() {
   for (int i = 0; i < 100000; ++i) free(malloc(sized(100)));
 }
@@ -100,8 +89,7 @@ void run_with_little(const char* path) {
   check(plugin != nullptr, "plug-in");
   auto* plugin_allocate = reinterpret_cast<void* (*)(unsigned long)>(dlsym(plugin, "allocate"));
   // Not the first calls of stdio under the filter.
-  puts("going in");
-  fflush(stdout);
+  print("going in");
   install_filter({SYS_openat, SYS_open}, SECCOMP_RET_ERRNO | EACCES, SECCOMP_RET_ALLOW, true);
   const std::vector<int> left = {
       SYS_brk,          SYS_clock_gettime, SYS_close,  SYS_exit,         SYS_exit_group,

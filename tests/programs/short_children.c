@@ -1,17 +1,12 @@
 // Children that end soon, one after another: fork N, exec N (each runs this program as "leaf"), or
 // orphan, one that ends when its parent is gone. The parent has allocated nothing of its own.
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+
+#include "truth.h"
 
 static void* held;
 
-__attribute__((noinline)) void site_leaf(void) {
-  held = malloc(100);
-  __asm__ volatile("" ::: "memory");  // not a jump to malloc
-}
+KEEPS(leaf, held, 100)
 
 static void outlive(pid_t parent) {
   while (getppid() == parent) sched_yield();

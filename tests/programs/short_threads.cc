@@ -1,8 +1,6 @@
 // Thousands of threads, a few at a time, that live for some ninety operations: each allocates, and
 // frees what others have left; every third is detached, and a report is asked for every now and
 // then. What is left at the end is known.
-#include <pthread.h>
-
 #include <atomic>
 #include <mutex>
 #include <random>
@@ -31,21 +29,11 @@ std::atomic<unsigned> g_done{0};
 
 extern "C" {
 
-#define PLACE(name)                  \
-  SITE void* site_##name(size_t n) { \
-    void* p = malloc(sized(n));      \
-    NO_TAIL;                         \
-    return p;                        \
-  }
-PLACE(one)
-PLACE(two)
-PLACE(three)
+GIVES(one, (size_t n), malloc(sized(n)))
+GIVES(two, (size_t n), malloc(sized(n)))
+GIVES(three, (size_t n), malloc(sized(n)))
 // A realloc's block belongs to the realloc's site.
-SITE void* site_four(size_t n) {
-  void* p = realloc(malloc(sized(n / 2)), sized(n));
-  NO_TAIL;
-  return p;
-}
+GIVES(four, (size_t n), realloc(malloc(sized(n / 2)), sized(n)))
 
 }  // extern "C"
 

@@ -3,8 +3,6 @@
 // plugin_first.so. "shortage PLUGIN oom": then takes all memory that a limit of address space
 // leaves.
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <sys/resource.h>
 
 #include "mtrace.h"
@@ -39,11 +37,7 @@ SITE void site_huge() {
   free(malloc(sized(size_t{1} << 30)));
   NO_TAIL;
 }
-SITE void* site_greedy(size_t size) {
-  void* block = malloc(sized(size));
-  NO_TAIL;
-  return block;
-}
+GIVES(greedy, (size_t size), malloc(sized(size)))
 }
 
 namespace {

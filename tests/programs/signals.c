@@ -1,9 +1,6 @@
 // The program's own dealings with the signal that asks for reports (argument 2, a number).
 #include <dirent.h>
-#include <errno.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "truth.h"
 

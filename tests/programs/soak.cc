@@ -4,8 +4,6 @@
 // each site and says so at its end: "ledger PID SITE:BYTES:BLOCKS ...".
 #include <dlfcn.h>
 #include <malloc.h>
-#include <pthread.h>
-#include <sys/wait.h>
 
 #include <atomic>
 #include <new>

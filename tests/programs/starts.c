@@ -1,13 +1,8 @@
 // Starts the program of argument 2 and those after it in the way that argument 1 names, and ends
 // with its status.
-#include <errno.h>
-#include <fcntl.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+
+#include "truth.h"
 
 extern char** environ;
 

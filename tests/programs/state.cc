@@ -1,10 +1,8 @@
 // What a call of malloc and free, and a signal that writes a report, leave alone: errno, the modes
 // of the floating-point units, registers that functions preserve, memory below the caller's frame,
 // and how much of the stack they use ("thread again FUNCTION", in bytes).
-#include <errno.h>
 #include <fenv.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <ucontext.h>
 #include <xmmintrin.h>
 

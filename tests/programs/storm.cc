@@ -3,9 +3,7 @@
 // of 64 KiB, each of them hit by SIGUSR1 again and again, as fast as it goes, until there are so
 // many reports. Then says what its sites hold.
 #include <dlfcn.h>
-#include <pthread.h>
 #include <setjmp.h>
-#include <sys/wait.h>
 #include <ucontext.h>
 
 #include <atomic>
@@ -51,11 +49,7 @@ Site churned, thrown, jumped, switched, handled, small;
 }  // namespace
 
 extern "C" {
-SITE void* site_churn(void* old, size_t size) {
-  void* block = realloc(old, size);
-  NO_TAIL;
-  return block;
-}
+GIVES(churn, (void* old, size_t size), realloc(old, size))
 SITE void site_throw(unsigned seed) {
   thrown.keep(malloc(sized(10 + seed % 50)), 10 + seed % 50);
   const std::string text(100 + seed % 100, 't');

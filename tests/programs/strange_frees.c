@@ -38,8 +38,7 @@ SITE void site_frees_again(int i) {
 /* "attached": three blocks are there before a line is read, and are freed after it. */
 static void wait_to_be_attached(void) {
   for (int i = 10; i < 13; ++i) site_allocates(i, 100);
-  puts("ready");
-  fflush(stdout);
+  print("ready");
   getchar();
   for (int i = 10; i < 13; ++i) site_frees_unknown(i);
 }

@@ -3,18 +3,12 @@
 // of three mappings and says "touched", at the end of the input it checks them all, says "done" and
 // ends with 3. The first and last pages of the mappings are never touched before that.
 // Says "no userfaultfd" and ends with 77 where the kernel does not let it.
-#include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+
+#include "truth.h"
 
 enum { kPage = 4096, kPages = 4096, kMappings = 3 };
 
@@ -71,16 +65,14 @@ int main(void) {
     // Enough for a line of its own in a report.
     for (int page = 1; page < kPages - 600; ++page) right &= is_right(mappings[i] + page * kPage);
   }
-  puts("ready");
-  fflush(stdout);
+  print("ready");
   int next = kPages - 600;
   for (int letter; (letter = getchar()) != EOF;) {
     if (letter != '\n') continue;
     kept = malloc(1000);
     for (int i = 0; i < kMappings; ++i) right &= is_right(mappings[i] + next * kPage);
     ++next;
-    puts("touched");
-    fflush(stdout);
+    print("touched");
   }
   for (int i = 0; i < kMappings; ++i) {
     for (int page = 0; page < kPages; ++page) right &= is_right(mappings[i] + page * kPage);

@@ -1,8 +1,6 @@
 // A thread allocates and another one frees, and allocates again at the same address, which the
 // first one then frees: site_first and site_second, blocks of 100 and of 1,000 bytes. Prints how
 // often the address was the same.
-#include <pthread.h>
-
 #include "truth.h"
 
 enum { kTurns = 200 };
@@ -10,16 +8,8 @@ static pthread_barrier_t turn;
 static void* volatile block;
 static int same;
 
-SITE static void* site_first(size_t size) {
-  void* fresh = malloc(size);
-  NO_TAIL;
-  return fresh;
-}
-SITE static void* site_second(size_t size) {
-  void* fresh = malloc(size);
-  NO_TAIL;
-  return fresh;
-}
+GIVES(first, (size_t size), malloc(size))
+GIVES(second, (size_t size), malloc(size))
 
 static size_t size_of(int i) { return i % 2 == 0 ? 100 : 1000; }
 

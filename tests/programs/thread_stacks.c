@@ -1,15 +1,11 @@
 /* Threads that run, on stacks of glibc's and on lent memory, and one of each that has ended. Before
  * its report the program says what is resident of both, in bytes. */
-#include <pthread.h>
 #include <semaphore.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "mtrace.h"
+#include "truth.h"
 
 enum { kRunning = 3, kMost = 8, kLent = 1 << 20, kUsed = 1 << 18, kPage = 4096 };
 
@@ -21,12 +17,6 @@ static struct Stack {
 } stacks[kMost];
 static int stack_count;
 static sem_t is_there;
-
-static void check(int good, const char* what) {
-  if (good) return;
-  perror(what);
-  exit(1);
-}
 
 static void* use_stack(void* lent) {
   volatile char used[kUsed];

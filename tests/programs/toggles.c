@@ -1,9 +1,5 @@
 // Recording that is stopped and gone on with, by the signal of MTRACE_TOGGLE_SIGNAL (USR2) and by
 // mtrace.h. Argument 1 says which part.
-#include <errno.h>
-#include <pthread.h>
-#include <sys/wait.h>
-
 #include "mtrace.h"
 #include "truth.h"
 
@@ -14,23 +10,10 @@ SITE void site_before(void) {
   kept[1] = malloc(sized(1001));
   NO_TAIL;
 }
-SITE void site_unseen(void) {
-  kept[2] = malloc(sized(2000));
-  NO_TAIL;
-}
-SITE void site_seen(void) {
-  kept[3] = malloc(sized(3000));
-  NO_TAIL;
-}
-SITE void site_child(void) {
-  kept[4] = malloc(sized(4000));
-  NO_TAIL;
-}
-SITE void* site_thread(size_t size) {
-  void* p = malloc(sized(size));
-  NO_TAIL;
-  return p;
-}
+KEEPS(unseen, kept[2], 2000)
+KEEPS(seen, kept[3], 3000)
+KEEPS(child, kept[4], 4000)
+GIVES(thread, (size_t size), malloc(sized(size)))
 SITE void* site_moving(void* p, size_t size) {
   p = realloc(p, sized(size));
   NO_TAIL;
@@ -65,9 +48,7 @@ static void forked(void) {
     site_child();
     exit(0);
   }
-  int status = 1;
-  waitpid(child, &status, 0);
-  check(status == 0, "the child");
+  check(reap(child) == 0, "the child");
   printf("child %d\n", (int)child);
   site_unseen();
 }

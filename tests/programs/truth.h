@@ -3,10 +3,15 @@
 // tell(N) prints "site N NAME BYTES BLOCKS" for every site, and asks for a report.
 #pragma once
 
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #if defined(__clang__)
@@ -58,6 +63,43 @@ static __attribute__((unused)) void check(int good, const char* what) {
   printf("wrong: %s\n", what);
   fflush(stdout);
   _exit(99);
+}
+
+// Sites that do one thing: keep a block of so many bytes, or return what a call gives.
+#define KEEPS(name, place, bytes) \
+  SITE void site_##name(void) {   \
+    place = malloc(sized(bytes)); \
+    NO_TAIL;                      \
+  }
+#define GIVES(name, parameters, call) \
+  SITE void* site_##name parameters { \
+    void* given = call;               \
+    NO_TAIL;                          \
+    return given;                     \
+  }
+
+// A line, at once.
+static __attribute__((unused)) void print(const char* line) {
+  puts(line);
+  fflush(stdout);
+}
+
+// Waits for the end of standard input.
+static __attribute__((unused)) void await_end(void) {
+  for (char byte; read(0, &byte, 1) > 0;) continue;
+}
+
+// The status of a child that has ended, as from waitpid(2).
+static __attribute__((unused)) int reap(pid_t child) {
+  int status = -1;
+  while (waitpid(child, &status, 0) == -1 && errno == EINTR) continue;
+  return status;
+}
+
+// Leaves no pointers on the stack.
+static __attribute__((unused)) SITE void wipe_stack(void) {
+  volatile char room[16384];
+  for (size_t i = 0; i < sizeof room; ++i) room[i] = 0;
 }
 
 // Sizes and pointers that the compiler must not reason about.

@@ -2,7 +2,6 @@
 // some is given back and some resized, partly by other sites; nothing remains of what is done;
 // all is given back.
 #include <dlfcn.h>
-#include <errno.h>
 #include <malloc.h>
 
 #include "truth.h"
@@ -21,50 +20,38 @@ static void* keep(int slot, void* p, size_t n) {
   return p;
 }
 
+#define KEEP(slot, p, n) (keep(slot, p, n), HOLD(n))
+
 SITE void site_malloc(void) {
   for (int i = 0; i < 3; ++i) {
-    keep(i, malloc(sized(1000 + i)), 1000 + i);
-    HOLD(1000 + i);
+    KEEP(i, malloc(sized(1000 + i)), 1000 + i);
   }
 }
 SITE void site_calloc(void) {
   unsigned char* p = calloc(sized(7), sized(11));
   for (int i = 0; i < 77; ++i) check(p[i] == 0, "calloc does not clear");
-  keep(3, p, 77);
-  HOLD(77);
+  KEEP(3, p, 77);
 }
 SITE void site_malloc_zero(void) {
   void* a = malloc(sized(0));
   void* b = malloc(sized(0));
   check(a != b, "malloc(0) twice the same");
   keep(4, a, 0);
-  keep(5, b, 0);
-  HOLD(0);
+  KEEP(5, b, 0);
   HOLD(0);
 }
-SITE void site_to_grow(void) {
-  keep(6, malloc(sized(100)), 100);
-  HOLD(100);
-}
+SITE void site_to_grow(void) { KEEP(6, malloc(sized(100)), 100); }
 SITE void site_grow(void) {
   slots[6] = realloc(slots[6], sized(100000));
-  keep(6, slots[6], 100000);
-  HOLD(100000);
+  KEEP(6, slots[6], 100000);
   DROP(to_grow, 100);
 }
-SITE void site_to_shrink(void) {
-  keep(7, malloc(sized(5000)), 5000);
-  HOLD(5000);
-}
+SITE void site_to_shrink(void) { KEEP(7, malloc(sized(5000)), 5000); }
 SITE void site_shrink(void) {
-  keep(7, realloc(slots[7], sized(50)), 50);
-  HOLD(50);
+  KEEP(7, realloc(slots[7], sized(50)), 50);
   DROP(to_shrink, 5000);
 }
-SITE void site_realloc_null(void) {
-  keep(8, realloc(slots[63], sized(333)), 333);
-  HOLD(333);
-}
+SITE void site_realloc_null(void) { KEEP(8, realloc(slots[63], sized(333)), 333); }
 SITE void site_realloc_zero(void) {
   void* p = malloc(sized(222));
   check(p != NULL, "malloc");
@@ -73,10 +60,7 @@ SITE void site_realloc_zero(void) {
   free(p);
   NO_TAIL;
 }
-SITE void site_realloc_null_zero(void) {
-  keep(9, realloc(slots[63], sized(0)), 0);
-  HOLD(0);
-}
+SITE void site_realloc_null_zero(void) { KEEP(9, realloc(slots[63], sized(0)), 0); }
 SITE void site_realloc_fails(void) {
   void* p = keep(10, malloc(sized(444)), 444);
   errno = 0;
@@ -88,12 +72,10 @@ SITE void site_realloc_fails(void) {
 SITE void site_realloc_mmapped(void) {
   // Above the threshold at which glibc moves pages instead of bytes.
   void* p = malloc(sized(1 << 20));
-  keep(11, realloc(p, sized(3 << 20)), 3 << 20);
-  HOLD(3 << 20);
+  KEEP(11, realloc(p, sized(3 << 20)), 3 << 20);
 }
 SITE void site_reallocarray(void) {
-  keep(12, reallocarray(slots[63], sized(13), sized(17)), 13 * 17);
-  HOLD(13 * 17);
+  KEEP(12, reallocarray(slots[63], sized(13), sized(17)), 13 * 17);
   errno = 0;
   void* failed = reallocarray(slots[12], sized((size_t)1 << 63), sized(4));
   check(failed == NULL && errno == ENOMEM, "reallocarray overflow");
@@ -101,50 +83,42 @@ SITE void site_reallocarray(void) {
 SITE void site_memalign(void) {
   void* p = memalign(sized(256), sized(700));
   check((size_t)p % 256 == 0, "memalign");
-  keep(13, p, 700);
-  HOLD(700);
+  KEEP(13, p, 700);
 }
 SITE void site_posix_memalign(void) {
   void* p = NULL;
   check(posix_memalign(&p, sized(4096), sized(123)) == 0 && (size_t)p % 4096 == 0,
         "posix_memalign");
-  keep(14, p, 123);
-  HOLD(123);
+  KEEP(14, p, 123);
 }
 SITE void site_aligned_alloc(void) {
   void* p = aligned_alloc(sized(64), sized(640));
   check((size_t)p % 64 == 0, "aligned_alloc");
-  keep(15, p, 640);
-  HOLD(640);
+  KEEP(15, p, 640);
 }
 SITE void site_valloc(void) {
   void* p = valloc(sized(55));
   check((size_t)p % 4096 == 0, "valloc");
-  keep(16, p, 55);
-  HOLD(55);
+  KEEP(16, p, 55);
 }
 SITE void site_pvalloc(void) {
   void* p = pvalloc(sized(66));
   check((size_t)p % 4096 == 0 && malloc_usable_size(p) >= 4096, "pvalloc");
-  keep(17, p, 66);
-  HOLD(66);
+  KEEP(17, p, 66);
 }
 SITE void site_strdup(void) {
   static const char* volatile text = "twenty-one characters";
-  keep(18, strdup(text), 22);
-  HOLD(22);
+  KEEP(18, strdup(text), 22);
 }
 SITE void site_strndup(void) {
   static const char* volatile text = "twenty-one characters";
-  keep(19, strndup(text, sized(6)), 7);
-  HOLD(7);
+  KEEP(19, strndup(text, sized(6)), 7);
 }
 SITE void site_asprintf(void) {
   char* text = NULL;
   const int length = asprintf(&text, "%*d", 500 + (int)opaque_zero, 7);
   check(length == 500, "asprintf");
-  keep(20, text, 501);
-  HOLD(501);
+  KEEP(20, text, 501);
 }
 SITE void site_getline(void) {
   FILE* file = fopen("/proc/self/status", "r");
@@ -152,8 +126,7 @@ SITE void site_getline(void) {
   size_t size = 0;
   check(file != NULL && getline(&line, &size, file) > 0, "getline");
   fclose(file);
-  keep(21, line, size);
-  HOLD(size);
+  KEEP(21, line, size);
 }
 SITE void site_free_in_between(void) {
   for (int i = 0; i < 1000; ++i) {
@@ -164,7 +137,6 @@ SITE void site_free_in_between(void) {
   }
   NO_TAIL;
 }
-// For cfree and the functions of C23, which the C library or another allocator may have.
 // cfree and the functions of C23: the C library or another allocator may have them.
 static void (*cfree_function)(void*);
 static void (*sized_function)(void*, size_t);

@@ -33,40 +33,22 @@ Part* parts_kept;
 
 extern "C" {
 
-SITE void site_new() {
-  kept[0] = opaque(::operator new(sized(1234)));
-  HOLD(1234);
-}
-SITE void site_new_array() {
-  kept[1] = opaque(::operator new[](sized(2345)));
-  HOLD(2345);
-}
-SITE void site_new_nothrow() {
-  kept[2] = opaque(::operator new(sized(345), std::nothrow));
-  HOLD(345);
-}
-SITE void site_new_array_nothrow() {
-  kept[3] = opaque(::operator new[](sized(456), std::nothrow));
-  HOLD(456);
-}
+#define NEWS(name, slot, bytes, call) \
+  SITE void site_##name() {           \
+    kept[slot] = opaque(call);        \
+    HOLD(bytes);                      \
+  }
+NEWS(new, 0, 1234, ::operator new(sized(1234)))
+NEWS(new_array, 1, 2345, ::operator new[](sized(2345)))
+NEWS(new_nothrow, 2, 345, ::operator new(sized(345), std::nothrow))
+NEWS(new_array_nothrow, 3, 456, ::operator new[](sized(456), std::nothrow))
 // libstdc++'s aligned operator new asks aligned_alloc for the size rounded up to the alignment, so
 // these sizes are multiples of it.
-SITE void site_new_aligned() {
-  kept[4] = opaque(::operator new(sized(512), std::align_val_t(64)));
-  HOLD(512);
-}
-SITE void site_new_array_aligned() {
-  kept[5] = opaque(::operator new[](sized(768), std::align_val_t(128)));
-  HOLD(768);
-}
-SITE void site_new_aligned_nothrow() {
-  kept[6] = opaque(::operator new(sized(1024), std::align_val_t(256), std::nothrow));
-  HOLD(1024);
-}
-SITE void site_new_array_aligned_nothrow() {
-  kept[7] = opaque(::operator new[](sized(4096), std::align_val_t(4096), std::nothrow));
-  HOLD(4096);
-}
+NEWS(new_aligned, 4, 512, ::operator new(sized(512), std::align_val_t(64)))
+NEWS(new_array_aligned, 5, 768, ::operator new[](sized(768), std::align_val_t(128)))
+NEWS(new_aligned_nothrow, 6, 1024, ::operator new(sized(1024), std::align_val_t(256), std::nothrow))
+NEWS(new_array_aligned_nothrow, 7, 4096,
+     ::operator new[](sized(4096), std::align_val_t(4096), std::nothrow))
 SITE void site_new_zero() {
   kept[8] = opaque(::operator new(sized(0)));
   // libstdc++ asks malloc for one byte.

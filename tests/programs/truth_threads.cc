@@ -1,7 +1,5 @@
 // Threads that allocate at sites of their own; other threads free part of it. Single steps are
 // ordered by joins, so what each site holds is known. See truth.h.
-#include <pthread.h>
-
 #include "truth.h"
 
 namespace {
@@ -29,14 +27,8 @@ extern "C" {
     }                                                                  \
     return nullptr;                                                    \
   }
-THREAD_SITE(0)
-THREAD_SITE(1)
-THREAD_SITE(2)
-THREAD_SITE(3)
-THREAD_SITE(4)
-THREAD_SITE(5)
-THREAD_SITE(6)
-THREAD_SITE(7)
+#define EACH(make) make(0) make(1) make(2) make(3) make(4) make(5) make(6) make(7)
+EACH(THREAD_SITE)
 
 // All threads at once allocate at one site.
 SITE void* site_shared(void* kept) {
@@ -72,12 +64,10 @@ void* shared_blocks[kThreads][kBlocks];
 
 int main(int argc, char** argv) {
   begin(argc, argv);
-  static void* (*const kSites[])(void*) = {site_thread_0, site_thread_1, site_thread_2,
-                                           site_thread_3, site_thread_4, site_thread_5,
-                                           site_thread_6, site_thread_7};
-  static const char* const kNames[] = {"site_thread_0", "site_thread_1", "site_thread_2",
-                                       "site_thread_3", "site_thread_4", "site_thread_5",
-                                       "site_thread_6", "site_thread_7"};
+#define SITE_OF(n) site_thread_##n,
+#define NAME_OF(n) "site_thread_" #n,
+  static void* (*const kSites[])(void*) = {EACH(SITE_OF)};
+  static const char* const kNames[] = {EACH(NAME_OF)};
   run_all([](pthread_t* thread, int i) { pthread_create(thread, nullptr, kSites[i], nullptr); });
   for (int n = 0; n < kThreads; ++n) {
     for (int i = 0; i < kBlocks; ++i) {

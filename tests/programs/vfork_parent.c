@@ -1,10 +1,7 @@
 // vfork_parent: says "ready" in a child of vfork, which ends when it has read a line. Until then
 // the parent waits in the kernel, where nothing but its end stops it. Then says "on" and ends
 // with 5.
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "truth.h"
 
 int main(void) {
   void* volatile block = malloc(1000);

@@ -2,15 +2,11 @@
 // made, or gets a SIGCHLD for it. Allocates and keeps all of it reachable. Ends at the end of its
 // input.
 #include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <string>
+
+#include "truth.h"
 
 namespace {
 
