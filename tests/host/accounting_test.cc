@@ -1,7 +1,5 @@
 // What each stack did between two reports, against a program that knows.
-#include <algorithm>
 #include <array>
-#include <sstream>
 
 #include "host_test.h"
 
@@ -113,10 +111,7 @@ TEST_P(OperatorCallsTest, EachIsCountedOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Allocators, OperatorCallsTest,
                          ::testing::Values("", "libjemalloc.so.2", "libtcmalloc.so.4"),
-                         [](const auto& info) {
-                           const std::string name = info.param;
-                           return name.empty() ? "glibc" : name.substr(3, name.find('.') - 3);
-                         });
+                         named_after);
 
 }  // namespace
 }  // namespace mtrace::test

@@ -1,6 +1,4 @@
 // The message of a failed savepoint check: what it says, and who puts the names in.
-#include <signal.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "host_test.h"

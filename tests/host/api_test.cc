@@ -1,7 +1,4 @@
 // mtrace.h in programs that know the answers.
-#include <sys/syscall.h>
-
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <regex>
 

@@ -1,9 +1,6 @@
 // What happens to a process between memlog's look at it and what memlog does to it: it ends, or
 // becomes another program, or somebody else asks it, too; and by which way it is asked.
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <list>
@@ -60,9 +57,6 @@ class AskingTest : public HostTest {
   std::string path_in(const Result& result) const {
     const Words lines = lines_of(result.out);
     return lines.size() == 1 ? fs::path(temp()) / lines[0] : fs::path();
-  }
-  size_t reports() const {
-    return static_cast<size_t>(std::distance(fs::directory_iterator(out()), {}));
   }
 };
 
@@ -182,7 +176,7 @@ TEST_F(AskingTest, EverySoOftenAndAnotherProgram) {
       wait_until("exec", [&] { return read_file(said).find("bare") != std::string::npos; });
     }
     if (input >= 0 && call.number == SYS_rt_sigtimedwait && !call.made) {
-      if (!sent && reports() < 2) {
+      if (!sent && names_in(out()).size() < 2) {
         tell("keep 1\n");
       } else {
         close(input);
@@ -203,7 +197,7 @@ TEST_F(AskingTest, EverySoOftenAndAnotherProgram) {
 TEST_F(AskingTest, StormOfExecs) {
   Process process(traced({program("exec_storm"), "40", "raw"}, {{"MTRACE_EXIT_REPORT", "0"}}));
   while (process_state(process.pid()) != 'Z') {
-    run(tool({"report", "--timeout", "1", std::to_string(process.pid())}));
+    run(tool({"report", "--timeout", "1", process.id()}));
   }
   expect_exit(process.wait());
 }
@@ -213,7 +207,7 @@ TEST_F(AskingTest, StormOfExecs) {
 TEST_F(AskingTest, WhileItWaitsForAChild) {
   Process process(traced({"/bin/sh", "-c", "/bin/cat; exit 5"}));
   wait_until_blocked(process.pid(), SYS_wait4);
-  expect_exit(memlog({"report", std::to_string(process.pid())}));
+  expect_exit(memlog({"report", process.id()}));
   EXPECT_EQ(logs_of(process.pid()).at(0).get("trigger"), "api");
   expect_exit(process.wait(), 5);
 }
@@ -283,8 +277,8 @@ TEST_F(AskingTest, SeveralAtATime) {
     std::list<Process> tools;
     constexpr int kTools = 6;
     for (int i = 0; i < kTools; ++i) {
-      tools.emplace_back(tool({"report", "--timeout", "600", "--label", std::to_string(i),
-                               std::to_string(process.pid())}));
+      tools.emplace_back(
+          tool({"report", "--timeout", "600", "--label", std::to_string(i), process.id()}));
     }
     std::set<std::string> paths;
     int label = 0;
@@ -305,8 +299,8 @@ TEST_F(AskingTest, WithoutTheRightToTrace) {
     Process process(busy ? with_ledger({program("live_target"), "busy"})
                          : with_ledger({program("live_target")}));
     process.read_until("go");
-    const Result result = expect_exit(run(without_tracing(
-        tool({"report", "--timeout", "600", "--label", "mine", std::to_string(process.pid())}))));
+    const Result result = expect_exit(run(
+        without_tracing(tool({"report", "--timeout", "600", "--label", "mine", process.id()}))));
     const Memlog log = read_memlog(path_in(result));
     EXPECT_EQ(log.get("trigger"), busy ? "request" : "snapshot");
     EXPECT_EQ(log.get("label"), "mine");

@@ -1,8 +1,5 @@
 // What blocking system calls return, and when, in a process that memlog attaches to and detaches
 // from over and over: the same as in one that is left alone.
-#include <algorithm>
-#include <sstream>
-
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -15,10 +12,6 @@ struct Outcome {
 
 class AttachCallsTest : public HostTest {
  protected:
-  static size_t threads_of(pid_t pid) {
-    const fs::directory_iterator tasks("/proc/" + std::to_string(pid) + "/task");
-    return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
-  }
   // Runs the program. `meanwhile`: is called when its threads are there. `plugin`: one of them
   // waits in its constructor.
   std::map<std::string, Outcome> outcomes(const std::function<void(pid_t)>& meanwhile,
@@ -85,7 +78,8 @@ TEST_F(AttachCallsTest, ReturnWhatTheyWould) {
         const Result result = memlog({verb, std::to_string(pid)});
         EXPECT_TRUE(result.exited(0)) << verb << result.how() << result.err;
       }
-    } while (threads_of(pid) > left && ++rounds < kMostRounds);
+    } while (names_in("/proc/" + std::to_string(pid) + "/task").size() > left &&
+             ++rounds < kMostRounds);
   });
   EXPECT_LT(rounds, kMostRounds);
   expect_same(alone, held);

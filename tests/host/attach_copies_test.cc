@@ -1,7 +1,5 @@
 // memlog attach on processes that have mapped a library once more than they run it: only the copy
 // that the loader lists is called, patched and guarded.
-#include <unistd.h>
-
 #include "host_test.h"
 
 namespace mtrace::test {

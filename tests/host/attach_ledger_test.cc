@@ -1,7 +1,5 @@
 // The ledger of a process that memlog attaches to: there by default, also after a detach; and the
 // commands that attach by themselves.
-#include <signal.h>
-
 #include "host_test.h"
 
 namespace mtrace::test {

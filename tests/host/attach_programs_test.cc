@@ -1,10 +1,6 @@
 // Programs of every kind under load, attached to and detached from again and again: their answers
 // are those that they give by themselves.
-#include <signal.h>
-
-#include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <functional>
 
 #include "host_test.h"
@@ -138,9 +134,7 @@ TEST_F(AttachProgramsTest, Ripgrep) {
   exercise(process.pid(), search);
   expect_good(memlog({"attach"}, process.pid()));
   expect_exit(process.wait());
-  EXPECT_GT(
-      all_logs().at("rg-" + std::to_string(process.pid()) + ".2").at(0).number("unknown-frees"),
-      100);
+  EXPECT_GT(all_logs().at("rg-" + process.id() + ".2").at(0).number("unknown-frees"), 100);
 }
 
 }  // namespace

@@ -166,15 +166,8 @@ class AllocatorTest : public BehaviourTest, public ::testing::WithParamInterface
     if (GetParam() == std::string("libjemalloc.so.2")) command.env["TRUTH_LENIENT"] = "1";
     const Result result = expect_exit(run(command));
     EXPECT_EQ(result.err, "");
-    const auto told = told_sites(result.out);
     const std::vector<Memlog> logs = logs_of(result.pid, static_cast<size_t>(phases) + 1);
-    Sites before;
-    for (int phase = 1; phase <= phases; ++phase) {
-      EXPECT_EQ(site_sums({logs[static_cast<size_t>(phase - 1)]}, program(name), program(name)),
-                changes(before, told.at(phase)))
-          << "phase " << phase;
-      before = told.at(phase);
-    }
+    expect_phases(result.out, logs, program(name), program(name));
     EXPECT_HAS(logs[0].get("library"), std::string("allocator=") + GetParam());
   }
 };
@@ -199,10 +192,7 @@ TEST_P(AllocatorTest, Forks) {
 INSTANTIATE_TEST_SUITE_P(Others, AllocatorTest,
                          ::testing::Values("libjemalloc.so.2", "libtcmalloc.so.4",
                                            "libtcmalloc_minimal.so.4"),
-                         [](const auto& info) {
-                           const std::string name = info.param;
-                           return name.substr(3, name.find('.') - 3);
-                         });
+                         named_after);
 
 }  // namespace
 }  // namespace mtrace::test

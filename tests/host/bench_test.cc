@@ -10,25 +10,25 @@ namespace {
 class BenchTest : public HostTest {
  protected:
   // A script of tools/bench.
-  Result script(const std::string& name, std::vector<std::string> arguments) {
+  Result script(const std::string& name, Words arguments) {
     arguments.insert(arguments.begin(),
                      {"/usr/bin/python3", "-B", source_dir() + "/tools/bench/" + name});
     return run(plain(std::move(arguments)));
   }
-  Result bench(std::vector<std::string> arguments) {
+  Result bench(Words arguments) {
     arguments.insert(arguments.end(),
                      {"--quick", "--build", build_dir(), "--output", temp() + "/bench"});
     return script("bench.py", std::move(arguments));
   }
   // A script in Python that uses the modules there.
-  Result driver(const std::string& text, std::vector<std::string> arguments = {}) {
+  Result driver(const std::string& text, Words arguments = {}) {
     write_file(temp() + "/driver.py",
                "import sys\nsys.path.insert(0, '" + source_dir() + "/tools/bench')\n" + text);
     arguments.insert(arguments.begin(), {"/usr/bin/python3", "-B", temp() + "/driver.py"});
     return run(plain(std::move(arguments)));
   }
   // bench.py of other programs and contenders.
-  Result driven_bench(const std::string& text, std::vector<std::string> arguments) {
+  Result driven_bench(const std::string& text, Words arguments) {
     arguments.insert(arguments.end(), {"--quick", "--only", ".", "--build", build_dir(), "--output",
                                        temp() + "/bench"});
     return expect_exit(

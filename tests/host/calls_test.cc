@@ -1,6 +1,5 @@
 // The function that was called stands in each entry, also where libstdc++ and libc reach malloc by
 // another one; the allocator's controls stand in the report that follows; usable bytes in all.
-#include <signal.h>
 #include <sys/utsname.h>
 
 #include <nlohmann/json.hpp>
@@ -48,12 +47,7 @@ class CallsTest : public HostTest {
     }
     EXPECT_GE(seen, 8u);
   }
-  Memlog only_log(const Result& result) const {
-    expect_exit(result);
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    EXPECT_EQ(logs.size(), 1u);
-    return logs.empty() ? Memlog{} : logs[0];
-  }
+  Memlog log_of(const Command& command) const { return only_log(expect_exit(run(command)).pid); }
 };
 
 const Sites CallsTest::kForms = {
@@ -91,7 +85,7 @@ const Sites CallsTest::kForms = {
 };
 
 TEST_F(CallsTest, OfEveryForm) {
-  EXPECT_EQ(calls_of(only_log(run(named({program("call_forms")})))), kForms);
+  EXPECT_EQ(calls_of(log_of(named({program("call_forms")}))), kForms);
 }
 
 // Where the allocator has operators of its own: the aligned ones of jemalloc are libstdc++'s.
@@ -101,7 +95,7 @@ TEST_F(CallsTest, OfOtherAllocators) {
     Command command = named({program("call_forms")});
     SCOPED_TRACE(allocator);
     command.env["LD_PRELOAD"] += std::string(":") + allocator;
-    const Memlog log = only_log(run(command));
+    const Memlog log = log_of(command);
     EXPECT_EQ(calls_of(log), kForms);
     expect_whole(log);
   }
@@ -124,7 +118,7 @@ TEST_F(CallsTest, CallersOfEachOperatorOfOtherAllocators) {
 TEST_F(CallsTest, OfSamples) {
   for (const char* mean : {"1", "64", "4K"}) {
     for (const auto& [call, amount] :
-         calls_of(only_log(run(named({program("call_forms")}, {{"MTRACE_SAMPLE", mean}}))))) {
+         calls_of(log_of(named({program("call_forms")}, {{"MTRACE_SAMPLE", mean}})))) {
       EXPECT_TRUE(kForms.contains(call)) << mean << ": " << call;
     }
   }
@@ -167,7 +161,7 @@ TEST_F(CallsTest, Recovered) {
 }
 
 TEST_F(CallsTest, ShownAndChosen) {
-  const Memlog log = only_log(run(named({program("call_forms")})));
+  const Memlog log = log_of(named({program("call_forms")}));
   const Result shown =
       expect_exit(memlog({"show", "--call", "new[]", "--call", "aligned-new", "--json", log.path}));
   std::map<std::string, int64_t> bytes;

@@ -1,6 +1,4 @@
 // memlog export -f clickhouse, into Debian's clickhouse-server on loopback.
-#include <signal.h>
-
 #include <memory>
 
 #include "host_test.h"

@@ -1,11 +1,5 @@
 // Compressed reports: the resolver makes them, never the library. What it writes is held against
 // the zstd program, and the invariant of all memlogs against what that gives.
-#include <fcntl.h>
-#include <signal.h>
-#include <unistd.h>
-
-#include <algorithm>
-
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -16,19 +10,10 @@ class CompressTest : public HostTest {
   Command compressing(Words argv) const {
     return named(std::move(argv), {{"MTRACE_COMPRESS", "1"}});
   }
-  static Words names_in(const std::string& directory) {
-    Words names;
-    for (const auto& file : fs::directory_iterator(directory)) {
-      names.push_back(file.path().filename());
-    }
-    std::sort(names.begin(), names.end());
-    return names;
-  }
   // Decompresses all reports, so that they are checked as all others are.
   std::vector<Memlog> decompressed(pid_t pid) const {
-    for (const auto& file : fs::directory_iterator(out())) {
-      if (file.path().extension() != ".zst") continue;
-      expect_exit(run(plain({"/usr/bin/zstd", "-dq", "--rm", file.path()})));
+    for (const std::string& file : paths_in(out(), ".zst")) {
+      expect_exit(run(plain({"/usr/bin/zstd", "-dq", "--rm", file})));
     }
     return logs_of(pid);
   }
@@ -58,8 +43,7 @@ TEST_F(CompressTest, WithoutAResolverNothingIsLost) {
   // The second is killed when the program has waited for it.
   for (const auto& [name, script] :
        {std::pair{"/failing", "exit 1"}, {"/hanging", "exec sleep 1000"}}) {
-    write_file(temp() + name, std::string("#!/bin/sh\n") + script + "\n");
-    fs::permissions(temp() + name, fs::perms::owner_all);
+    write_script(temp() + name, std::string("#!/bin/sh\n") + script + "\n");
   }
   write_file(temp() + "/not-a-program", "text");
   for (const std::string& resolver : {std::string("none"), temp() + "/failing", temp() + "/hanging",

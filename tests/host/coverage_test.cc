@@ -1,9 +1,5 @@
 // Programs and plug-ins whose calls of malloc do not come to the library: it is said, in the report
 // or by memlog, and never passed off as a program without leaks.
-#include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "host_test.h"
 
 namespace mtrace::test {

@@ -1,6 +1,5 @@
 // Ends by a signal. With MTRACE_REPORT_ON_FATAL there is a report of what was held, and the end is
 // what it would have been: the same status, the same core file, the program's own handlers first.
-#include <signal.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
 

@@ -2,7 +2,6 @@
 // whatever the library opens meanwhile, and nobody closes it or writes to it. `make soak` sets
 // MTRACE_SOAK_SECONDS, for more rounds.
 #include <cstdio>
-#include <cstdlib>
 
 #include "host_test.h"
 
@@ -53,11 +52,7 @@ class DescriptorModeTest : public DescriptorTest,
                            public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(DescriptorModeTest, WhileItCounts) {
-  Command command = traced(lowest());
-  const std::string option = GetParam();
-  const size_t equals = option.find('=');
-  command.env[option.substr(0, equals)] = option.substr(equals + 1);
-  expect_own_numbers(command);
+  expect_own_numbers(traced(lowest(), setting(GetParam())));
 }
 
 INSTANTIATE_TEST_SUITE_P(Options, DescriptorModeTest,

@@ -1,16 +1,12 @@
 // memlog serve --announce and memlog collect --discover, in network namespaces of the test's own.
 #include "host_test.h"
+#include "http_client.h"
 
 namespace mtrace::test {
 namespace {
 
 class DiscoveryTest : public HostTest {
  protected:
-  DiscoveryTest() {
-    write_file(temp() + "/token", "0123456789abcdef\n");
-    fs::permissions(temp() + "/token", fs::perms::owner_read | fs::perms::owner_write);
-  }
-
   // Runs `script` with /bin/sh in a network namespace of its own: "$0" is memlog, the directory
   // out(). serve() in it starts a server in the background, and returns once it listens.
   Command isolated(const std::string& script) const {
@@ -60,11 +56,8 @@ TEST_F(DiscoveryTest, FindsOnlyWhoAnnouncesItself) {
 TEST_F(DiscoveryTest, SendsTheTokenOnlyToTrustedServers) {
   if (!may_isolate()) GTEST_SKIP() << kNotPermitted;
   expect_exit(run(traced({program("one_block")})));
-  expect_exit(run(plain({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                         "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=server",
-                         "-addext", "subjectAltName=IP:10.77.0.2", "-keyout",
-                         temp() + "/server.key", "-out", temp() + "/server.pem"})));
-  fs::permissions(temp() + "/server.key", fs::perms::owner_read | fs::perms::owner_write);
+  write_private(temp() + "/token", "0123456789abcdef\n");
+  make_certificate(temp(), "server", "10.77.0.2");
   const Result result = expect_exit(run(isolated(R"(
     mkfifo ../here ../go ../end
     ip link add v0 type veth peer name v1

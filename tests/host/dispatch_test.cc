@@ -1,7 +1,5 @@
 // Programs that have the kernel hand over their system calls (prctl(2),
 // PR_SET_SYSCALL_USER_DISPATCH), as Wine does: none of the library's or of memlog's comes to them.
-#include <signal.h>
-
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -38,10 +36,7 @@ TEST_F(DispatchTest, Options) {
         "MTRACE_FILL=0xa5", "MTRACE_UNKNOWN=stacks", "MTRACE_REPORT_ON_FATAL=1", "MTRACE_EVENTS=1",
         "MTRACE_UNWINDER=libunwind", "MTRACE_MAX_MEMORY=1M"}) {
     SCOPED_TRACE(option);
-    Command command = named({program("dispatches")});
-    const size_t equals = option.find('=');
-    command.env[option.substr(0, equals)] = option.substr(equals + 1);
-    EXPECT_EQ(expect_exit(run(command), 5).out, kOut);
+    EXPECT_EQ(expect_exit(run(named({program("dispatches")}, setting(option))), 5).out, kOut);
   }
 }
 
@@ -56,11 +51,7 @@ TEST_F(DispatchTest, UnderMemlogRun) {
                                       5);
     EXPECT_EQ(result.out, kOut);
   }
-  long recovered = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator(reports)) {
-    recovered += entry.path().string().ends_with("-recovered.memlog") ? 1 : 0;
-  }
-  EXPECT_EQ(recovered, 3);
+  EXPECT_EQ(names_in(reports, "-recovered.memlog").size(), 3u);
 }
 
 TEST_F(DispatchTest, SignalIsIgnored) {

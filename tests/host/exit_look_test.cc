@@ -1,8 +1,5 @@
 // What memlog run and check --unreachable find when a program exits.
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -60,15 +57,12 @@ TEST_F(ExitLookTest, StacksHaveNoFrameOfTheLibrary) {
     const Result result = run_with({}, {program("exit_roots"), end});
     ASSERT_TRUE(result.exited(4)) << end << result.how() << result.err;
   }
-  int reports = 0;
-  for (const auto& item : fs::directory_iterator(temp())) {
-    if (!item.path().string().ends_with(".memlog")) continue;
-    const std::string text = read_file(item.path());
-    ++reports;
-    EXPECT_HAS(text, "\tmain\t") << item.path();
-    EXPECT_LACKS(text, "libmtrace.so+0x");
+  const Words reports = paths_in(temp(), ".memlog");
+  EXPECT_EQ(reports.size(), 2u);
+  for (const std::string& report : reports) {
+    EXPECT_HAS(read_file(report), "\tmain\t") << report;
+    EXPECT_LACKS(read_file(report), "libmtrace.so+0x");
   }
-  EXPECT_EQ(reports, 2);
   expect_exit(run(traced({program("exit_roots"), "exit"})), 4);
   EXPECT_LACKS(read_file(only_log("exit_roots").path), "libmtrace.so+0x");
 }

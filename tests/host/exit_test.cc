@@ -1,7 +1,5 @@
 // Each way in which a process can end, and the report it leaves: the last thing that happens, after
 // every handler and destructor that still gives memory back.
-#include <signal.h>
-
 #include "host_test.h"
 
 namespace mtrace::test {

@@ -1,6 +1,4 @@
 // memlog expire on a process that was started without the library.
-#include <signal.h>
-
 #include "host_test.h"
 
 namespace mtrace::test {

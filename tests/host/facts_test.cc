@@ -1,7 +1,4 @@
 // Every field of a report, against programs that know what it must say.
-#include <algorithm>
-#include <sstream>
-
 #include "host_test.h"
 
 namespace mtrace::test {

@@ -72,10 +72,7 @@ TEST_P(FillTest, BadValues) {
 INSTANTIATE_TEST_SUITE_P(Allocators, FillTest,
                          ::testing::Values("", "libjemalloc.so.2", "libtcmalloc.so.4",
                                            "libtcmalloc_minimal.so.4"),
-                         [](const auto& info) {
-                           std::string name = *info.param != '\0' ? info.param : "glibc";
-                           return name.substr(0, name.find('.'));
-                         });
+                         named_after);
 
 }  // namespace
 }  // namespace mtrace::test

@@ -1,8 +1,6 @@
 // Programs that give up system calls by filters (seccomp(2)), as sandboxes do, and are asked for
 // reports: what the filter would make of the library's calls does not happen to the program.
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/stat.h>
 
 #include "host_test.h"
 #include "seccomp_filter.h"
@@ -165,9 +163,7 @@ TEST_F(InheritedFilterTest, ProgramWithoutStandardDescriptors) {
     SCOPED_TRACE(closed);
     EXPECT_EQ(reports_under(SECCOMP_RET_KILL_PROCESS, kProcesses, false, "-", closed), 2u);
   }
-  for (const auto& entry : fs::directory_iterator(out())) {
-    EXPECT_GT(entry.file_size(), 0u) << entry.path();
-  }
+  for (const std::string& file : paths_in(out())) EXPECT_GT(fs::file_size(file), 0u) << file;
 }
 
 // What starts the resolver shares the memory of the program, but not the life of the thread that
@@ -220,12 +216,9 @@ TEST_F(InheritedFilterTest, ProgramOfMemlogRun) {
   expect_exit(
       run(without_calls(plain(argv), SECCOMP_RET_KILL_PROCESS, {SYS_process_vm_readv, SYS_uname})),
       5);
-  size_t named = 0;
-  for (const auto& entry : fs::directory_iterator(out())) {
-    if (entry.path().extension() != ".memlog") continue;
-    named += read_memlog(entry.path()).get("resolved") != "no" ? 1 : 0;
-  }
-  EXPECT_EQ(named, 2u);
+  const Words reports = paths_in(out(), ".memlog");
+  EXPECT_EQ(reports.size(), 2u);
+  for (const std::string& report : reports) EXPECT_NE(read_memlog(report).get("resolved"), "no");
 }
 
 // Where the file of a report cannot be renamed, it has its name from the start.

@@ -1,9 +1,6 @@
 // memlog push, collect and serve --receive: reports of many machines, on loopback.
-#include <signal.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <memory>
 #include <random>
 #include <thread>
@@ -90,8 +87,7 @@ class FleetTest : public HostTest {
   }
   // Returns its path.
   std::string private_file(const std::string& name, const std::string& text) const {
-    write_file(temp() + "/" + name, text);
-    fs::permissions(temp() + "/" + name, fs::perms::owner_read | fs::perms::owner_write);
+    write_private(temp() + "/" + name, text);
     return temp() + "/" + name;
   }
   // At the port of the receiver before, if there was one.
@@ -405,13 +401,7 @@ TEST_F(FleetTest, OnlyWhoHasTheTokenSends) {
 // the token or a report leaves.
 TEST_F(FleetTest, OnlyTheRightServerGetsReports) {
   const auto file = [&](const std::string& name) { return temp() + "/" + name; };
-  for (const std::string name : {"server", "other"}) {
-    expect_exit(run(plain({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                           "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
-                           "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
-                           file(name + ".key"), "-out", file(name + ".pem")})));
-    fs::permissions(file(name + ".key"), fs::perms::owner_read | fs::perms::owner_write);
-  }
+  for (const char* name : {"server", "other"}) make_certificate(temp(), name);
   private_file("token", kToken);
   write_sample({});
   receive({"--tls-cert", file("server.pem"), "--tls-key", file("server.key"), "--token-file",

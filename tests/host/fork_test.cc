@@ -58,7 +58,7 @@ TEST_P(ForkModeTest, ChildCountsFromTheFork) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, ForkModeTest, ::testing::Values("fork", "_Fork", "clone"),
-                         [](const auto& info) { return std::string(info.param); });
+                         named_after);
 
 TEST_F(ForkTest, Grandchild) {
   const Family family = forks("grandchild", 22);
@@ -164,27 +164,34 @@ TEST_F(ForkTest, Daemon) {
   EXPECT_EQ(sites(between), Sites());
 }
 
-// Children born while other threads are inside allocation functions.
+// Children born while other threads are inside allocation functions, also with a ledger.
 TEST_F(ForkTest, BusyThreads) {
-  const Result result = expect_exit(run(traced({program("fork_busy"), "200"})));
-  EXPECT_EQ(result.out, "good 200\n");
-  EXPECT_EQ(result.err, "");
-  const auto all = all_logs();
-  EXPECT_EQ(all.size(), 201u);
   const std::string path = program("fork_busy");
-  std::vector<Memlog> children;
-  for (const auto& [name, logs] : all) {
-    const pid_t pid = static_cast<pid_t>(logs[0].number("pid"));
-    ASSERT_EQ(logs.size(), 1u) << name;
-    if (pid == result.pid) {
-      EXPECT_EQ(logs[0].get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
-      continue;
+  for (const auto& [ledger, count] : {std::pair{"", 200}, {"/", 25}}) {
+    SCOPED_TRACE(count);
+    Settings more;
+    if (*ledger != '\0') more["MTRACE_LEDGER"] = temp() + ledger;
+    const Result result = expect_exit(run(traced({path, std::to_string(count)}, more)));
+    EXPECT_EQ(result.out, "good " + std::to_string(count) + "\n");
+    EXPECT_EQ(result.err, "");
+    EXPECT_EQ(names_in(temp(), ".ledger"), Words());
+    const auto all = all_logs();
+    EXPECT_EQ(all.size(), static_cast<size_t>(count) + 1);
+    std::vector<Memlog> children;
+    for (const auto& [name, logs] : all) {
+      ASSERT_EQ(logs.size(), 1u) << name;
+      const bool is_parent = logs[0].number("pid") == result.pid;
+      if (is_parent || !more.empty()) {
+        EXPECT_EQ(logs[0].get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
+      }
+      if (is_parent) continue;
+      EXPECT_EQ(logs[0].number("parent"), result.pid);
+      children.push_back(logs[0]);
     }
-    EXPECT_EQ(logs[0].number("parent"), result.pid);
-    children.push_back(logs[0]);
+    // All at once, so that the symbols are read once.
+    EXPECT_EQ(site_sums(children, path, path), (Sites{{"site_child", {123 * count, count}}}));
+    clear_out();
   }
-  // All at once, so that the symbols are read once.
-  EXPECT_EQ(site_sums(children, path, path), (Sites{{"site_child", {123 * 200, 200}}}));
 }
 
 TEST_F(ForkTest, NotFollowed) {

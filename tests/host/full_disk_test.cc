@@ -1,7 +1,4 @@
 // What memlog run says of files that could not be written in full.
-#include <unistd.h>
-
-#include <algorithm>
 #include <regex>
 
 #include "host_test.h"
@@ -32,13 +29,9 @@ class FullDiskTest : public HostTest {
   }
   bool can_mount() { return run_on("64k", "0", {"help"}).exited(0); }
   std::string place() const { return temp() + "/small"; }
-  std::set<std::string> files(const std::string& suffix) const {
-    std::set<std::string> found;
-    for (const auto& entry : fs::directory_iterator(out())) {
-      EXPECT_NE(entry.file_size(), 0u) << entry.path();
-      if (entry.path().extension() == suffix) found.insert(entry.path());
-    }
-    return found;
+  Words files(const std::string& suffix) const {
+    for (const std::string& file : paths_in(out())) EXPECT_NE(fs::file_size(file), 0u) << file;
+    return paths_in(out(), suffix);
   }
 };
 
@@ -52,12 +45,12 @@ TEST_F(FullDiskTest, AnEventLogThatEndsEarlyIsTold) {
       result.err, std::regex(R"(\.events ends early, at 20[-0-9T:.]*Z: No space left on device; )"
                              "what is in it can be read")))
       << result.err;
-  const std::set<std::string> logs = files(".events");
+  const Words logs = files(".events");
   ASSERT_EQ(logs.size(), 1u);
-  const Result events = expect_exit(memlog({"events", *logs.begin()}), 2);
+  const Result events = expect_exit(memlog({"events", logs[0]}), 2);
   EXPECT_HAS(events.err, ": the log ends early: No space left on device");
   EXPECT_GT(lines_of(events.out).size(), 1000u);
-  fs::remove(*logs.begin());
+  fs::remove(logs[0]);
 
   Words kept = words;
   kept.insert(kept.begin() + 1, "--keep-status");
@@ -73,8 +66,8 @@ TEST_F(FullDiskTest, NothingEmptyIsLeft) {
       1);
   EXPECT_HAS(result.err, "could not write to " + place() +
                              ": No space left on device; 1 report is in " + temp() + "\n");
-  EXPECT_EQ(files(".events"), std::set<std::string>());
-  EXPECT_EQ(files(".timeline"), std::set<std::string>());
+  EXPECT_EQ(files(".events"), Words());
+  EXPECT_EQ(files(".timeline"), Words());
 }
 
 // A report fits, and the one with names, which would replace it, does not.
@@ -85,8 +78,8 @@ TEST_F(FullDiskTest, NamesGoWhereThereIsRoom) {
   raw.env["MTRACE_RESOLVER"] = "none";
   run(raw);
   uintmax_t size = 0;
-  for (const auto& entry : fs::directory_iterator(temp() + "/raw")) {
-    size = std::max(size, entry.file_size());
+  for (const std::string& file : paths_in(temp() + "/raw")) {
+    size = std::max(size, fs::file_size(file));
   }
   ASSERT_GT(size, 100'000u);
   const Result result = run_on(

@@ -12,12 +12,8 @@ class FuzzTargets : public HostTest {
   // Calls action(target, its seeds) for each target: each has a directory of seeds.
   void each(const std::function<void(const std::string&, const Words&)>& action) {
     unsigned targets = 0;
-    for (const auto& target : fs::directory_iterator(corpus())) {
-      Words seeds;
-      for (const auto& seed : fs::directory_iterator(target)) {
-        seeds.push_back(seed.path());
-      }
-      const std::string name = target.path().filename();
+    for (const std::string& name : names_in(corpus())) {
+      const Words seeds = paths_in(corpus() + '/' + name);
       SCOPED_TRACE(name);
       EXPECT_FALSE(seeds.empty());
       action(name, seeds);

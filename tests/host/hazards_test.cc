@@ -1,8 +1,4 @@
 // What broke others: doc/internals/hazards.md lists them, each with its tests.
-#include <signal.h>
-
-#include <algorithm>
-
 #include "host_test.h"
 
 namespace mtrace::test {

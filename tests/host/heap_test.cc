@@ -1,7 +1,4 @@
 // memlog heap, live blocks by type, and memlog history, whose block an address is.
-#include <sys/syscall.h>
-
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "host_test.h"
@@ -28,7 +25,7 @@ class HeapTest : public HostTest {
     Answer answer;
     for (const std::string& line : process.read_until("ready")) answer.told.insert(line);
     wait_until_blocked(process.pid(), SYS_read);
-    const std::string pid = std::to_string(process.pid());
+    const std::string pid = process.id();
     const Result result = expect_exit(memlog({"heap", "--json", "-n", "0", pid}));
     answer.all = json::parse(result.out);
     for (const json& one : answer.all["types"]) {
@@ -107,7 +104,7 @@ TEST_F(HeapTest, HistoryOfAnAddress) {
     Process process(command);
     const Words told = process.read_until("ready");
     wait_until_blocked(process.pid(), SYS_read);
-    const std::string pid = std::to_string(process.pid());
+    const std::string pid = process.id();
     const auto ask = [&](const std::string& address) { return memlog({"history", pid, address}); };
     const std::string root = told.at(0).substr(0, told[0].find(' '));
     const Result held = expect_exit(ask(told[0].substr(root.size() + 1)));

@@ -1,18 +1,13 @@
 #include "host_test.h"
 
-#include <sys/stat.h>
-
-#include <filesystem>
-#include <sstream>
-
 namespace mtrace::test {
 namespace {
 
 constexpr char kSitePrefix[] = "site_";
 
 template <typename NameOf>
-std::map<std::string, Amount> sum_sites(const std::vector<Memlog>& logs, NameOf name_of) {
-  std::map<std::string, Amount> sums;
+Sites sum_sites(const std::vector<Memlog>& logs, NameOf name_of) {
+  Sites sums;
   for (const Memlog& log : logs) {
     for (const Entry& entry : log.entries) {
       if (entry.kind == "failed") continue;  // holds nothing
@@ -32,11 +27,11 @@ std::map<std::string, Amount> sum_sites(const std::vector<Memlog>& logs, NameOf 
 
 }  // namespace
 
-HostTest::HostTest() : out_(temp_ / "out") { std::filesystem::create_directory(out_); }
+HostTest::HostTest() : out_(temp_ / "out") { fs::create_directory(out_); }
 
 void HostTest::TearDown() { check_memlogs(out_); }
 
-Command HostTest::plain(std::vector<std::string> argv) const {
+Command HostTest::plain(Words argv) const {
   return Command{.argv = std::move(argv),
                  .env = plain_environment(temp()),
                  .directory = temp(),
@@ -45,22 +40,22 @@ Command HostTest::plain(std::vector<std::string> argv) const {
                  .before_exec = nullptr};
 }
 
-Command HostTest::traced(std::vector<std::string> argv) const {
+Command HostTest::traced(Words argv) const {
   Command command = named(std::move(argv));
   command.env["MTRACE_RESOLVER"] = "none";
   unnamed_ = false;
   return command;
 }
 
-Command HostTest::plain(std::vector<std::string> argv, const Settings& more) const {
+Command HostTest::plain(Words argv, const Settings& more) const {
   return with(plain(std::move(argv)), more);
 }
 
-Command HostTest::traced(std::vector<std::string> argv, const Settings& more) const {
+Command HostTest::traced(Words argv, const Settings& more) const {
   return with(traced(std::move(argv)), more);
 }
 
-Command HostTest::named(std::vector<std::string> argv, const Settings& more) const {
+Command HostTest::named(Words argv, const Settings& more) const {
   return with(named(std::move(argv)), more);
 }
 
@@ -77,7 +72,7 @@ Result HostTest::expect_same(const Command& traced) const {
   return with;
 }
 
-Command HostTest::tool(std::vector<std::string> arguments) const {
+Command HostTest::tool(Words arguments) const {
   arguments.insert(arguments.begin(), memlog_tool());
   Command command = plain(std::move(arguments));
   command.directory = out();
@@ -85,11 +80,9 @@ Command HostTest::tool(std::vector<std::string> arguments) const {
   return command;
 }
 
-Result HostTest::memlog(std::vector<std::string> arguments) const {
-  return run(tool(std::move(arguments)));
-}
+Result HostTest::memlog(Words arguments) const { return run(tool(std::move(arguments))); }
 
-Command HostTest::named(std::vector<std::string> argv) const {
+Command HostTest::named(Words argv) const {
   Command command = plain(std::move(argv));
   command.env["LD_PRELOAD"] = library();
   command.env["MTRACE_OUTPUT"] = out_;
@@ -101,7 +94,7 @@ Command HostTest::named(std::vector<std::string> argv) const {
 }
 
 std::map<std::string, std::vector<Memlog>> HostTest::all_logs() const {
-  for (const auto& file : std::filesystem::directory_iterator(out_)) {
+  for (const auto& file : fs::directory_iterator(out_)) {
     if (!unnamed_ || file.path().extension() != ".memlog") continue;
     EXPECT_TRUE(memlog({"resolve", file.path()}).exited(0)) << file.path();
   }
@@ -134,20 +127,19 @@ std::string HostTest::report_path(const std::string& name, pid_t pid, int seq) c
 
 void HostTest::wait_for_report(const std::string& name, pid_t pid, int seq) const {
   const std::string path = report_path(name, pid, seq);
-  wait_until(path, [&] { return std::filesystem::exists(path); });
+  wait_until(path, [&] { return fs::exists(path); });
 }
 
 void HostTest::wait_for_names(const std::string& name, pid_t pid, int last) const {
   for (int seq = 1; seq <= last; ++seq) {
     const std::string path = report_path(name, pid, seq);
-    wait_until("names in " + path, [&] {
-      return std::filesystem::exists(path) && read_memlog(path).get("resolved") == "yes";
-    });
+    wait_until("names in " + path,
+               [&] { return fs::exists(path) && read_memlog(path).get("resolved") == "yes"; });
   }
 }
 
 void HostTest::check_memlogs(const std::string& directory) {
-  for (const auto& file : std::filesystem::directory_iterator(directory)) {
+  for (const auto& file : fs::directory_iterator(directory)) {
     const std::string name = file.path().filename();
     EXPECT_TRUE(name.ends_with(".memlog") || name.ends_with(".timeline") ||
                 name.ends_with(".events"))
@@ -161,7 +153,7 @@ void HostTest::check_memlogs(const std::string& directory) {
     for (const auto& [process, logs] : read_directory(directory)) {
       for (const Memlog& log : logs) {
         for (const std::string& line : complaints(log)) ADD_FAILURE() << line;
-        const std::string file = std::filesystem::path(log.path).filename();
+        const std::string file = fs::path(log.path).filename();
         EXPECT_EQ(file, process + "-" + log.get("seq") + ".memlog");
         std::string pid = process.substr(process.rfind('-') + 1);
         pid = pid.substr(0, pid.find('.'));
@@ -174,7 +166,7 @@ void HostTest::check_memlogs(const std::string& directory) {
   }
 }
 
-Command HostTest::tool(std::vector<std::string> arguments, const Settings& more) const {
+Command HostTest::tool(Words arguments, const Settings& more) const {
   return with(tool(std::move(arguments)), more);
 }
 
@@ -190,26 +182,26 @@ std::vector<Memlog> HostTest::reports_of(const Command& command, size_t count) c
 
 void HostTest::clear_out() const {
   check_memlogs(out());
-  std::filesystem::remove_all(out());
-  std::filesystem::create_directory(out());
+  fs::remove_all(out());
+  fs::create_directory(out());
 }
 
-std::map<std::string, Amount> site_sums(const std::vector<Memlog>& logs, const std::string& module,
-                                        const std::string& symbols_file) {
+Sites site_sums(const std::vector<Memlog>& logs, const std::string& module,
+                const std::string& symbols_file) {
   const Symbols symbols(symbols_file);
   return sum_sites(logs, [&](const Frame& frame) {
     return frame.module == module ? symbols.at(frame.offset) : std::string();
   });
 }
 
-std::map<std::string, Amount> named_site_sums(const std::vector<Memlog>& logs) {
+Sites named_site_sums(const std::vector<Memlog>& logs) {
   return sum_sites(logs, [](const Frame& frame) {
     return frame.function.substr(0, frame.function.find_first_of("(:[ "));
   });
 }
 
-std::map<int, std::map<std::string, Amount>> told_sites(const std::string& output) {
-  std::map<int, std::map<std::string, Amount>> phases;
+std::map<int, Sites> told_sites(const std::string& output) {
+  std::map<int, Sites> phases;
   for (const std::string& line : lines_of(output)) {
     std::istringstream words(line);
     std::string tag;
@@ -223,9 +215,8 @@ std::map<int, std::map<std::string, Amount>> told_sites(const std::string& outpu
   return phases;
 }
 
-std::map<std::string, Amount> changes(const std::map<std::string, Amount>& earlier,
-                                      const std::map<std::string, Amount>& later) {
-  std::map<std::string, Amount> result = later;
+Sites changes(const Sites& earlier, const Sites& later) {
+  Sites result = later;
   for (const auto& [name, amount] : earlier) {
     result[name].bytes -= amount.bytes;
     result[name].blocks -= amount.blocks;
@@ -261,7 +252,7 @@ std::string Symbols::at(uint64_t address) const {
   return address < start + function.first ? function.second : "";
 }
 
-std::string describe(const std::map<std::string, Amount>& sites) {
+std::string describe(const Sites& sites) {
   std::string text;
   for (const auto& [name, amount] : sites) text += "  " + name + " " + describe(amount) + "\n";
   return text;
@@ -269,9 +260,9 @@ std::string describe(const std::map<std::string, Amount>& sites) {
 
 void expect_phases(const std::string& output, const std::vector<Memlog>& logs,
                    const std::string& module, const std::string& symbols_file) {
-  const std::map<int, std::map<std::string, Amount>> phases = told_sites(output);
+  const std::map<int, Sites> phases = told_sites(output);
   EXPECT_EQ(logs.size(), phases.size() + 1) << output;
-  std::map<std::string, Amount> before;
+  Sites before;
   for (const auto& [phase, told] : phases) {
     const Memlog& log = logs.at(static_cast<size_t>(phase - 1));
     EXPECT_EQ(describe(changes(before, told)), describe(site_sums({log}, module, symbols_file)))
@@ -293,6 +284,34 @@ Result Ready::end(int signal) {
 Words joined(Words words, const Words& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
+}
+
+Settings setting(const std::string& text) {
+  const size_t equals = text.find('=');
+  return {{text.substr(0, equals), text.substr(equals + 1)}};
+}
+
+std::string named_after(const ::testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  name.resize(std::min(name.size(), name.find_first_of(".=")));
+  if (name.starts_with("lib")) name.erase(0, 3);
+  return name.empty() ? "glibc" : name;
+}
+
+Words names_in(const std::string& directory, const std::string& ending) {
+  Words names;
+  for (const auto& item : fs::directory_iterator(directory)) {
+    const std::string name = item.path().filename();
+    if (name.ends_with(ending)) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Words paths_in(const std::string& directory, const std::string& ending) {
+  Words paths = names_in(directory, ending);
+  for (std::string& path : paths) path.insert(0, directory + '/');
+  return paths;
 }
 
 }  // namespace mtrace::test

@@ -3,11 +3,19 @@
 // entries sum to the delta, and inherited + deltas = live, in bytes and blocks.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -115,6 +123,11 @@ void expect_phases(const std::string& output, const std::vector<Memlog>& logs,
 // The command with more in its environment.
 Command with(Command command, const Settings& more);
 
+Settings setting(const std::string& text);  // "NAME=VALUE"
+
+// The name of a test by its parameter: an allocator's library, a setting or a mode.
+std::string named_after(const ::testing::TestParamInfo<const char*>& info);
+
 // A program that has said "ready".
 class Ready : public Process {
  public:
@@ -124,6 +137,10 @@ class Ready : public Process {
 };
 
 Words joined(Words words, const Words& more);
+
+// Files of a directory whose names end so, in order: their names, or their paths.
+Words names_in(const std::string& directory, const std::string& ending = "");
+Words paths_in(const std::string& directory, const std::string& ending = "");
 
 template <typename Of>
 std::vector<Memlog> HostTest::logs_of(const Of& process, size_t count) const {

@@ -1,10 +1,8 @@
 // memlog serve under hostile load: clients that send or read slowly, floods of connections,
 // requests that are none. The page answers meanwhile, and memory stays bounded.
 // MTRACE_HOSTILE_SECONDS: for how long, 3 unless told (make hostile).
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -93,8 +91,7 @@ void send_nonsense(int port, const std::atomic<bool>& over) {
 TEST_F(HostileLoadTest, ThePageAnswersAndMemoryIsBounded) {
   Process target(traced({program("live_target"), ""}, {{"MTRACE_LEDGER", temp()}}));
   target.read_until("go");
-  Process server(
-      plain({memlog_tool(), "serve", "--listen", "127.0.0.1:0", std::to_string(target.pid())}));
+  Process server(plain({memlog_tool(), "serve", "--listen", "127.0.0.1:0", target.id()}));
   const std::string told = server.read_line().value_or("");
   const int port = std::stoi(told.substr(told.rfind(':') + 1));
   const auto ask = [&](const std::string& path) { return http(port, "GET", path).status; };

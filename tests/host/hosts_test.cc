@@ -6,7 +6,7 @@ namespace {
 
 class HostsTest : public HostTest {
  protected:
-  Result script(const std::string& name, std::vector<std::string> arguments) {
+  Result script(const std::string& name, Words arguments) {
     arguments.insert(arguments.begin(),
                      {"/usr/bin/python3", "-B", source_dir() + "/tools/hosts/" + name});
     return run(plain(std::move(arguments)));

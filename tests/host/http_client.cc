@@ -109,12 +109,13 @@ HttpAnswer http(int port, const std::string& method, const std::string& target,
   return parse_answer(connection.read_all());
 }
 
-void make_certificate(const std::string& directory, const std::string& name) {
+void make_certificate(const std::string& directory, const std::string& name,
+                      const std::string& address) {
   shell(
       "cd {0} && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
-      "-subj /CN={1} -addext subjectAltName=IP:127.0.0.1 -keyout {1}.key -out {1}.pem "
+      "-subj /CN={1} -addext subjectAltName=IP:{2} -keyout {1}.key -out {1}.pem "
       "2>/dev/null && chmod 600 {1}.key",
-      directory, name);
+      directory, name, address);
 }
 
 }  // namespace mtrace::test

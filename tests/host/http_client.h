@@ -40,7 +40,8 @@ int socket_at_free_port(int& port);
 int free_port();
 HttpAnswer parse_answer(const std::string& text);
 
-// NAME.pem and NAME.key in `directory`, for 127.0.0.1 and signed by itself.
-void make_certificate(const std::string& directory, const std::string& name);
+// NAME.pem and NAME.key in `directory`, for an address and signed by itself.
+void make_certificate(const std::string& directory, const std::string& name,
+                      const std::string& address = "127.0.0.1");
 
 }  // namespace mtrace::test

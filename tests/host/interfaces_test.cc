@@ -1,8 +1,6 @@
 // The functions that allocators offer beside those of libc are counted to the byte, at the site
 // that called them, preloaded and attached; and a program without such an allocator sees none of
 // them.
-#include <signal.h>
-
 #include "host_test.h"
 #include "shell.h"
 
@@ -11,8 +9,8 @@ namespace {
 
 class InterfacesTest : public HostTest {
  protected:
-  static std::vector<std::string> not_covered(const Memlog& log) {
-    std::vector<std::string> lines;
+  static Words not_covered(const Memlog& log) {
+    Words lines;
     for (const auto& [key, value] : log.meta) {
       if (key == "note" && value.starts_with("not covered: ")) lines.push_back(value.substr(13));
     }
@@ -81,10 +79,7 @@ TEST_P(InterfacesOfAllocator, AttachedTwice) {
 INSTANTIATE_TEST_SUITE_P(Each, InterfacesOfAllocator,
                          ::testing::Values("libjemalloc.so.2", "libtcmalloc.so.4",
                                            "libtcmalloc_minimal.so.4", "libmimalloc.so.2"),
-                         [](const auto& info) {
-                           const std::string name = info.param;
-                           return name.substr(3, name.find('.') - 3);
-                         });
+                         named_after);
 
 // Whoever asks whether there is an allocator gets the answer that he gets without the library.
 TEST_F(InterfacesTest, NoneWithoutTheAllocator) {
@@ -223,7 +218,7 @@ int main(int argc, char** argv) {
   const Result result =
       expect_exit(run(traced({temp() + "/late_main", temp() + "/late_plugin.so"})));
   const std::vector<Memlog> logs = logs_of(result.pid, 1);
-  const std::vector<std::string> lines = not_covered(logs[0]);
+  const Words lines = not_covered(logs[0]);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_TRUE(lines[0].starts_with(temp() + "/late_plugin.so calls mallocx of ")) << lines[0];
 }

@@ -1,18 +1,11 @@
 // SIGINT and SIGTERM while memlog is in the middle of something: it ends by the signal, and the
 // program goes on.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
-#include <sstream>
-#include <string>
 
 #include "host_test.h"
+#include "local_server.h"
 
 namespace mtrace::test {
 namespace {
@@ -22,12 +15,6 @@ class InterruptionTest : public HostTest {
   static constexpr const char* kNodes = "1500000";  // whose list takes seconds to follow
 
   static std::string signalled(int signal) { return fmt::format("signal {}", signal); }
-  static std::vector<pid_t> children_of(pid_t pid) {
-    std::ifstream file(fmt::format("/proc/{0}/task/{0}/children", pid));
-    std::vector<pid_t> found;
-    for (pid_t child = 0; file >> child;) found.push_back(child);
-    return found;
-  }
   static pid_t tracer_of(pid_t pid) {
     std::ifstream file(fmt::format("/proc/{}/status", pid));
     for (std::string line; std::getline(file, line);) {
@@ -51,9 +38,9 @@ class InterruptionTest : public HostTest {
     });
   }
   // memlog run --unreachable, in the middle of its search.
-  Result interrupt_run(int signal, std::vector<std::string> more) {
-    std::vector<std::string> words = {memlog_tool(), "run", "--unreachable",      "-o",
-                                      temp(),        "--",  program("long_list"), kNodes};
+  Result interrupt_run(int signal, Words more) {
+    Words words = {memlog_tool(), "run", "--unreachable",      "-o",
+                   temp(),        "--",  program("long_list"), kNodes};
     words.insert(words.end(), more.begin(), more.end());
     Process memlog(plain(words), "ready");
     const std::vector<pid_t> programs = children_of(memlog.pid());
@@ -66,19 +53,15 @@ class InterruptionTest : public HostTest {
   }
 };
 
+// Also where the program ignores the signal: it ends as it would.
 TEST_F(InterruptionTest, ASearchAtExitGivesWayToTheProgram) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const Result result = interrupt_run(signal, {});
     EXPECT_EQ(result.how(), signalled(signal)) << result.err;
     EXPECT_HAS(result.err, "not searched for lost blocks");
-  }
-}
-
-TEST_F(InterruptionTest, AProgramThatIgnoresTheSignalEndsAsItWould) {
-  for (const int signal : {SIGINT, SIGTERM}) {
-    const Result result = interrupt_run(signal, {"ignore"});
-    EXPECT_EQ(result.how(), "exit 7") << result.err;
-    EXPECT_HAS(result.err, "a signal has interrupted memlog");
+    const Result ignored = interrupt_run(signal, {"ignore"});
+    EXPECT_EQ(ignored.how(), "exit 7") << ignored.err;
+    EXPECT_HAS(ignored.err, "a signal has interrupted memlog");
   }
 }
 
@@ -101,10 +84,10 @@ TEST_F(InterruptionTest, ASearchLeavesNoCopyBehind) {
 
 // Its thread does not stop, and memlog waits for it.
 TEST_F(InterruptionTest, AProcessThatDoesNotStopIsLetGo) {
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"attach", "--timeout", "3600"}, {"report", "--timeout", "3600"}}) {
+  for (const Words& words :
+       {Words{"attach", "--timeout", "3600"}, {"report", "--timeout", "3600"}}) {
     for (const int signal : {SIGINT, SIGTERM}) {
-      const std::vector<std::string> argv = {program("vfork_parent")};
+      const Words argv = {program("vfork_parent")};
       Process host(words[0] == "report" ? traced(argv) : plain(argv), "ready");
       Command command = tool(words);
       command.argv.push_back(host.id());
@@ -128,8 +111,7 @@ TEST_F(InterruptionTest, RegularReportsEnd) {
     Process memlog(plain({memlog_tool(), "attach", "--every", "100ms", "-o", place, host.id()}));
     wait_until("a report", [&] {
       std::error_code error;
-      return std::filesystem::directory_iterator(place, error) !=
-             std::filesystem::directory_iterator();
+      return fs::directory_iterator(place, error) != fs::directory_iterator();
     });
     memlog.send(signal);
     EXPECT_EQ(memlog.wait().how(), "exit 0");
@@ -143,11 +125,10 @@ TEST_F(InterruptionTest, ReadingEnds) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const int ends = ::open(pipe.c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_GE(ends, 0);
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"show", pipe},
-        {"tree", pipe},
-        {"export", "-f", "csv", pipe},
-        {"sql", pipe, "select count(*) from allocations"}}) {
+  for (const Words& words : {Words{"show", pipe},
+                             {"tree", pipe},
+                             {"export", "-f", "csv", pipe},
+                             {"sql", pipe, "select count(*) from allocations"}}) {
     for (const int signal : {SIGINT, SIGTERM}) {
       Process memlog(tool(words));
       wait_until_blocked(memlog.pid(), SYS_read);

@@ -1,22 +1,14 @@
 // Code that is made at run time: the stacks through it, by registered call-frame information and by
 // frame pointers, and what they look like where neither leads on.
-#include <unistd.h>
-
-#include <filesystem>
-#include <sstream>
-
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
 
-namespace fs = std::filesystem;
-
 class JitTest : public HostTest {
  protected:
   // Runs tests/programs/jit_frames.c in this mode. What it says, by bytes of a block.
-  std::map<int64_t, std::vector<std::string>> run_mode(const std::string& mode,
-                                                       const std::string& depth = "10") {
+  std::map<int64_t, Words> run_mode(const std::string& mode, const std::string& depth = "10") {
     Command command = named({program("jit_frames"), mode}, {{"MTRACE_DEPTH", depth}});
     command.directory = temp();
     const Result result = expect_exit(run(command));
@@ -25,7 +17,7 @@ class JitTest : public HostTest {
     const std::vector<Memlog> logs = logs_of(result.pid);
     EXPECT_EQ(logs.size(), 1u);
     if (logs.size() == 1) log_ = logs[0];
-    std::map<int64_t, std::vector<std::string>> said;
+    std::map<int64_t, Words> said;
     std::istringstream lines(result.out);
     for (std::string line; std::getline(lines, line);) {
       std::istringstream words(line);
@@ -53,9 +45,9 @@ class JitTest : public HostTest {
   }
 
   // "names": the stack is as said up to main; then come libc's and the start of the program.
-  void expect_names(int64_t bytes, const std::vector<std::string>& said) const {
+  void expect_names(int64_t bytes, const Words& said) const {
     const Entry entry = entry_of(bytes);
-    std::vector<std::string> names = {"names"};
+    Words names = {"names"};
     for (const Frame& frame : entry.frames) {
       if (names.size() == said.size()) break;
       names.push_back(frame.function.empty() ? "-" : frame.function);
@@ -98,17 +90,17 @@ TEST_F(JitTest, APerfMapThatIsALinkIsNone) {
 TEST_F(JitTest, FramesAfterTheEndOfTheFirstThread) {
   run_mode("outlived");
   const Entry entry = entry_of(1001);
-  std::vector<std::string> names;
+  Words names;
   for (const Frame& frame : entry.frames) names.push_back(frame.function);
   names.resize(6);
-  EXPECT_EQ(names, (std::vector<std::string>{"jit_leaf", "jit_middle", "between", "jit_entry",
-                                             "jit_outer", "frames"}));
+  EXPECT_EQ(names,
+            (Words{"jit_leaf", "jit_middle", "between", "jit_entry", "jit_outer", "frames"}));
   EXPECT_TRUE(log_.get("program").ends_with("/jit_frames")) << log_.get("program");
 }
 
 // A stack that is cut in made code, before, at and behind the guess, is the beginning of the whole.
 TEST_F(JitTest, DepthCutsAnywhere) {
-  const std::vector<std::string> names = run_mode("frames").at(1001);
+  const Words names = run_mode("frames").at(1001);
   for (int depth = 1; depth <= 5; ++depth) {
     run_mode("frames", std::to_string(depth));
     const Entry entry = entry_of(1001);
@@ -209,7 +201,7 @@ TEST_F(JitTest, Node) {
   EXPECT_EQ(entry.blocks, 50);
   EXPECT_FALSE(entry.cut);
   EXPECT_EQ(marks(entry).size(), 1u);
-  std::vector<std::string> of_script;
+  Words of_script;
   bool start_seen = false;
   for (const Frame& frame : entry.frames) {
     const size_t path = frame.function.find(" " + script + ":");
@@ -221,8 +213,7 @@ TEST_F(JitTest, Node) {
     }
     start_seen |= frame.function.starts_with("node::Start(");
   }
-  EXPECT_EQ(of_script,
-            (std::vector<std::string>{"innermost:2", "middle:3", "run:4", "outer:5", ":1"}));
+  EXPECT_EQ(of_script, (Words{"innermost:2", "middle:3", "run:4", "outer:5", ":1"}));
   EXPECT_TRUE(start_seen);
 }
 

@@ -1,8 +1,5 @@
 // The library loaded into a program that runs: what it counts from then on, what it leaves behind
 // when it is detached, and how it begins anew.
-#include <algorithm>
-#include <filesystem>
-
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -54,7 +51,7 @@ TEST_F(LateTest, IsIdleUntilItIsAttached) {
                                               {{"MTRACE_OUTPUT", out()}})));
   EXPECT_EQ(result.out, "0\n") << "SIG_DFL";
   EXPECT_EQ(result.err, "");
-  EXPECT_TRUE(std::filesystem::is_empty(out()));
+  EXPECT_TRUE(fs::is_empty(out()));
 }
 
 }  // namespace

@@ -2,18 +2,11 @@
 // and who makes, leaves and removes such a file.
 #include "format/ledger.h"
 
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdlib>
-#include <filesystem>
 #include <random>
 
 #include "../programs/ledger_truth.h"
@@ -22,21 +15,12 @@
 namespace mtrace::test {
 namespace {
 
-namespace fs = std::filesystem;
-
 class LedgerTest : public HostTest {
  protected:
   LedgerTest() { fs::create_directory(ledgers()); }
   std::string ledgers() const { return temp() + "/ledgers"; }
-  std::vector<std::string> found() const {
-    std::vector<std::string> names;
-    for (const auto& file : fs::directory_iterator(ledgers())) {
-      names.push_back(file.path().filename());
-    }
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-  Command mapped(std::vector<std::string> argv) const {
+  Words found() const { return names_in(ledgers()); }
+  Command mapped(Words argv) const {
     return traced(std::move(argv), {{"MTRACE_LEDGER", ledgers()}});
   }
   // A program in Python that does this, says "go" and waits.
@@ -194,15 +178,15 @@ library.mtrace_note_text(b"second", 0)
 )TEXT"),
                   "go");
   const auto notes = [](const Memlog& log) {
-    std::vector<std::string> texts;
+    Words texts;
     for (const std::string& note : log.all("note")) {
       // The program's begin with their time.
       if (note.starts_with("20")) texts.push_back(note.substr(note.find(' ') + 1));
     }
     return texts;
   };
-  EXPECT_EQ(notes(logs_of(process.pid()).back()), std::vector<std::string>{"said"});
-  const std::vector<std::string> kLeft = {"first\\x0a# end", "second"};
+  EXPECT_EQ(notes(logs_of(process.pid()).back()), Words{"said"});
+  const Words kLeft = {"first\\x0a# end", "second"};
   EXPECT_EQ(notes(recover(found()[0])), kLeft);
   kill(process);
   EXPECT_EQ(notes(recover(found()[0])), kLeft);
@@ -242,10 +226,10 @@ TEST_F(LedgerTest, GoesAtANormalEnd) {
   EXPECT_EQ(expect_exit(run(mapped({"/bin/sh", "-c", "ls -l '" + ledgers() + "'/sh-$$.ledger"})))
                 .out.substr(0, 10),
             "-rw-------");
-  EXPECT_EQ(found(), std::vector<std::string>());
+  EXPECT_EQ(found(), Words());
   for (const char* script : {"exit 3", "exec ls / >/dev/null", "ls / | cat >/dev/null; (exit 3)"}) {
     run(mapped({"/bin/bash", "-c", script}));
-    EXPECT_EQ(found(), std::vector<std::string>()) << script;
+    EXPECT_EQ(found(), Words()) << script;
   }
 }
 
@@ -298,7 +282,7 @@ TEST_F(LedgerTest, NeverTakesAFileThatIsThere) {
 // to it, and nothing of it stands in the parent's.
 TEST_F(LedgerTest, ChildLeavesItsParentsFile) {
   const std::string path = program("forks");
-  std::map<std::string, Amount> inherited;  // as tables in memory have it
+  Sites inherited;  // as tables in memory have it
   for (const char* mode : {"fork", "_Fork", "clone"}) {
     const Result plainly = run(traced({path, mode}));
     for (const auto& [name, logs] : all_logs()) {
@@ -308,15 +292,12 @@ TEST_F(LedgerTest, ChildLeavesItsParentsFile) {
     clear_out();
     const Result result = run(mapped({path, mode}));
     EXPECT_TRUE(result.exited(21)) << mode << result.how() << result.err;
-    EXPECT_EQ(
-        site_sums(logs_of(result.pid), path, path),
-        (std::map<std::string, Amount>{{"site_before", {4000, 4}}, {"site_parent", {444, 1}}}))
+    EXPECT_EQ(site_sums(logs_of(result.pid), path, path),
+              (Sites{{"site_before", {4000, 4}}, {"site_parent", {444, 1}}}))
         << mode;
     for (const auto& [name, logs] : all_logs()) {
       if (logs[0].number("pid") == result.pid) continue;
-      EXPECT_EQ(site_sums({logs[0]}, path, path),
-                (std::map<std::string, Amount>{{"site_child", {333, 1}}}))
-          << mode;
+      EXPECT_EQ(site_sums({logs[0]}, path, path), (Sites{{"site_child", {333, 1}}})) << mode;
       EXPECT_FALSE(logs[0].has("inherited")) << "what it began with is not in its ledger";
       const Amount& before = inherited[mode];
       const std::string note = "inherited " + std::to_string(before.bytes) + " bytes in " +
@@ -324,7 +305,7 @@ TEST_F(LedgerTest, ChildLeavesItsParentsFile) {
       EXPECT_HAS(read_file(logs[0].path), note) << note;
       EXPECT_EQ(logs[0].number("unknown-frees"), 2) << mode;
     }
-    EXPECT_EQ(found(), std::vector<std::string>()) << mode;
+    EXPECT_EQ(found(), Words()) << mode;
     clear_out();
   }
 }
@@ -350,26 +331,10 @@ if child == 0:
 os.waitpid(child, 0)
 print(child)
 )TEXT"})));
-  const std::vector<std::string> lines = lines_of(result.out);
+  const Words lines = lines_of(result.out);
   ASSERT_EQ(lines.size(), 2u) << result.out;
   EXPECT_EQ(lines[0], "True 0 0");
   EXPECT_FALSE(logs_of(static_cast<pid_t>(std::stol(lines[1]))).at(0).has("misuse"));
-}
-
-TEST_F(LedgerTest, ForksOfBusyThreads) {
-  const Result result = expect_exit(run(mapped({program("fork_busy"), "25"})));
-  EXPECT_EQ(result.out, "good 25\n");
-  EXPECT_EQ(result.err, "");
-  const std::string path = program("fork_busy");
-  std::vector<Memlog> children;
-  for (const auto& [name, logs] : all_logs()) {
-    EXPECT_EQ(logs[0].get("lost"), "frames=0 stacks=0 blocks=0 inflight=0");
-    if (logs[0].number("pid") != result.pid) children.push_back(logs[0]);
-  }
-  ASSERT_EQ(children.size(), 25u);
-  EXPECT_EQ(site_sums(children, path, path),
-            (std::map<std::string, Amount>{{"site_child", {123 * 25, 25}}}));
-  EXPECT_EQ(found(), std::vector<std::string>());
 }
 
 // A signal handler that has interrupted malloc forks: the child goes on with what was interrupted,
@@ -381,11 +346,9 @@ TEST_F(LedgerTest, ForksInsideOperations) {
     EXPECT_TRUE(result.exited(0)) << mode << result.how() << result.err;
     EXPECT_EQ(result.out, "good 100\n") << mode;
     const std::vector<Memlog> logs = logs_of(result.pid);
-    EXPECT_EQ(site_sums(logs, path, path),
-              (std::map<std::string, Amount>{{"site_kept", {8416, 64}}}))
-        << mode;
+    EXPECT_EQ(site_sums(logs, path, path), (Sites{{"site_kept", {8416, 64}}})) << mode;
     EXPECT_EQ(logs.back().number("unknown-frees"), 0) << mode;
-    EXPECT_EQ(found(), std::vector<std::string>()) << mode;
+    EXPECT_EQ(found(), Words()) << mode;
     clear_out();
   }
 }

@@ -1,12 +1,7 @@
 // A running process seen through its ledger: memlog top, on a terminal, in a pipe and as JSON, and
 // memlog report and status on processes that are traced and on others.
-#include <signal.h>
-#include <sys/stat.h>
-
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 #include "host_test.h"
 #include "stepped_tool.h"
@@ -14,7 +9,6 @@
 namespace mtrace::test {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
 class LiveTest : public HostTest {
@@ -22,14 +16,14 @@ class LiveTest : public HostTest {
   Command target(const std::string& mode) const {
     return traced({program("live_target"), mode}, {{"MTRACE_LEDGER", temp()}});
   }
-  Result memlog(std::vector<std::string> words) const {
+  Result memlog(Words words) const {
     words.insert(words.begin(), memlog_tool());
     return run(plain(words));
   }
   static void keep(Process& process, const std::string& bytes) {
     process.say(bytes + "\n", "done");
   }
-  json answer(std::vector<std::string> words, int status = 0) const {
+  json answer(Words words, int status = 0) const {
     words.emplace_back("--json");
     return json::parse(expect_exit(memlog(words), status).out);
   }
@@ -42,7 +36,7 @@ class LiveTest : public HostTest {
     return {};
   }
   // A line of the listing, as words.
-  static std::vector<std::string> row(const std::string& text, const std::string& site) {
+  static Words row(const std::string& text, const std::string& site) {
     for (const std::string& line : lines_of(text)) {
       if (line.find(site) == std::string::npos) continue;
       std::istringstream words(line);
@@ -58,15 +52,14 @@ TEST_F(LiveTest, TopInAPipe) {
   keep(process, "500");
   const std::string pid = process.id();
   const Result once = expect_exit(memlog({"top", "--once", pid}));
-  const std::vector<std::string> words = row(once.out, "site_kept");
+  const Words words = row(once.out, "site_kept");
   ASSERT_GE(words.size(), 7u) << once.out;
   EXPECT_EQ(words[0], "1500");
   EXPECT_EQ(words[1], "2");
   EXPECT_EQ(words[4], "1500") << "its share in the peak";
   EXPECT_EQ(words[5], "site_kept");
   EXPECT_EQ(words[6].find("live_target.c:"), 0u);
-  const std::vector<std::string> stack =
-      row(memlog({"top", "--once", "--group-by", "stack", pid}).out, "site_kept");
+  const Words stack = row(memlog({"top", "--once", "--group-by", "stack", pid}).out, "site_kept");
   ASSERT_GE(stack.size(), 8u);
   EXPECT_EQ(stack[0], "1500");
   EXPECT_EQ(stack[7], "main");
@@ -228,7 +221,7 @@ class Tmux {
   Tmux(const Tmux&) = delete;
   Tmux& operator=(const Tmux&) = delete;
 
-  std::string words(const std::vector<std::string>& what) const {
+  std::string words(const Words& what) const {
     Command command = base_;
     command.argv = {"/usr/bin/tmux", "-S", socket_, "-f", "/dev/null", "-u"};
     command.argv.insert(command.argv.end(), what.begin(), what.end());
@@ -292,7 +285,7 @@ TEST_F(LiveTest, TopOnATerminal) {
   tmux.wait_for("? help q quit");
   tmux.words({"resize-window", "-x", "60", "-y", "6"});
   wait_until("a smaller screen", [&] {
-    const std::vector<std::string> lines = lines_of(tmux.screen());
+    const Words lines = lines_of(tmux.screen());
     return lines.size() <= 6 && lines[0].find("live_target") == 0;
   });
   for (const std::string& line : lines_of(tmux.screen())) EXPECT_LE(line.size(), 60u) << line;

@@ -1,9 +1,5 @@
 // Programs that lock their memory, as ordinary users within a limit: with the library as without.
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <string>
 
 #include "host_test.h"
 

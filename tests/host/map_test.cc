@@ -1,16 +1,8 @@
 // memlog map on processes whose memory is known.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "host_test.h"
 
@@ -43,7 +35,7 @@ bool is_resident(pid_t pid, uint64_t page) {
 
 class MapTest : public HostTest {
  protected:
-  Command layout(std::vector<std::string> argv, Settings settings = {}) const {
+  Command layout(Words argv, Settings settings = {}) const {
     settings.insert({{"MTRACE_LEDGER", out() + "/"}, {"MTRACE_MMAP", "1"}});
     return traced(std::move(argv), settings);
   }

@@ -7,7 +7,7 @@ namespace {
 
 class MemoryLimitTest : public HostTest {
  protected:
-  Command limited(std::vector<std::string> argv, const std::string& most) const {
+  Command limited(Words argv, const std::string& most) const {
     return traced(std::move(argv), {{"MTRACE_MAX_MEMORY", most}, {"MTRACE_ENTRIES", "all"}});
   }
   static bool says_so(const Memlog& log) {
@@ -82,7 +82,7 @@ TEST_F(MemoryLimitTest, ThreadsThatAreInAHook) {
     command.env.insert(settings.begin(), settings.end());
     const auto logs = reports_of(command, 3);
     EXPECT_TRUE(says_so(logs[0]));
-    EXPECT_EQ(series_complaints(logs), std::vector<std::string>{});
+    EXPECT_EQ(series_complaints(logs), Words{});
     for (const Entry& entry : logs[1].entries) {
       if (entry.frames.empty() || entry.frames[0].module != program("outgrows")) continue;
       EXPECT_EQ(entry.live, 0) << entry.stack;
@@ -93,8 +93,8 @@ TEST_F(MemoryLimitTest, ThreadsThatAreInAHook) {
 // The tables of blocks take 32 bytes a live block and 1 MB, whatever lies between blocks, and also
 // of what is left of many.
 TEST_F(MemoryLimitTest, TablesAreSmallWhateverTheHeap) {
-  const auto tables = [&](const std::vector<std::string>& heap, int64_t* blocks) {
-    std::vector<std::string> argv = {program("mixed_heap")};
+  const auto tables = [&](const Words& heap, int64_t* blocks) {
+    Words argv = {program("mixed_heap")};
     argv.insert(argv.end(), heap.begin(), heap.end());
     const std::vector<Memlog> logs = reports_of(traced(argv), heap[3] == "1" ? 1 : 2);
     *blocks = logs.back().amount("live").blocks;
@@ -102,17 +102,16 @@ TEST_F(MemoryLimitTest, TablesAreSmallWhateverTheHeap) {
   };
   int64_t few = 0;
   const int64_t nothing = tables({"1", "24", "0", "1"}, &few);
-  for (const std::vector<std::string>& heap :
-       std::vector<std::vector<std::string>>{{"100000", "24", "1000", "1"},
-                                             {"100000", "24", "4000", "1"},
-                                             {"50000", "24", "8000", "1"},
-                                             {"20000", "24", "16000", "1"},
-                                             {"5000", "24", "60000", "1"},
-                                             {"1000000", "24", "0", "1"},
-                                             {"500000", "100", "0", "1"},
-                                             {"300000", "300", "0", "1"},
-                                             {"2000000", "40", "0", "2000"},
-                                             {"300000", "24", "1000", "300"}}) {
+  for (const Words& heap : std::vector<Words>{{"100000", "24", "1000", "1"},
+                                              {"100000", "24", "4000", "1"},
+                                              {"50000", "24", "8000", "1"},
+                                              {"20000", "24", "16000", "1"},
+                                              {"5000", "24", "60000", "1"},
+                                              {"1000000", "24", "0", "1"},
+                                              {"500000", "100", "0", "1"},
+                                              {"300000", "300", "0", "1"},
+                                              {"2000000", "40", "0", "2000"},
+                                              {"300000", "24", "1000", "300"}}) {
     SCOPED_TRACE(heap[0] + " of " + heap[1] + " and " + heap[2] + ", one of " + heap[3]);
     int64_t blocks = 0;
     const int64_t taken = tables(heap, &blocks) - nothing;

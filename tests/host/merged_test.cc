@@ -1,7 +1,4 @@
 // memlog merge on reports of a program that knows what it holds.
-#include <algorithm>
-#include <set>
-
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -55,7 +52,7 @@ TEST_F(MergedTest, SharesAddUpToThePeak) {
 // The same in a sum that nobody merged.
 TEST_F(MergedTest, ASumHasTheSharesOfAllCalls) {
   const Result result = expect_exit(run(traced({program("merged")})));
-  std::vector<std::string> arguments = {"export", "--format", "csv", "--no-resolve"};
+  Words arguments = {"export", "--format", "csv", "--no-resolve"};
   for (const Memlog& log : logs_of(result.pid)) arguments.push_back(log.path);
   EXPECT_HAS(memlog(arguments).out, ",43960,\"aligned_alloc,calloc\",");
 }

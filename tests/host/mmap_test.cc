@@ -1,14 +1,8 @@
 // MTRACE_MMAP: the program's own mappings, in a program that knows what it maps.
-#include <algorithm>
-#include <filesystem>
-#include <set>
-
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-using Sites = std::map<std::string, Amount>;
 
 class MmapTest : public HostTest {
  protected:
@@ -93,7 +87,7 @@ TEST_F(MmapTest, ReportsFromTheEventLogAreTheOwn) {
     const Result told =
         expect_exit(memlog({"report", "--from", events, "--at", "report:" + std::to_string(seq)}));
     const Memlog made = read_memlog(out() + '/' + lines_of(told.out).at(0));
-    std::filesystem::remove(made.path);
+    fs::remove(made.path);
     const std::vector<Memlog> until(own.begin(), own.begin() + static_cast<ptrdiff_t>(seq));
     EXPECT_EQ(sites({made}), sites(until)) << seq;
     EXPECT_EQ(live(made), live(until.back())) << seq;
@@ -138,12 +132,7 @@ TEST_F(MmapTest, ProtectionAndFlagsOfTheKilled) {
   command.env["MTRACE_MMAP"] = "1";
   const Result killed = run(command);
   EXPECT_HAS(killed.how(), "signal 9");
-  std::string report;
-  for (const auto& item : std::filesystem::directory_iterator(temp() + "/killed")) {
-    if (item.path().string().ends_with("-recovered.memlog")) report = item.path();
-  }
-  ASSERT_NE(report, "");
-  const Memlog log = read_memlog(report);
+  const Memlog log = read_memlog(paths_in(temp() + "/killed", "-recovered.memlog").at(0));
   EXPECT_TRUE(std::any_of(log.entries.begin(), log.entries.end(), [](const Entry& entry) {
     return entry.kind == "mmap" && entry.bytes == 8192 && entry.mapped == "r-- shared,anonymous";
   }));
@@ -224,15 +213,15 @@ TEST_P(MmapForkTest, ChildHasItsOwn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, MmapForkTest, ::testing::Values("fork", "_Fork", "clone", "vfork"),
-                         [](const auto& info) {
-                           return std::string(info.param[0] == '_' ? "underscore" : info.param);
-                         });
+                         named_after);
 
-TEST_F(MmapTest, Threads) {
-  const Result result = run_part("threads");
-  const std::vector<Memlog> logs = logs_of(result.pid, 2);
-  EXPECT_EQ(told_sites(result.out).at(1), sites({logs[0]})) << describe(sites({logs[0]}));
-  EXPECT_EQ(live(logs[0]), (Amount{3 * 4096, 1}));
+TEST_F(MmapTest, ThreadsAndSignalHandlersThatMap) {
+  for (const auto& [part, pages] : {std::pair{"threads", 3}, {"handlers", 9}}) {
+    const Result result = run_part(part);
+    const std::vector<Memlog> logs = logs_of(result.pid, 2);
+    EXPECT_EQ(told_sites(result.out).at(1), sites({logs[0]})) << describe(sites({logs[0]}));
+    EXPECT_EQ(live(logs[0]), (Amount{pages * 4096, 1}));
+  }
 }
 
 // What threads that are gone had taken out and not unmapped may be missing, and is counted; what
@@ -257,13 +246,6 @@ TEST_F(MmapTest, ForksOfBusyThreads) {
   // Whatever else they did was undone.
   found.erase("site_child");
   EXPECT_EQ(found, Sites{}) << describe(found);
-}
-
-TEST_F(MmapTest, SignalHandlersThatMap) {
-  const Result result = run_part("handlers");
-  const std::vector<Memlog> logs = logs_of(result.pid, 2);
-  EXPECT_EQ(told_sites(result.out).at(1), sites({logs[0]})) << describe(sites({logs[0]}));
-  EXPECT_EQ(live(logs[0]), (Amount{9 * 4096, 1}));
 }
 
 TEST_F(MmapTest, BeforeTheLibraryIsRelocated) {

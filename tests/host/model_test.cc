@@ -1,10 +1,6 @@
 // Millions of random operations against a plain model: every counter of every stack, at every
 // report.
-#include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <map>
-#include <sstream>
 
 #include "host_test.h"
 

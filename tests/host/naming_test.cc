@@ -1,19 +1,14 @@
 // Who fills in names in a tree of processes: short ones leave it to whoever started them, who does
 // it for all at once. Counted are the starts of the resolver, not its time.
-#include <algorithm>
-#include <filesystem>
-
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
 
-namespace fs = std::filesystem;
-
 class NamingTest : public HostTest {
  protected:
   // Runs the program, with a resolver that leaves a line for each of its starts.
-  Command counted(std::vector<std::string> argv) const {
+  Command counted(Words argv) const {
     const std::string tool = temp() + "/tool";
     write_script(tool,
                  "#!/bin/sh\necho >>" + temp() + "/starts\nexec " + memlog_tool() + " \"$@\"\n");
@@ -30,7 +25,7 @@ class NamingTest : public HostTest {
   size_t named_leaves() const {
     size_t count = 0;
     for (const auto& [process, logs] : all_logs()) {
-      count += named_site_sums(logs) == std::map<std::string, Amount>{{"site_leaf", {100, 1}}};
+      count += named_site_sums(logs) == Sites{{"site_leaf", {100, 1}}};
     }
     return count;
   }

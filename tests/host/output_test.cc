@@ -1,27 +1,11 @@
 // Where memlogs go, what they are called, and that nothing is ever replaced.
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cstdio>
-#include <filesystem>
 #include <regex>
 
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
-
-std::vector<std::string> names_in(const std::string& directory) {
-  std::vector<std::string> names;
-  for (const auto& file : fs::directory_iterator(directory))
-    names.push_back(file.path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 class OutputTest : public HostTest {
  protected:
@@ -38,8 +22,8 @@ class OutputTest : public HostTest {
 
 TEST_F(OutputTest, DirectoryAndNames) {
   const Result result = run(query());
-  EXPECT_EQ(names_in(out()), (std::vector<std::string>{"signals-" + pid_of(result) + "-1.memlog",
-                                                       "signals-" + pid_of(result) + "-2.memlog"}));
+  EXPECT_EQ(names_in(out()), (Words{"signals-" + pid_of(result) + "-1.memlog",
+                                    "signals-" + pid_of(result) + "-2.memlog"}));
   const std::vector<Memlog> logs = logs_of(result.pid, 2);
   EXPECT_EQ(logs[0].get("program"), program("signals"));
   EXPECT_EQ(logs[0].get("command"), program("signals") + " query 10");

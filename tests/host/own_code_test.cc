@@ -1,13 +1,6 @@
 // Three leaks in template-heavy code, optimised and not: each view begins with the three functions
 // that leak, and folds and groups without losing a byte.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <map>
 #include <regex>
-#include <set>
-#include <sstream>
 
 #include "host_test.h"
 #include "shell.h"
@@ -16,8 +9,7 @@ namespace mtrace::test {
 namespace {
 
 // In the order of what they leak.
-const std::vector<std::string> kLeaks = {"Cache<...>::remember", "Sessions::open",
-                                         "Graph<...>::link"};
+const Words kLeaks = {"Cache<...>::remember", "Sessions::open", "Graph<...>::link"};
 constexpr size_t kMostLines = 60;
 constexpr int kRequests = 32;
 constexpr char kBlocks[] = "352";  // that these leak: nothing else of them lives on
@@ -34,16 +26,16 @@ class OwnCodeTest : public HostTest, public testing::WithParamInterface<const ch
     return path;
   }
   // Its reports, in order.
-  std::vector<std::string> reports(const std::string& depth = "10") {
+  Words reports(const std::string& depth = "10") {
     const Result result =
         expect_exit(run(traced({built(), "16", "50"}, {{"MTRACE_DEPTH", depth}})));
-    std::vector<std::string> files;
+    Words files;
     for (int seq = 1; seq <= 17; ++seq) {
       files.push_back(report_path("three_leaks", result.pid, seq));
     }
     return files;
   }
-  std::string view(std::vector<std::string> words, const std::vector<std::string>& files) {
+  std::string view(Words words, const Words& files) {
     words.insert(words.end(), files.begin(), files.end());
     return expect_exit(memlog(words)).out;
   }
@@ -56,13 +48,13 @@ std::string unescaped(const std::string& text) {
 }
 
 // The leaks in the order in which `text` names them first.
-std::vector<std::string> leaks_in(const std::string& text) {
+Words leaks_in(const std::string& text) {
   std::map<size_t, std::string> places;
   for (const std::string& leak : kLeaks) {
     const size_t at = text.find(leak);
     if (at != std::string::npos) places[at] = leak;
   }
-  std::vector<std::string> out;
+  Words out;
   for (const auto& [at, leak] : places) out.push_back(leak);
   return out;
 }
@@ -72,11 +64,11 @@ bool names_library(const std::string& text) {
 }
 
 // `lines` are those that begin an item: a row, or the first line of a stack.
-void expect_leaks_first(const std::vector<std::string>& lines, const std::string& whole) {
-  std::vector<std::string> first;
+void expect_leaks_first(const Words& lines, const std::string& whole) {
+  Words first;
   for (const std::string& line : lines) {
     EXPECT_FALSE(names_library(line) && first.size() < kLeaks.size()) << line;
-    const std::vector<std::string> leaks = leaks_in(line);
+    const Words leaks = leaks_in(line);
     if (first.size() < kLeaks.size()) {
       ASSERT_FALSE(leaks.empty()) << line << "\n" << whole;
       if (std::find(first.begin(), first.end(), leaks[0]) == first.end()) first.push_back(leaks[0]);
@@ -90,7 +82,7 @@ void expect_in_pprof(const std::string& profile, Command pprof, const std::strin
   pprof.argv = {"/usr/bin/go", "tool", "pprof", "-top", "-nodecount=4", profile};
   pprof.env["HOME"] = home;  // for its cache
   const Result listed = expect_exit(run(pprof));
-  std::vector<std::string> functions;
+  Words functions;
   for (const std::string& line : lines_of(listed.out)) {
     // flat, its share, the sum of shares, cumulative, its share, function
     std::smatch match;
@@ -105,9 +97,9 @@ void expect_in_pprof(const std::string& profile, Command pprof, const std::strin
 }
 
 // The line after each one that begins with a number, below the header.
-std::vector<std::string> leaders(const std::string& text) {
-  const std::vector<std::string> lines = lines_of(text.substr(text.find("\n\n") + 2));
-  std::vector<std::string> out;
+Words leaders(const std::string& text) {
+  const Words lines = lines_of(text.substr(text.find("\n\n") + 2));
+  Words out;
   for (size_t i = 0; i < lines.size(); ++i) {
     if (!lines[i].starts_with('+') && !lines[i].starts_with("stack=")) continue;
     size_t next = i + 1;
@@ -141,7 +133,7 @@ std::pair<int64_t, int64_t> leaked_in(const std::string& text) {
 }
 
 TEST_P(OwnCodeTest, EachViewBeginsWithTheLeaks) {
-  const std::vector<std::string> files = reports();
+  const Words files = reports();
   const std::string leaks = view({"leaks"}, files);
   expect_leaks_first(leaders(leaks), leaks);
   expect_short(leaks);
@@ -154,7 +146,7 @@ TEST_P(OwnCodeTest, EachViewBeginsWithTheLeaks) {
 
   // Folding and grouping lose nothing.
   for (const char* by : {"function", "file", "line", "module"}) {
-    const std::vector<std::string> words = {"show", "-n", "0", "--no-header", "--group-by", by};
+    const Words words = {"show", "-n", "0", "--no-header", "--group-by", by};
     EXPECT_EQ(
         sum_of_entries(view(words, {files[8]})),
         sum_of_entries(view({"show", "-n", "0", "--no-header", "--frames", "all"}, {files[8]})))
@@ -184,7 +176,7 @@ TEST_P(OwnCodeTest, EachViewBeginsWithTheLeaks) {
   }
   std::stable_sort(leaves.begin(), leaves.end(),
                    [](const Box& a, const Box& b) { return a.grew > b.grew; });
-  std::vector<std::string> lines;
+  Words lines;
   for (const Box& leaf : leaves) lines.push_back(leaf.name);
   lines.resize(4);
   expect_leaks_first(lines, picture.substr(0, 2000));
@@ -196,11 +188,11 @@ TEST_P(OwnCodeTest, EachViewBeginsWithTheLeaks) {
   // The table of the page, as the browser has it.
   const std::string page = temp() + "/page.html";
   view({"export", "-f", "html", "-o", page}, files);
-  ASSERT_TRUE(std::filesystem::exists("/usr/bin/chromium")) << "make deps-test installs it";
+  ASSERT_TRUE(fs::exists("/usr/bin/chromium")) << "make deps-test installs it";
   const Result shot = expect_exit(run(plain({"/usr/bin/chromium", "--headless", "--no-sandbox",
                                              "--disable-gpu", "--dump-dom", "file://" + page})));
   const std::regex cell("class=\"stack\"[^>]*>([^<]*)<");
-  std::vector<std::string> rows;
+  Words rows;
   for (std::sregex_iterator at(shot.out.begin(), shot.out.end(), cell), end; at != end; ++at) {
     const std::string text = unescaped((*at)[1]);
     rows.push_back(text.substr(0, text.find(" < ")));
@@ -212,17 +204,15 @@ TEST_P(OwnCodeTest, EachViewBeginsWithTheLeaks) {
 
 // Without optimisation own code is more than three frames away from malloc.
 TEST_P(OwnCodeTest, StacksCutBeforeOwnCodeSaySo) {
-  const std::vector<std::string> files = reports("3");
+  const Words files = reports("3");
   const std::string cut = "    (cut at 3 frames, before own code)";
   const bool expected = GetParam() == std::string("-O0");
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"show", "-n", "0"},
-                                             {"show", "-n", "0", "--group-by", "function"},
-                                             {"diff", "-n", "0"}}) {
+  for (const Words& words : std::vector<Words>{{"show", "-n", "0"},
+                                               {"show", "-n", "0", "--group-by", "function"},
+                                               {"diff", "-n", "0"}}) {
     const bool compare = words[0] == "diff";
-    const std::string text = view(words, compare ? std::vector<std::string>{files[1], files[14]}
-                                                 : std::vector<std::string>{files[8]});
-    const std::vector<std::string> heads = leaders(text);
+    const std::string text = view(words, compare ? Words{files[1], files[14]} : Words{files[8]});
+    const Words heads = leaders(text);
     for (const std::string& line : heads) EXPECT_FALSE(names_library(line)) << line;
     const auto count = std::count(heads.begin(), heads.end(), cut);
     if (expected) {
@@ -261,7 +251,7 @@ TEST_P(OwnCodeTest, LiveViewsBeginWithTheLeaks) {
   Process process(traced({built(), "8", "50", "wait"}, {{"MTRACE_LEDGER", temp()}}), "ready");
   const std::string pid = process.id();
   const std::string top = view({"top", "--once", "--limit", "4", pid}, {});
-  std::vector<std::string> rows;
+  Words rows;
   for (const std::string& line : lines_of(top)) {
     if (line.starts_with("   ") && line.find("blocks") == std::string::npos) rows.push_back(line);
   }
@@ -302,7 +292,7 @@ TEST_P(OwnCodeTest, LiveViewsBeginWithTheLeaks) {
   for (const std::string& line : lines_of(expired.out.substr(0, end))) {
     EXPECT_FALSE(names_library(line)) << line;
   }
-  std::vector<std::string> heads;
+  Words heads;
   for (const std::string& line : lines_of(expired.out.substr(expired.out.find('\n', end + 2)))) {
     if (!line.empty() && line[0] != ' ') heads.push_back(line);
   }

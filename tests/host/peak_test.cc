@@ -1,6 +1,5 @@
 // The peak where threads, looks from outside and forks make it hard: within what the report says of
 // its error.
-#include <cstdlib>
 #include <cstring>
 
 #include "host_test.h"
@@ -59,7 +58,7 @@ TEST_F(PeakTest, SharesAddUpWheneverItMoves) {
       expect_peak(log, 10'000'000, 1000 + kBeside);
     }
     EXPECT_GE(moved, 2) << "every report found the peak of the first";
-    std::vector<std::string> words = {memlog_tool(), "show", "--peak", "--sum"};
+    Words words = {memlog_tool(), "show", "--peak", "--sum"};
     for (const Memlog& log : logs) words.push_back(log.path);
     EXPECT_HAS(run(plain(words)).out, "at the peak 10000000 bytes (99");
   }

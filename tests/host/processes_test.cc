@@ -1,18 +1,11 @@
 // Processes in numbers, at bad moments and in odd places: the first of a namespace, another root,
 // file systems that are full or cannot be written.
-#include <signal.h>
 #include <sys/resource.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
-using Sites = std::map<std::string, Amount>;
 
 class ProcessesTest : public HostTest {
  protected:
@@ -25,9 +18,8 @@ class ProcessesTest : public HostTest {
   }
   // Runs `script` with /bin/sh in namespaces of its own (options of unshare(1)). The program that
   // it is to start is "$@".
-  Command unshared(const std::vector<std::string>& options, const std::string& script,
-                   Command command) const {
-    std::vector<std::string> argv = {"/usr/bin/env", "-u", "LD_PRELOAD", "/usr/bin/unshare"};
+  Command unshared(const Words& options, const std::string& script, Command command) const {
+    Words argv = {"/usr/bin/env", "-u", "LD_PRELOAD", "/usr/bin/unshare"};
     argv.insert(argv.end(), options.begin(), options.end());
     argv.insert(argv.end(), {"/bin/sh", "-ec", script, "sh", "/usr/bin/env",
                              "LD_PRELOAD=" + command.env["LD_PRELOAD"]});
@@ -85,7 +77,7 @@ TEST_P(ExecTest, LeavesNoChildToTheNextProgram) {
 INSTANTIATE_TEST_SUITE_P(Calls, ExecTest,
                          ::testing::Values("execve", "execv", "execvp", "execvpe", "execl",
                                            "execlp", "execle", "fexecve", "execveat", "thread"),
-                         [](const auto& info) { return std::string(info.param); });
+                         named_after);
 
 TEST_F(ProcessesTest, ExecWaitsForNames) {
   const Result result = expect_exit(run(named({program("families"), "exec", "execv"})));
@@ -158,8 +150,7 @@ class ResolverGuestTest : public ProcessesTest,
                           public ::testing::WithParamInterface<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Hosts, ResolverGuestTest,
-                         ::testing::Values("children", "subreaper", "first"),
-                         [](const auto& info) { return std::string(info.param); });
+                         ::testing::Values("children", "subreaper", "first"), named_after);
 
 // No child, no SIGCHLD, nothing to wait for: the program cannot tell that a resolver ran, also when
 // orphans would come to it, as to the first process of a namespace.

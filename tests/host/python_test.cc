@@ -1,22 +1,14 @@
 // Python functions in stacks, held against what the interpreter says of itself.
 #include <fmt/format.h>
-#include <signal.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <iostream>
-#include <map>
 #include <regex>
-#include <set>
-#include <sstream>
 
 #include "host_test.h"
 #include "shell.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 // MTRACE_TEST_PYTHON: another interpreter than Debian's.
 std::string interpreter() {
@@ -67,14 +59,14 @@ constexpr char kTruth[] = "/tests/programs/python_truth.py";
 
 class PythonTest : public HostTest {
  protected:
-  Command python(std::vector<std::string> arguments, Settings settings = {}) const {
+  Command python(Words arguments, Settings settings = {}) const {
     arguments.insert(arguments.begin(), {interpreter(), "-X", "utf8", "-B"});
     // The library itself names Python functions; what imports allocate is ten times the rest.
     settings.insert({{"PYTHONMALLOC", "malloc"}, {"MTRACE_DEPTH", "128"}, {"MTRACE_START", "0"}});
     return traced(arguments, settings);
   }
   // It asks for a report when all its blocks are live. `arguments`: how much to do.
-  Command truth(std::vector<std::string> arguments, Settings settings = {}) const {
+  Command truth(Words arguments, Settings settings = {}) const {
     arguments.insert(arguments.begin(), source_dir() + kTruth);
     settings.insert({{"MTRACE_ENTRIES", "net"}, {"MTRACE_EXIT_REPORT", "0"}});
     return python(arguments, settings);
@@ -402,20 +394,12 @@ os.kill(os.getpid(), 9)
   fs::create_directory(place);
   run(plain({memlog_tool(), "run", "-q", "--events", "--depth", "40", "-o", place, interpreter(),
              "-c", kScript}));
-  std::string log;
-  for (const auto& item : fs::directory_iterator(place)) {
-    if (item.path().extension() == ".events") log = item.path();
-  }
-  Command replay = plain({memlog_tool(), "report", "--from", log});
+  Command replay = plain({memlog_tool(), "report", "--from", paths_in(place, ".events").at(0)});
   replay.directory = place;
   expect_exit(run(replay));
-  size_t reports = 0;
-  for (const auto& item : fs::directory_iterator(place)) {
-    if (item.path().extension() != ".memlog") continue;
-    expect_twins(read_memlog(item.path()));
-    ++reports;
-  }
-  EXPECT_EQ(reports, 2u);
+  const Words reports = paths_in(place, ".memlog");
+  EXPECT_EQ(reports.size(), 2u);
+  for (const std::string& report : reports) expect_twins(read_memlog(report));
 }
 
 // A source file may be called what it likes; the report can be read in any case.

@@ -1,14 +1,11 @@
 // Debian's own programs, each at a real piece of work, with and without the library: what they
 // print and return is the same, and their memlogs hold together.
-#include <filesystem>
 #include <regex>
 
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 class RealProgramTest : public HostTest {
  protected:
@@ -28,7 +25,7 @@ class RealProgramTest : public HostTest {
   };
 
   // Runs the command in two fresh directories of equal names' length, filled with `files`.
-  Both run_each(const std::vector<std::string>& argv, const Given& given) {
+  Both run_each(const Words& argv, const Given& given) {
     Both both;
     for (const bool with : {true, false}) {
       const std::string directory = temp() + (with ? "/with" : "/none");
@@ -44,7 +41,7 @@ class RealProgramTest : public HostTest {
     return both;
   }
   // The same, and it does the same.
-  Both run_both(const std::vector<std::string>& argv, const Given& given) {
+  Both run_both(const Words& argv, const Given& given) {
     Both both = run_each(argv, given);
     expect_same(both);
     return both;
@@ -88,8 +85,7 @@ class MappingProgramTest : public RealProgramTest,
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Mmap, MappingProgramTest, ::testing::Values("0", "1"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Mmap, MappingProgramTest, ::testing::Values("0", "1"), named_after);
 
 constexpr char kPython[] = R"TEXT(
 import collections, decimal, hashlib, json, mmap, os, re, signal, sqlite3, subprocess, threading, zlib
@@ -251,7 +247,7 @@ TEST_F(RealProgramTest, Compilers) {
 
 // The program under the debugger is traced, too.
 TEST_F(RealProgramTest, Gdb) {
-  std::vector<std::string> argv = {"/usr/bin/gdb", "-nx", "-q", "-batch"};
+  Words argv = {"/usr/bin/gdb", "-nx", "-q", "-batch"};
   for (const char* line :
        {"set print frame-arguments none", "set debuginfod enabled off", "set breakpoint pending on",
         "break site_strdup", "run", "backtrace", "info frame source", "finish", "print truth_count",

@@ -2,12 +2,7 @@
 // which the program measures itself.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "host_test.h"
 
@@ -49,8 +44,8 @@ class ReplayTest : public HostTest {
         {program("replay_heap"), kind}, {{"MTRACE_EVENTS", "1"}, {"MTRACE_EXIT_WAIT", "600"}})));
     return fmt::format("{}/replay_heap-{}.events", out(), result.pid);
   }
-  json replayed(const std::string& log, const std::vector<std::string>& options) {
-    std::vector<std::string> words = {"replay", "--json", log};
+  json replayed(const std::string& log, const Words& options) {
+    Words words = {"replay", "--json", log};
     words.insert(words.end(), options.begin(), options.end());
     const Result result = expect_exit(memlog(words));
     EXPECT_EQ(result.err, "");
@@ -103,8 +98,8 @@ TEST_F(ReplayTest, UsesEachAllocator) {
   const std::string log = recorded("one");
   const json answer =
       replayed(log, {"-a", "glibc", "-a", "jemalloc", "-a", "mimalloc", "-a", "tcmalloc"});
-  const std::vector<std::string> libraries = {"libc.so.6", "libjemalloc.so.2", "libmimalloc.so.2",
-                                              "libtcmalloc_minimal.so.4"};
+  const Words libraries = {"libc.so.6", "libjemalloc.so.2", "libmimalloc.so.2",
+                           "libtcmalloc_minimal.so.4"};
   ASSERT_EQ(answer["allocators"].size(), libraries.size());
   for (size_t i = 0; i < libraries.size(); ++i) {
     const json& one = answer["allocators"][i];

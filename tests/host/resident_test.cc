@@ -1,7 +1,6 @@
 // Memory that is resident and not malloc's: a note names it.
 #include <cstring>
 #include <regex>
-#include <sstream>
 
 #include "host_test.h"
 
@@ -101,8 +100,7 @@ TEST_F(ResidentTest, SummaryNamesIt) {
   const auto logs = all_logs();
   ASSERT_EQ(logs.size(), 1u);
   const std::string path = logs.begin()->second.at(0).path;
-  for (std::vector<std::string> words :
-       std::vector<std::vector<std::string>>{{"show"}, {"show", "--sum"}, {"tree"}}) {
+  for (Words words : std::vector<Words>{{"show"}, {"show", "--sum"}, {"tree"}}) {
     words.push_back(path);
     const std::string text = memlog(words).out;
     EXPECT_HAS(text, note);
@@ -210,8 +208,8 @@ TEST_F(ResidentTest, NoHeapsOfSamples) {
 
 // What is not much is not looked for, nor is malloc's own.
 TEST_F(ResidentTest, NothingToSay) {
-  for (const std::vector<std::string>& argv : {std::vector<std::string>{program("three_leaks")},
-                                               {"/usr/bin/sqlite3", ":memory:", "select 1"}}) {
+  for (const Words& argv :
+       {Words{program("three_leaks")}, {"/usr/bin/sqlite3", ":memory:", "select 1"}}) {
     const Result result = run(traced(argv));
     for (const Memlog& log : logs_of(result.pid)) {
       EXPECT_EQ(named(log), (std::map<std::string, int>())) << argv[0];

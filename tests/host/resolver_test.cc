@@ -1,11 +1,7 @@
 // Names: the resolver fills them in after a report and does not show in the host; `memlog resolve`
 // does the same later. The names are held against the symbol table as nm prints it.
-#include <signal.h>
 #include <sys/resource.h>
 
-#include <filesystem>
-#include <set>
-#include <string>
 #include <tuple>
 
 #include "host_test.h"
@@ -13,20 +9,15 @@
 namespace mtrace::test {
 namespace {
 
-namespace fs = std::filesystem;
-using Sites = std::map<std::string, Amount>;
-
 class ResolverTest : public HostTest {
  protected:
-  std::vector<Memlog> run_named(const std::string& name, const std::string& preload_more = "") {
-    Command command = named({program(name), "signals"});
-    if (!preload_more.empty()) command.env["LD_PRELOAD"] += ":" + preload_more;
-    const Result result = expect_exit(run(command));
+  std::vector<Memlog> run_named(const std::string& name) {
+    const Result result = expect_exit(run(named({program(name), "signals"})));
     EXPECT_EQ(result.err, "");
     told_ = told_sites(result.out);
     return logs_of(result.pid);
   }
-  Result resolve(std::vector<std::string> arguments) const {
+  Result resolve(Words arguments) const {
     arguments.insert(arguments.begin(), "resolve");
     return memlog(arguments);
   }
@@ -34,8 +25,8 @@ class ResolverTest : public HostTest {
   // Every frame of the program has the name that nm says (or, inlined, belongs to one that has),
   // and a line of its source.
   static void expect_names(const std::vector<Memlog>& logs, const std::string& module,
-                           const std::string& symbols_file, const std::string& source) {
-    const Symbols symbols(symbols_file);
+                           const std::string& source) {
+    const Symbols symbols(module);
     int seen = 0;
     for (const Memlog& log : logs) {
       EXPECT_NE(log.get("resolved"), "no") << log.path;
@@ -61,7 +52,7 @@ TEST_F(ResolverTest, NamesAreFilledIn) {
   for (const char* name : {"truth_c.gcc.O2.pie.nofp", "truth_c.clang.O0.nopie.fp"}) {
     const std::vector<Memlog> logs = run_named(name);
     ASSERT_EQ(logs.size(), 5u);
-    expect_names({logs[0], logs[1]}, program(name), program(name), "truth_c.c");
+    expect_names({logs[0], logs[1]}, program(name), "truth_c.c");
     EXPECT_EQ(named_site_sums({logs[0]}), told_.at(1)) << describe(named_site_sums({logs[0]}));
   }
 }
@@ -70,7 +61,7 @@ TEST_F(ResolverTest, CxxNamesAndInlinedFrames) {
   for (const char* name : {"truth_cxx.gcc.O2.nopie.nofp", "truth_cxx.clang.O2.pie.nofp"}) {
     const std::vector<Memlog> logs = run_named(name);
     ASSERT_EQ(logs.size(), 4u);
-    expect_names({logs[0], logs[1]}, program(name), program(name), "truth_cxx.cc");
+    expect_names({logs[0], logs[1]}, program(name), "truth_cxx.cc");
     bool demangled = false;
     bool inlined = false;
     for (const Entry& entry : logs[0].entries) {

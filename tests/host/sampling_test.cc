@@ -1,7 +1,6 @@
 // MTRACE_SAMPLE: estimates are unbiased, and as far from the truth as the report says.
 #include <cmath>
 #include <cstdio>
-#include <sstream>
 
 #include "host_test.h"
 
@@ -30,13 +29,12 @@ class SamplingTest : public HostTest {
   static constexpr int kMean = 1000;
 
   // Its reports have also an estimate of no change.
-  Command sampled(std::vector<std::string> argv, const std::string& mean) const {
+  Command sampled(Words argv, const std::string& mean) const {
     return traced(std::move(argv), {{"MTRACE_SAMPLE", mean}, {"MTRACE_ENTRIES", "all"}});
   }
   // `size`: of all blocks, instead of kSizes.
   std::vector<Memlog> known_answers(const std::string& mean, const std::string& size = "") {
-    std::vector<std::string> argv = {program("sampling"), std::to_string(kStacks),
-                                     std::to_string(kBlocks)};
+    Words argv = {program("sampling"), std::to_string(kStacks), std::to_string(kBlocks)};
     if (!size.empty()) argv.push_back(size);
     return reports_of(sampled(argv, mean), 3);
   }
@@ -217,7 +215,7 @@ TEST_P(EveryByteTest, IsTheTruth) {
     const auto told = told_sites(result.out);
     const std::vector<Memlog> logs = logs_of(result.pid);
     ASSERT_EQ(logs.size(), told.size() + 1);
-    std::map<std::string, Amount> before;
+    Sites before;
     for (size_t phase = 1; phase <= told.size(); ++phase) {
       auto expected = changes(before, told.at(static_cast<int>(phase)));
       auto found = site_sums({logs[phase - 1]}, path, path);
@@ -233,16 +231,13 @@ TEST_P(EveryByteTest, IsTheTruth) {
 }
 INSTANTIATE_TEST_SUITE_P(All, EveryByteTest,
                          ::testing::Values("", "libjemalloc.so.2", "libtcmalloc.so.4"),
-                         [](const auto& info) {
-                           const std::string name = info.param;
-                           return name.empty() ? "glibc" : name.substr(3, name.find('.') - 3);
-                         });
+                         named_after);
 
 // Every second is freed by the other thread.
 TEST_F(SamplingTest, ThreadsAndForks) {
-  const std::vector<std::vector<std::string>> kPrograms = {
+  const std::vector<Words> kPrograms = {
       {"truth_threads", "signals"}, {"churn", "20000"}, {"fork_busy"}};
-  for (std::vector<std::string> argv : kPrograms) {
+  for (Words argv : kPrograms) {
     SCOPED_TRACE(argv[0]);
     argv[0] = program(argv[0]);
     expect_exit(run(sampled(argv, "2K")));

@@ -1,18 +1,11 @@
 // Programs that take system calls, descriptors and resources from themselves, or are started
 // without them.
-#include <signal.h>
 #include <sys/resource.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
-using Sites = std::map<std::string, Amount>;
 
 class SandboxTest : public HostTest {
  protected:
@@ -81,14 +74,7 @@ class LimitTest : public SandboxTest {
   // The program does what it does without the library, under the same limit.
   Result expect_same(void (*set)(), rlim_t value) {
     SCOPED_TRACE("limit " + std::to_string(value));
-    Command command = limited(set, value);
-    const Result with = run(command);
-    command.env.erase("LD_PRELOAD");
-    const Result without = run(command);
-    EXPECT_EQ(with.how(), without.how());
-    EXPECT_EQ(with.out, without.out);
-    EXPECT_EQ(with.err, without.err);
-    return with;
+    return HostTest::expect_same(limited(set, value));
   }
   // A copy where another user may read it.
   std::string shown_copy(const std::string& path) const {

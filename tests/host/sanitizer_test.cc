@@ -1,7 +1,5 @@
 // Programs that are built with a sanitizer: the library stands aside before the sanitizer has
 // started, and says so.
-#include <algorithm>
-
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -46,24 +44,18 @@ TEST_P(SanitizerTest, StandsAside) {
   EXPECT_TRUE(all_logs().empty());
 }
 
-// A signal that would have written a report does nothing; memlog says why.
-TEST_P(SanitizerTest, SaysWhyThereIsNoReport) {
-  Process process(traced({program(GetParam().program), "wait"}), "ready");
-  process.send(SIGUSR1);
-  const Result status = run(plain({memlog_tool(), "report", process.id()}));
-  EXPECT_FALSE(status.exited(0));
-  EXPECT_HAS(status.err, std::string("is not traced: is built with ") + GetParam().name +
-                             ": what it allocates is not covered");
-  EXPECT_EQ(process.wait().out, "ready\nfine\n");
-}
-
-TEST_P(SanitizerTest, IsNotAttachedTo) {
-  Process process(plain({program(GetParam().program), "wait"}), "ready");
-  const Result attach = run(plain({memlog_tool(), "attach", process.id()}));
-  EXPECT_FALSE(attach.exited(0)) << attach.out;
-  EXPECT_HAS(attach.err, std::string("is built with ") + GetParam().name +
-                             ": what it allocates is not covered");
-  EXPECT_EQ(process.wait().out, "ready\nfine\n");
+// A signal that would have written a report does nothing; memlog says why. Nor is it attached to.
+TEST_P(SanitizerTest, IsLeftAlone) {
+  for (const Words& words : {Words{"report", "is not traced: "}, {"attach", ""}}) {
+    const Words argv = {program(GetParam().program), "wait"};
+    Ready process(words[0] == "report" ? traced(argv) : plain(argv));
+    if (words[0] == "report") process.send(SIGUSR1);
+    const Result result = run(plain({memlog_tool(), words[0], process.id()}));
+    EXPECT_FALSE(result.exited(0)) << result.out;
+    EXPECT_HAS(result.err, words[1] + "is built with " + GetParam().name +
+                               ": what it allocates is not covered");
+    EXPECT_EQ(process.wait().out, "ready\nfine\n");
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Builds, SanitizerTest, ::testing::ValuesIn(kBuilds), [](const auto& info) {

@@ -1,17 +1,11 @@
 // What somebody else may have planted: names that hold newlines and escapes of terminals, programs
 // that are called as the tool is. (Links and files in the place of reports: output_test.cc;
 // raised privileges: coverage_test.cc.)
-#include <signal.h>
-
-#include <filesystem>
-
 #include "host_test.h"
 #include "shell.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 class SecurityTest : public HostTest {
  protected:
@@ -50,10 +44,9 @@ TEST_F(SecurityTest, NamesOfFunctionsAndLibraries) {
     }
   }
   EXPECT_TRUE(seen) << "the function was not named: this shows nothing";
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"show", logs[1].path},
-                                             {"show", "--sum", logs[0].path},
-                                             {"show", "--json", logs[1].path}}) {
+  for (const Words& words : std::vector<Words>{{"show", logs[1].path},
+                                               {"show", "--sum", logs[0].path},
+                                               {"show", "--json", logs[1].path}}) {
     const Result shown = expect_exit(memlog(words));
     for (const char byte : shown.out + shown.err) {
       const auto code = static_cast<unsigned char>(byte);

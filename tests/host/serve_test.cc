@@ -1,18 +1,10 @@
 // memlog serve on loopback, over programs whose blocks are known.
-#include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <set>
-#include <string>
 #include <thread>
 
 #include "host_test.h"
@@ -68,16 +60,15 @@ class ServeTest : public HostTest {
     EXPECT_EQ(none["samples"], json::array());
     const std::string pid = process.id();
     const std::string path = out() + "/live_target-" + pid + ".timeline";
-    write_file(path, "# timeline 1\n# program: live_target\n# pid: " + pid +
-                         "\n# started: " + none["started"].get<std::string>() +
-                         "\n# interval: 1 ms\n"
-                         "# columns: milliseconds live blocks resident allocations\n"
-                         "1\t100\t1\t4096\t1\n2\t200\t2\t8192\t1\n# end\n");
-    chmod(path.c_str(), 0600);
+    write_private(path, "# timeline 1\n# program: live_target\n# pid: " + pid +
+                            "\n# started: " + none["started"].get<std::string>() +
+                            "\n# interval: 1 ms\n"
+                            "# columns: milliseconds live blocks resident allocations\n"
+                            "1\t100\t1\t4096\t1\n2\t200\t2\t8192\t1\n# end\n");
     EXPECT_EQ(get_json(api(process, "/timeline"))["samples"].size(), 2u);
   }
   // Starts a server with these words; port() is then its port.
-  void serve(std::vector<std::string> words, const std::string& listen = "127.0.0.1:0") {
+  void serve(Words words, const std::string& listen = "127.0.0.1:0") {
     words.insert(words.begin(), {memlog_tool(), "serve", "--listen", listen});
     server_ = std::make_unique<Process>(plain(words));
     told_ = server_->read_line().value_or("");
@@ -91,7 +82,7 @@ class ServeTest : public HostTest {
   }
   void serve(const Process& process) { serve({process.id()}); }
   // target(), served with these words besides.
-  std::unique_ptr<Process> served(std::vector<std::string> words = {}) {
+  std::unique_ptr<Process> served(Words words = {}) {
     auto process = target();
     words.push_back(process->id());
     serve(words);
@@ -115,7 +106,7 @@ class ServeTest : public HostTest {
     EXPECT_EQ(answer.headers.at("content-type"), "application/json") << path;
     return json::parse(answer.body);
   }
-  json tool_json(std::vector<std::string> words) const {
+  json tool_json(Words words) const {
     words.insert(words.begin(), memlog_tool());
     return json::parse(expect_exit(run(plain(words))).out);
   }
@@ -124,15 +115,14 @@ class ServeTest : public HostTest {
   std::map<std::string, std::string> from_here() const { return {{"Origin", address()}}; }
   // A file that only its owner reads, and what it holds.
   std::string write_token() const {
-    write_file(temp() + "/token", "0123456789abcdef0123\n");
-    chmod((temp() + "/token").c_str(), 0600);
+    write_private(temp() + "/token", "0123456789abcdef0123\n");
     return "0123456789abcdef0123";
   }
   // A script of this folder, which drives Chromium.
-  Command script(const std::string& name, std::vector<std::string> arguments) const {
+  Command script(const std::string& name, Words arguments) const {
     const std::string modules = build_dir() + "/npm/node_modules";
-    EXPECT_TRUE(std::filesystem::exists(modules + "/playwright-core")) << "make deps-test gets it";
-    EXPECT_TRUE(std::filesystem::exists("/usr/bin/chromium")) << "make deps-test installs it";
+    EXPECT_TRUE(fs::exists(modules + "/playwright-core")) << "make deps-test gets it";
+    EXPECT_TRUE(fs::exists("/usr/bin/chromium")) << "make deps-test installs it";
     arguments.insert(arguments.begin(),
                      {"/usr/bin/env", "node", source_dir() + "/tests/host/" + name});
     return plain(arguments, {{"NODE_PATH", modules}});
@@ -283,7 +273,7 @@ TEST_F(ServeTest, ViewsAreThoseOfTheCommands) {
 TEST_F(ServeTest, EventsOfALogWithFilters) {
   run_schedule();
   const std::string none = temp() + "/none";
-  std::filesystem::create_directory(none);
+  fs::create_directory(none);
   serve({out(), none});
   const json logs = get_json("/api/reports/1/logs")["logs"];
   ASSERT_EQ(logs.size(), 1u) << logs;
@@ -318,7 +308,7 @@ TEST_F(ServeTest, EventsOfALogWithFilters) {
   EXPECT_HAS(error(path + "1/events?last=0", 400), "from 1 to 100000");
   EXPECT_HAS(error(path + "1/events?sysroot=/", 400), "no parameter sysroot");
   EXPECT_EQ(error(path + "2/events", 404), "no event log: memlog run --events writes one");
-  std::filesystem::copy_file(out() + "/" + log, out() + "/copy.events");
+  fs::copy_file(out() + "/" + log, out() + "/copy.events");
   EXPECT_EQ(error(path + "1/events", 400), "log: there are several; .../logs lists them");
 }
 
@@ -371,10 +361,10 @@ TEST_F(ServeTest, MistakesAreExplained) {
 
 TEST_F(ServeTest, StatusesTellWhatIsThere) {
   write_file(temp() + "/damaged.memlog", "no memlog\n");
-  std::filesystem::create_directory(temp() + "/none");
+  fs::create_directory(temp() + "/none");
   write_file(temp() + "/gone.memlog", "");
   serve({"/proc/self/mem", temp() + "/damaged.memlog", temp() + "/none", temp() + "/gone.memlog"});
-  std::filesystem::remove(temp() + "/gone.memlog");
+  fs::remove(temp() + "/gone.memlog");
   const std::string path = "/api/reports/";
   for (const char* view : {"/stacks", "/tree", "/leaks", "/export/pprof"}) {
     EXPECT_HAS(error(path + "1" + view, 500), "Input/output error");
@@ -627,8 +617,8 @@ except (OSError, http.client.HTTPException) as error:
 TEST_F(TlsTest, EncryptsAndAsksForCertificates) {
   for (const char* name : {"server", "scraper", "stranger"}) make_certificate(temp(), name);
   const auto process = target();
-  const std::vector<std::string> tls = {"--tls-cert", file("server.pem"), "--tls-key",
-                                        file("server.key"), process->id()};
+  const Words tls = {"--tls-cert", file("server.pem"), "--tls-key", file("server.key"),
+                     process->id()};
   serve(tls);
   EXPECT_TRUE(told().starts_with("listening at https://127.0.0.1:")) << told();
   EXPECT_EQ(fetch(""), "200 True");
@@ -641,7 +631,7 @@ TEST_F(TlsTest, EncryptsAndAsksForCertificates) {
             0u);
   EXPECT_EQ(get("/metrics").status, 0) << "not encrypted";
   expect_exit(end());
-  std::vector<std::string> asking = tls;
+  Words asking = tls;
   asking.insert(asking.begin(), {"--client-ca", file("scraper.pem")});
   serve(asking);
   EXPECT_EQ(fetch("scraper"), "200 True");
@@ -652,7 +642,7 @@ TEST_F(TlsTest, EncryptsAndAsksForCertificates) {
 
 TEST_F(TlsTest, FilesThatAreNoGoodAreNamed) {
   for (const char* name : {"server", "other"}) make_certificate(temp(), name);
-  const auto expect = [&](std::vector<std::string> words, const std::string& text) {
+  const auto expect = [&](Words words, const std::string& text) {
     words.insert(words.begin(), {"serve", "--listen", "127.0.0.1:0"});
     EXPECT_HAS(expect_exit(memlog(words), 1).err, text);
   };
@@ -678,7 +668,7 @@ TEST_F(ServeTest, UnixSocket) {
   const Result second = expect_exit(memlog({"serve", "--listen", "unix:" + path}), 1);
   EXPECT_HAS(second.err, "Address already in use");
   end();
-  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_FALSE(fs::exists(path));
 }
 
 // Requests that never end keep nobody waiting, and one with endless headers is cut off.
@@ -756,19 +746,18 @@ TEST_F(ServeTest, RangesAreIgnored) {
 // A process with mounts and pids of its own, as in a container. Its program lies where this mount
 // namespace has nothing.
 TEST_F(ServeTest, ProcessInAContainer) {
-  const std::vector<std::string> container = {
-      "/usr/bin/unshare", "--user",       "--map-root-user", "--pid", "--fork",
-      "--mount",          "--mount-proc", "/bin/sh",         "-c"};
-  std::vector<std::string> words = container;
+  const Words container = {"/usr/bin/unshare", "--user",       "--map-root-user", "--pid", "--fork",
+                           "--mount",          "--mount-proc", "/bin/sh",         "-c"};
+  Words words = container;
   words.emplace_back("true");
   if (!run(plain(words)).exited(0)) {
     GTEST_SKIP() << "this user may not make namespaces: processes in containers were not tried";
   }
-  std::filesystem::create_directory(temp() + "/place");
+  fs::create_directory(temp() + "/place");
   words = container;
   words.push_back("mount --bind \"$1\" \"$2\" && exec \"$2/live_target\"");
   for (const std::string& word :
-       {std::string("sh"), std::filesystem::path(program("live_target")).parent_path().string(),
+       {std::string("sh"), fs::path(program("live_target")).parent_path().string(),
         temp() + "/place"}) {
     words.push_back(word);
   }
@@ -776,7 +765,7 @@ TEST_F(ServeTest, ProcessInAContainer) {
   keep(process, 1500);
   const std::vector<pid_t> inside = children_of(process.pid());
   ASSERT_EQ(inside.size(), 1u);
-  ASSERT_FALSE(std::filesystem::exists(temp() + "/place/live_target"));
+  ASSERT_FALSE(fs::exists(temp() + "/place/live_target"));
   const std::string pid = std::to_string(inside[0]);
   serve({pid});
   EXPECT_EQ(kept_in(get("/metrics").body, pid), "1500");
@@ -834,8 +823,8 @@ TEST_F(ServeTest, ReportsInABrowser) {
     expect_exit(memlog({"report", pid}));
   }
   const std::string other = temp() + "/first";
-  std::filesystem::create_directory(other);
-  std::filesystem::copy(report_path("live_target", process->pid(), 1), other);
+  fs::create_directory(other);
+  fs::copy(report_path("live_target", process->pid(), 1), other);
   serve({"--allow-actions", pid, out(), other});
   Process browser(script("serve_reports.cjs", {address(), pid, out(), other}), "watching");
   {

@@ -1,20 +1,14 @@
 // Servers under load: redis (jemalloc below) and nginx (master and workers, in the foreground and
 // as a daemon that closes its descriptors), with reports taken while they work. They listen on
 // sockets in the test's own directory.
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "host_test.h"
 #include "local_server.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 class ServerTest : public HostTest {};
 
@@ -23,25 +17,14 @@ class ServerTest : public HostTest {};
 class RedisTest : public ServerTest, public ::testing::WithParamInterface<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(With, RedisTest, ::testing::Values("DEPTH=10", "MMAP=1", "FILL=0xa5"),
-                         [](const auto& info) {
-                           const std::string option = info.param;
-                           return option.substr(0, option.find('='));
-                         });
+                         named_after);
 
 TEST_P(RedisTest, UnderLoad) {
   const std::string socket = temp() + "/redis";
-  Command command =
-      traced({"/usr/bin/redis-server", "--port", "0", "--unixsocket", socket, "--dir", temp(),
-              "--save", "", "--appendonly", "no", "--logfile", temp() + "/redis.log"});
   const std::string option = GetParam();
-  const size_t equals = option.find('=');
-  command.env["MTRACE_" + option.substr(0, equals)] = option.substr(equals + 1);
-  Process server(command);
+  Process server(traced(redis_server(temp()), setting("MTRACE_" + option)));
   wait_for_server(socket);
-  auto client = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"/usr/bin/redis-cli", "-s", socket});
-    return run(plain(arguments)).out;
-  };
+  const auto client = [&](const Words& arguments) { return redis(temp(), arguments); };
   server.send(SIGUSR1);
   wait_for_report("redis-server", server.pid(), 1);
   for (int round = 0; round < 2; ++round) {

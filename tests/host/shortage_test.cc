@@ -1,12 +1,7 @@
 // When there is no room: tables that are full, a program without memory, and each call of the
 // library's own to the kernel failing in turn. The program goes on; what is counted stays true, and
 // the report says what is not.
-#include <sys/syscall.h>
-
 #include <cerrno>
-#include <cstdlib>
-#include <filesystem>
-#include <sstream>
 
 #include "host_test.h"
 #include "injector.h"
@@ -14,13 +9,10 @@
 namespace mtrace::test {
 namespace {
 
-namespace fs = std::filesystem;
-using Sites = std::map<std::string, Amount>;
-
 class ShortageTest : public HostTest {
  protected:
-  std::vector<std::string> argv(bool oom = false) const {
-    std::vector<std::string> words = {program("shortage"), program("plugin_first.so")};
+  Words argv(bool oom = false) const {
+    Words words = {program("shortage"), program("plugin_first.so")};
     if (oom) words.emplace_back("oom");
     return words;
   }

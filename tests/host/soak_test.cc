@@ -1,17 +1,11 @@
 // Random programs in random settings; each process's own ledger against its memlogs. Half a minute
 // in `make check`; `make soak` sets MTRACE_SOAK_SECONDS, and SEED where to begin.
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
-#include <sstream>
 
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
-using Sites = std::map<std::string, Amount>;
 
 long number_from(const char* variable, long standard) {
   const char* text = std::getenv(variable);

@@ -1,9 +1,7 @@
 // What memlog does with address space that is reserved and mostly not there.
 #include <fmt/format.h>
-#include <sys/syscall.h>
 
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "host_test.h"
 
@@ -17,7 +15,7 @@ constexpr char kBlock[] = "1073741824";  // bytes, of which two pages are writte
 class SparseTest : public HostTest {
  protected:
   // What memlog says of a process that has reserved so many TiB.
-  json ask(const char* tebibytes, std::vector<std::string> words) {
+  json ask(const char* tebibytes, Words words) {
     Process host(
         traced({program("sparse_memory"), tebibytes, kBlock}, {{"MTRACE_LEDGER", temp() + "/"}}),
         "ready");

@@ -1,6 +1,4 @@
 // What the library leaves alone of the state of a thread, and how much of its stack it uses.
-#include <sstream>
-
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -48,14 +46,13 @@ TEST_F(StateTest, CallersWithAMisalignedStack) {
   expect_exit(run(plain({program("misaligned")})));
   for (const char* allocator : {"", ":libtcmalloc_minimal.so.4", ":libjemalloc.so.2"}) {
     for (const char* option : {"MTRACE_DEPTH=128", "MTRACE_SAMPLE=200", "MTRACE_FILL=7"}) {
-      Command command = traced({program("misaligned")});
+      Command command = traced({program("misaligned")}, setting(option));
       command.env["LD_PRELOAD"] += allocator;
       const std::string text = option;
       // Where nothing is recorded, the hook jumps on to the allocator, which does not stand it.
       if (text.starts_with("MTRACE_SAMPLE") && std::string(allocator).ends_with("jemalloc.so.2")) {
         continue;
       }
-      command.env[text.substr(0, text.find('='))] = text.substr(text.find('=') + 1);
       const Result result = run(command);
       EXPECT_TRUE(result.exited(0)) << allocator << " " << option << ": " << result.how();
       EXPECT_EQ(result.out, "fine\n");

@@ -1,17 +1,11 @@
 // Reports as fast as they can be asked for, in the middle of everything that a thread can be doing.
 // The long form, `make soak`, sets MTRACE_SOAK_SECONDS.
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
-#include <sstream>
 
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
-using Sites = std::map<std::string, Amount>;
 
 class StormTest : public HostTest {
  protected:

@@ -1,25 +1,13 @@
 // memlog run --events --to: event logs that memlog serve --receive takes, on loopback. Each is held
 // against the log that the same program writes into a file.
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <cctype>
-#include <filesystem>
-#include <map>
 #include <memory>
-#include <sstream>
-#include <string>
-#include <vector>
 
 #include "host_test.h"
 #include "http_client.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Step {
   long events;
@@ -33,7 +21,7 @@ class StreamedTest : public HostTest {
   int port() const { return port_; }
 
   // At the port of the receiver before, if there was one.
-  void receive(std::vector<std::string> words = {}) {
+  void receive(Words words = {}) {
     words.insert(words.begin(),
                  {memlog_tool(), "serve", "--listen", address(), "--receive", store()});
     receiver_ = std::make_unique<Process>(plain(words));
@@ -47,18 +35,18 @@ class StreamedTest : public HostTest {
     receiver_.reset();
   }
   // memlog run --events, with the process that writes the log.
-  Command logging(std::vector<std::string> words) const {
+  Command logging(Words words) const {
     words.insert(words.begin(), {"run", "--quiet", "--events"});
     Command command = tool(words);
     command.env.erase("MTRACE_RESOLVER");
     return command;
   }
-  Command streaming(std::vector<std::string> words) const {
+  Command streaming(Words words) const {
     words.insert(words.begin(), {"--output", out(), "--to", "http://" + address()});
     return logging(words);
   }
-  std::vector<std::string> logs_in(const std::string& directory) const {
-    std::vector<std::string> logs;
+  Words logs_in(const std::string& directory) const {
+    Words logs;
     for (const auto& item : fs::recursive_directory_iterator(directory)) {
       if (item.path().extension() == ".events") logs.push_back(item.path());
     }
@@ -91,11 +79,11 @@ class StreamedTest : public HostTest {
   }
   // Its events without times, thread ids and what memlog looks at from time to time. Of addresses
   // the order in which they came. A block's stack is its id and its functions.
-  std::vector<std::string> events_of(const std::string& path) const {
+  Words events_of(const std::string& path) const {
     const Result result = expect_exit(memlog({"events", "--no-resolve", path}));
     EXPECT_EQ(result.err, "");
     std::map<std::string, size_t> addresses;
-    std::vector<std::string> events;
+    Words events;
     for (const std::string& line : lines_of(result.out)) {
       std::istringstream words(line);
       std::string word;
@@ -111,8 +99,7 @@ class StreamedTest : public HostTest {
     }
     return events;
   }
-  static void expect_equal(const std::vector<std::string>& sent,
-                           const std::vector<std::string>& local) {
+  static void expect_equal(const Words& sent, const Words& local) {
     ASSERT_GT(local.size(), 1000u);
     EXPECT_EQ(sent.size(), local.size());
     for (size_t i = 0; i < std::min(sent.size(), local.size()); ++i) {
@@ -158,7 +145,7 @@ TEST_F(StreamedTest, LogsAreTheLocalOnesOverReceiversThatAreKilled) {
     if (step.depth != 9) wait_until("more arrives", [&] { return size() > before; });
   }
   expect_exit(process.wait());
-  EXPECT_EQ(logs_in(store()), (std::vector<std::string>{log}));
+  EXPECT_EQ(logs_in(store()), (Words{log}));
   EXPECT_TRUE(logs_in(out()).empty());
   expect_equal(events_of(log), events_of(local_log(steps)));
 }
@@ -243,10 +230,10 @@ TEST_F(StreamedTest, WhatFindsNoRoomIsCounted) {
 
   std::vector<Step> all = before;
   all.insert(all.end(), after.begin(), after.end());
-  const std::vector<std::string> local = events_of(local_log(all));
+  const Words local = events_of(local_log(all));
   const Result printed = memlog({"events", "--no-resolve", log});
   const size_t lost = lost_of(printed.out);
-  std::vector<std::string> sent;
+  Words sent;
   for (const std::string& line : lines_of(printed.out)) {
     if (line.find(" resident ") == std::string::npos && line.find(" lost ") == std::string::npos) {
       sent.push_back(line);
@@ -260,8 +247,8 @@ TEST_F(StreamedTest, WhatFindsNoRoomIsCounted) {
   EXPECT_EQ(digits, std::to_string(lost)) << result.err;
   EXPECT_EQ(sent.size() + lost, local.size());
   // The last events: those of `after`, with their stacks, the report's at the end and others.
-  const auto tail_of = [](const std::vector<std::string>& lines) {
-    std::vector<std::string> stacks;
+  const auto tail_of = [](const Words& lines) {
+    Words stacks;
     for (size_t i = lines.size() - 999; i < lines.size(); ++i) {
       const size_t at = lines[i].find(" stack=");
       if (at != std::string::npos) stacks.push_back(lines[i].substr(at));
@@ -290,7 +277,7 @@ TEST_F(StreamedTest, WhatTheLogInAFileLacksIsTold) {
 TEST_F(StreamedTest, WhatDoesNotArriveIsTold) {
   receive();
   for (const bool keeps_status : {false, true}) {
-    std::vector<std::string> words = {program("event_steps")};
+    Words words = {program("event_steps")};
     if (keeps_status) words.insert(words.begin(), "--keep-status");
     Command command = streaming(words);
     command.env["MEMLOG_EVENTS_SEND_WAIT"] = "0";
@@ -331,7 +318,7 @@ TEST_F(StreamedTest, AKilledSenderEndsTheLogAndNotTheProgram) {
 TEST_F(StreamedTest, ChildrenBeginWithWhatTheyInherited) {
   receive();
   expect_exit(run(streaming({program("event_forks"), "2", "quiet"})));
-  const std::vector<std::string> logs = logs_in(store());
+  const Words logs = logs_in(store());
   EXPECT_EQ(logs.size(), 5u);
   size_t children = 0;
   for (const std::string& log : logs) {
@@ -346,17 +333,16 @@ TEST_F(StreamedTest, OnlyWhoHasTheTokenSendsOnlyToTheRightServer) {
   const auto file = [&](const std::string& name) { return temp() + "/" + name; };
   make_certificate(temp(), "server");
   for (const std::string name : {"token", "wrong"}) {
-    write_file(file(name), name + "0123456789abcdef\n");
-    fs::permissions(file(name), fs::perms::owner_read | fs::perms::owner_write);
+    write_private(file(name), name + "0123456789abcdef\n");
   }
   receive({"--tls-cert", file("server.pem"), "--tls-key", file("server.key"), "--token-file",
            file("token")});
-  const auto result_with = [&](std::vector<std::string> options) {
+  const auto result_with = [&](Words options) {
     options.insert(options.begin(), {"--output", out(), "--to", "https://" + address()});
     options.insert(options.end(), {"/bin/sh", "-c", "echo ran"});
     return run(logging(options));
   };
-  const auto refused = [&](const std::vector<std::string>& options, const std::string& why) {
+  const auto refused = [&](const Words& options, const std::string& why) {
     const Result result = expect_exit(result_with(options), 1);
     EXPECT_HAS(result.err, why);
     EXPECT_EQ(result.out, "");

@@ -1,15 +1,9 @@
 // Test suites of others, with the library and without: the same tests come to the same results. The
 // long form, `make suites`, sets MTRACE_SUITES.
-#include <cstdlib>
-#include <filesystem>
-#include <set>
-
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 bool all() { return std::getenv("MTRACE_SUITES") != nullptr; }
 
@@ -24,7 +18,7 @@ class SuitesTest : public HostTest {
     }
     return lines;
   }
-  void expect_same_results(const std::vector<std::string>& argv, size_t least) {
+  void expect_same_results(const Words& argv, size_t least) {
     SCOPED_TRACE(argv.back());
     Command with = all() ? named(argv) : traced(argv);
     with.env["MTRACE_EXIT_WAIT"] = "2";
@@ -41,16 +35,16 @@ class SuitesTest : public HostTest {
              reports);
     }
     // Of hundreds of processes, some of which the tests kill.
-    for (const auto& file : fs::directory_iterator(out())) {
-      if (!file.path().filename().string().ends_with(".memlog")) fs::remove(file.path());
+    for (const std::string& file : paths_in(out())) {
+      if (!file.ends_with(".memlog")) fs::remove(file);
     }
     clear_out();
   }
 };
 
 TEST_F(SuitesTest, Python) {
-  const std::vector<std::string> python = {"/usr/bin/python3", "-m", "test", "-v"};
-  std::vector<std::string> argv = python;
+  const Words python = {"/usr/bin/python3", "-m", "test", "-v"};
+  Words argv = python;
   argv.emplace_back("test_gc");
   expect_same_results(argv, 40);
   if (!all()) return;
@@ -63,17 +57,16 @@ TEST_F(SuitesTest, Python) {
 }
 
 TEST_F(SuitesTest, StressNg) {
-  const std::vector<std::vector<std::string>> kRuns = {
+  const std::vector<Words> kRuns = {
       {"--malloc", "2", "--malloc-ops", all() ? "40000" : "2000"},
       {"--fork", "2", "--fork-ops", all() ? "3000" : "100"},
       {"--vfork", "1", "--vfork-ops", all() ? "3000" : "100"},
       {"--sigsegv", "1", "--sigsegv-ops", all() ? "20000" : "500"},
       {"--mmap", "1", "--mmap-ops", all() ? "400" : "10", "--mmap-bytes", "4m"},
       {"--pthread", "1", "--pthread-ops", all() ? "20000" : "500"}};
-  for (const std::vector<std::string>& words : kRuns) {
+  for (const Words& words : kRuns) {
     SCOPED_TRACE(words[0]);
-    std::vector<std::string> argv = {"/usr/bin/stress-ng", "--verify", "--timeout", "0",
-                                     "--temp-path",        temp()};
+    Words argv = {"/usr/bin/stress-ng", "--verify", "--timeout", "0", "--temp-path", temp()};
     argv.insert(argv.end(), words.begin(), words.end());
     const Result without = run(plain(argv));
     const Result with = run(traced(argv));

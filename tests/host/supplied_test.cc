@@ -1,11 +1,8 @@
 // A program that supplies the pages of its memory itself (userfaultfd): whoever touches a page that
 // is not there waits for a thread of the program, and for ever if that is the thread.
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/syscall.h>
 
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "host_test.h"
 

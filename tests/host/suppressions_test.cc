@@ -1,7 +1,4 @@
 // Suppressions of LeakSanitizer, and looks for lost blocks after exit handlers.
-
-#include <string>
-
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -10,9 +7,9 @@ namespace {
 class SuppressionsTest : public HostTest {
  protected:
   // `memlog COMMAND --unreachable ... -- lost_blocks`.
-  Result memlog(const std::string& command, const std::vector<std::string>& more = {},
+  Result memlog(const std::string& command, const Words& more = {},
                 const std::string& lsan_options = "") {
-    std::vector<std::string> words = {memlog_tool(), command, "--unreachable"};
+    Words words = {memlog_tool(), command, "--unreachable"};
     if (command == "run") words.insert(words.end(), {"-o", temp()});
     words.insert(words.end(), more.begin(), more.end());
     words.insert(words.end(), {"--", program("lost_blocks")});
@@ -30,8 +27,7 @@ TEST_F(SuppressionsTest, AreThoseOfLeakSanitizer) {
   EXPECT_HAS(memlog("run").err, "): definitely lost at exit 1008 bytes in 1 block (");
   const std::string file = write_patterns("# known\nleak:^lose_plainly$\n");
   for (const bool by_option : {true, false}) {
-    const std::vector<std::string> more =
-        by_option ? std::vector<std::string>{"--suppressions", file} : std::vector<std::string>{};
+    const Words more = by_option ? Words{"--suppressions", file} : Words{};
     const std::string variable = by_option ? "" : "exitcode=7:suppressions='" + file + "'";
     const Result run_it = expect_exit(memlog("run", more, variable));
     EXPECT_HAS(run_it.err, "): nothing definitely lost at exit (");

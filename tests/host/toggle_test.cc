@@ -1,13 +1,9 @@
 // MTRACE_TOGGLE_SIGNAL, MTRACE_START and mtrace_start(): what is recorded when, and what the
 // program sees of the signal.
-#include <signal.h>
-
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-using Sites = std::map<std::string, Amount>;
 
 class ToggleTest : public HostTest {
  protected:

@@ -1,10 +1,4 @@
 // What asks for a report, and what else the host notices of it: nothing.
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-
-#include <filesystem>
-
 #include "host_test.h"
 
 namespace mtrace::test {
@@ -53,9 +47,8 @@ TEST_P(IdleTest, ReportsAtOnce) {
   EXPECT_EQ(logs[1].get("trigger"), "signal");
   EXPECT_EQ(logs[2].get("trigger"), "exit");
   EXPECT_EQ(site_sums({logs[0]}, program("idle"), program("idle")),
-            (std::map<std::string, Amount>{{"site_idle", {5000, 1}}}));
-  EXPECT_EQ(site_sums(logs, program("idle"), program("idle")),
-            (std::map<std::string, Amount>{{"site_idle", {5000, 1}}}));
+            (Sites{{"site_idle", {5000, 1}}}));
+  EXPECT_EQ(site_sums(logs, program("idle"), program("idle")), (Sites{{"site_idle", {5000, 1}}}));
 }
 
 // interrupted: 0 the call restarts, 1 it returns at each signal and the program goes on to read,
@@ -74,13 +67,13 @@ INSTANTIATE_TEST_SUITE_P(Calls, IdleTest,
 TEST_F(TriggerTest, KillReturnsAfterTheReport) {
   EXPECT_EQ(
       site_sums({reports_of(signals("conduct"), 4)[0]}, program("signals"), program("signals")),
-      (std::map<std::string, Amount>{{"site_signals", {4321, 1}}}));
+      (Sites{{"site_signals", {4321, 1}}}));
 }
 
 TEST_F(TriggerTest, BlockedSignalWaits) {
   Process process(signals("blocked"));
   EXPECT_EQ(process.read_line(), "pending 1");
-  EXPECT_FALSE(std::filesystem::exists(report_path("signals", process.pid(), 1)));
+  EXPECT_FALSE(fs::exists(report_path("signals", process.pid(), 1)));
   process.write("\n");
   EXPECT_EQ(logs_of(expect_exit(process.wait()).pid, 2)[0].get("trigger"), "signal");
 }
@@ -121,7 +114,7 @@ TEST_P(SignalTest, ProgramSeesTheDefaultAction) {
 
 TEST_P(SignalTest, ErrnoDescriptorsAndMaskStay) {
   const Result result = run(signals("conduct"));
-  const std::vector<std::string> lines = lines_of(result.out);
+  const Words lines = lines_of(result.out);
   ASSERT_EQ(lines.size(), 8u) << result.out;
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(lines[1 + 2 * i], "errno 42");
@@ -199,7 +192,6 @@ TEST_F(TriggerTest, Api) {
   EXPECT_TRUE(logs[4].get("label").starts_with("LLLLLLLLLL"));
   EXPECT_FALSE(logs[5].has("label"));
   const std::string path = program("api");
-  using Sites = std::map<std::string, Amount>;
   EXPECT_EQ(site_sums({logs[0]}, path, path), (Sites{{"site_first", {111, 1}}}));
   EXPECT_EQ(site_sums({logs[1]}, path, path), (Sites{{"site_second", {222, 1}}}));
   EXPECT_EQ(site_sums({logs[2]}, path, path), (Sites{{"site_first", {-111, -1}}}));
@@ -224,7 +216,7 @@ TEST_F(TriggerTest, BeforeTheConstructor) {
   Command command = traced({program("idle"), "read"});
   command.env["LD_PRELOAD"] += " " + program("plugin_trigger.so");
   Process process(command);
-  EXPECT_EQ(process.read_until("ready"), (std::vector<std::string>{"default", "alive"}));
+  EXPECT_EQ(process.read_until("ready"), (Words{"default", "alive"}));
   wait_for_report("idle", process.pid(), 1);
   EXPECT_EQ(read_memlog(report_path("idle", process.pid(), 1)).get("trigger"), "signal");
   process.write("x");

@@ -1,9 +1,7 @@
 // The memlogs of programs that know what each of their call sites holds say the same, to the byte:
 // in C and C++, optimised or not, by gcc and clang, position-independent or not, with and without
 // frame pointers, stripped, and with threads.
-#include <algorithm>
 #include <cctype>
-#include <filesystem>
 
 #include "host_test.h"
 
@@ -23,7 +21,7 @@ class TruthTest : public HostTest {
       EXPECT_EQ(logs[static_cast<size_t>(i)].get("trigger"), "signal");
     }
     EXPECT_EQ(logs.back().get("trigger"), "exit");
-    EXPECT_EQ((std::map<std::string, Amount>()), site_sums({logs.back()}, path, symbols));
+    EXPECT_EQ((Sites()), site_sums({logs.back()}, path, symbols));
   }
 };
 
@@ -142,24 +140,6 @@ TEST_F(TruthTest, MissedFreesOfLargeBlocks) {
   EXPECT_EQ(logs[2].number("unknown-frees"), 0);
 }
 
-// One frame is enough for sites that call the allocator themselves; sites behind libc or libstdc++
-// functions need more, so only the former are compared.
-TEST_F(TruthTest, DepthOne) {
-  const std::string path = program("truth_c.gcc.O2.pie.nofp");
-  const Result result = expect_exit(run(traced({path, "signals"}, {{"MTRACE_DEPTH", "1"}})));
-  const std::vector<Memlog> logs = logs_of(result.pid, 5);
-  for (const Memlog& log : logs) {
-    for (const Entry& entry : log.entries) EXPECT_EQ(entry.frames.size(), 1u) << entry.line;
-    EXPECT_HAS(log.get("library"), "MTRACE_DEPTH=1");
-  }
-  auto told = told_sites(result.out).at(1);
-  auto found = site_sums({logs[0]}, path, path);
-  for (const char* name : {"site_malloc", "site_calloc", "site_malloc_zero", "site_memalign",
-                           "site_realloc_null", "site_pvalloc"}) {
-    EXPECT_EQ(told[name], found[name]) << name;
-  }
-}
-
 // As many frames as backtrace() finds, to the outermost; of more than 256, the innermost 256.
 TEST_F(TruthTest, StacksAreWhole) {
   const Result result = expect_exit(run(traced({program("deep_stacks")})));
@@ -210,7 +190,7 @@ TEST_F(TruthTest, StacksAreWholeInWhatMemlogWrites) {
   const std::string from_log = out() + '/' + lines_of(made.out).at(0);
   EXPECT_TRUE(stacks(from_log) == expected);
   EXPECT_TRUE(has_tails(from_log));
-  std::filesystem::remove(from_log);
+  fs::remove(from_log);
 
   const pid_t pid =
       run(traced({program("deep_stacks"), "killed"}, {{"MTRACE_LEDGER", temp()}})).pid;

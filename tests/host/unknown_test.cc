@@ -12,8 +12,8 @@ class UnknownTest : public HostTest {
     }
     return "?";
   }
-  static std::map<std::string, Amount> sites_of(const Memlog& log, const std::string& kind) {
-    std::map<std::string, Amount> sites;
+  static Sites sites_of(const Memlog& log, const std::string& kind) {
+    Sites sites;
     for (const Entry& entry : log.entries) {
       if (entry.kind == kind) sites[site_of(entry)] += Amount{entry.bytes, entry.blocks};
     }
@@ -23,18 +23,11 @@ class UnknownTest : public HostTest {
     return run(named({program("strange_frees"), variant},
                      {{"MTRACE_UNKNOWN", "stacks"}, {"MTRACE_REPORT_ON_FATAL", "1"}}));
   }
-  Memlog only_log(const Result& result) const {
-    const std::vector<Memlog> logs = logs_of(result.pid);
-    EXPECT_EQ(logs.size(), 1u);
-    return logs.empty() ? Memlog{} : logs[0];
-  }
 };
-
-using Sites = std::map<std::string, Amount>;
 
 TEST_F(UnknownTest, NamesTheSites) {
   const Result result = expect_exit(run_with(""));
-  const Memlog log = only_log(result);
+  const Memlog log = only_log(result.pid);
   EXPECT_EQ(sites_of(log, "unknown-free"),
             (Sites{{"site_frees_unknown", {0, 3}}, {"site_resizes_unknown", {0, 1}}}));
   EXPECT_EQ(log.number("unknown-frees"), 4);
@@ -43,7 +36,7 @@ TEST_F(UnknownTest, NamesTheSites) {
 TEST_F(UnknownTest, FreesTwice) {
   const Result result = run_with("twice");
   EXPECT_EQ(result.how(), "signal 6") << result.err;
-  EXPECT_EQ(sites_of(only_log(result), "unknown-free").at("site_frees_again"), (Amount{0, 1}));
+  EXPECT_EQ(sites_of(only_log(result.pid), "unknown-free").at("site_frees_again"), (Amount{0, 1}));
 }
 
 // A program that glibc ends leaves its ledger, from which memlog run makes the report.
@@ -65,7 +58,7 @@ TEST_F(UnknownTest, AttachedNamesTheSites) {
                                                   {"MTRACE_EXIT_WAIT", "600"}})));
   process.write("go\n");
   const Result result = expect_exit(process.wait());
-  const Memlog log = only_log(result);
+  const Memlog log = only_log(result.pid);
   EXPECT_EQ(sites_of(log, "unknown-free"),
             (Sites{{"site_frees_unknown", {0, 6}}, {"site_resizes_unknown", {0, 1}}}));
   EXPECT_EQ(log.number("unknown-frees"), 7);
@@ -77,7 +70,7 @@ TEST_F(UnknownTest, OnlyOnRequest) {
     Command command = named({program("strange_frees")});
     if (*sample != '0') command.env["MTRACE_UNKNOWN"] = "stacks";
     command.env["MTRACE_SAMPLE"] = sample;
-    EXPECT_FALSE(only_log(expect_exit(run(command))).has("kind")) << sample;
+    EXPECT_FALSE(only_log(expect_exit(run(command)).pid).has("kind")) << sample;
   }
 }
 

@@ -1,7 +1,5 @@
 // memlog unreachable on servers under load, again and again: they answer as they do by themselves,
 // and nothing of theirs is called lost.
-#include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -21,9 +19,7 @@ class UnreachableProgramsTest : public HostTest {
     return wish != nullptr ? static_cast<size_t>(std::atoi(wish)) : 3;
   }
 
-  Command served(std::vector<std::string> argv) const {
-    return traced(std::move(argv), {{"MTRACE_LEDGER", temp()}});
-  }
+  Command served(Words argv) const { return traced(std::move(argv), {{"MTRACE_LEDGER", temp()}}); }
 
   // Looks at the process while `load` runs over and over in another thread, and prints for how long
   // it was stopped.

@@ -1,14 +1,9 @@
 // memlog unreachable on processes whose lost blocks are known, and on their core files.
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <string>
 
 #include "host_test.h"
 #include "local_server.h"
@@ -25,10 +20,10 @@ class Waiting : public Process {
   explicit Waiting(const Command& command) : Process(command), said_(read_until("ready")) {
     wait_until_blocked(pid(), SYS_read);
   }
-  const std::vector<std::string>& said() const { return said_; }
+  const Words& said() const { return said_; }
 
  private:
-  std::vector<std::string> said_;
+  Words said_;
 };
 
 class UnreachableTest : public HostTest {
@@ -37,16 +32,16 @@ class UnreachableTest : public HostTest {
     EXPECT_TRUE(result.exited(0) || result.exited(1)) << result.how() << result.err;
     return json::parse(result.out);
   }
-  Result look(pid_t pid, std::vector<std::string> more = {}) {
+  Result look(pid_t pid, Words more = {}) {
     more.insert(more.begin(), {"unreachable", "--json", "--pause", "10ms"});
     more.push_back(std::to_string(pid));
     return memlog(more);
   }
-  Command ledgered(std::vector<std::string> words) const {
+  Command ledgered(Words words) const {
     return traced(std::move(words), {{"MTRACE_LEDGER", out() + "/"}});
   }
   // What the program said it has of each kind.
-  static json told(const std::vector<std::string>& lines) {
+  static json told(const Words& lines) {
     const std::map<std::string, std::string> kKinds = {{"definite", "definitely_lost"},
                                                        {"indirect", "indirectly_lost"},
                                                        {"possible", "possibly_lost"},
@@ -198,8 +193,7 @@ TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {
   struct Known {
     int block;  // payload<N>
     std::string variable;
-    std::vector<std::string>
-        types;  // of the variable, of the last block on the way, of the payload
+    Words types;  // of the variable, of the last block on the way, of the payload
   };
   const std::vector<Known> all = {
       {1, "g_session;", {session, "", payload}},
@@ -217,8 +211,7 @@ TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {
       {13, "t_session;", {session + "*", session, payload}},
       {14, "g_sorted;", {sorted, "node of " + sorted, payload}},
   };
-  const std::vector<std::string> source =
-      lines_of(read_file(source_dir() + "/tests/programs/held_types.cc"));
+  const Words source = lines_of(read_file(source_dir() + "/tests/programs/held_types.cc"));
   const auto place_of = [&](const std::string& text) {
     const auto found = std::find_if(source.begin(), source.end(), [&](const std::string& line) {
       return line.find(text) != std::string::npos;
@@ -233,13 +226,13 @@ TEST_F(UnreachableTest, PathsHaveTheTypesOfTheProgram) {
   expect_exit(run(plain({"/usr/bin/strip", "-o", bare, program("held_types")})));
   const std::string id = shell("readelf -n {} | sed -n 's/.*Build ID: //p'", bare).substr(0, 40);
   const std::string place = symbols + "/.build-id/" + id.substr(0, 2);
-  std::filesystem::create_directories(place);
+  fs::create_directories(place);
   expect_exit(run(plain({"/usr/bin/objcopy", "--only-keep-debug", program("held_types"),
                          place + '/' + id.substr(2) + ".debug"})));
   for (const std::string& file : {program("held_types"), stripped, bare}) {
     const bool whole = file != stripped;
     Waiting process(ledgered({file}));
-    std::vector<std::string> options = {"--reachable", "--interior", "--limit", "0"};
+    Words options = {"--reachable", "--interior", "--limit", "0"};
     if (file == bare) options.insert(options.end(), {"--symbols", symbols});
     const json found = answer(look(process.pid(), options));
     std::map<uint64_t, json> held;  // by bytes
@@ -409,7 +402,7 @@ TEST_F(UnreachableTest, NothingIsLostForWantOfALedger) {
   EXPECT_HAS(expire.wait().out, note);
   const Result pack = expect_exit(memlog({"pack", "-o", temp() + "/packed", out()}), 2);
   EXPECT_HAS(pack.err, "a part of it is missing; packed as it is");
-  std::filesystem::remove(fmt::format("{}/held_list-{}.ledger", out(), process.pid()));
+  fs::remove(fmt::format("{}/held_list-{}.ledger", out(), process.pid()));
 }
 
 TEST_F(UnreachableTest, SaysWhatIsMissing) {
@@ -425,8 +418,8 @@ class UnreachableCoreTest : public UnreachableTest {
  protected:
   // Makes a core file of a program with that filter (core(5)), and kills it. Its ledger stays. What
   // its blocks were told to be while it ran: `expected`.
-  std::string make_core(const std::vector<std::string>& words, const char* filter,
-                        json* expected = nullptr, bool with_ledger = true) {
+  std::string make_core(const Words& words, const char* filter, json* expected = nullptr,
+                        bool with_ledger = true) {
     Waiting process(with_ledger ? traced(words, {{"MTRACE_LEDGER", temp() + "/"}}) : traced(words));
     if (expected != nullptr) *expected = answer(look(process.pid()));
     std::ofstream("/proc/" + process.id() + "/coredump_filter") << filter;
@@ -439,16 +432,11 @@ class UnreachableCoreTest : public UnreachableTest {
   std::string make_core(const char* filter, json* expected = nullptr, bool with_ledger = true) {
     return make_core({program("held_blocks")}, filter, expected, with_ledger);
   }
-  Result look_at(const std::string& core, std::vector<std::string> more = {}) {
+  Result look_at(const std::string& core, Words more = {}) {
     more.insert(more.begin(), {"unreachable", "--core", core});
     return memlog(more);
   }
-  std::string ledger() const {
-    for (const auto& file : std::filesystem::directory_iterator(temp())) {
-      if (file.path().extension() == ".ledger") return file.path();
-    }
-    return {};
-  }
+  std::string ledger() const { return paths_in(temp(), ".ledger").at(0); }
   static void expect_same(const json& found, const json& expected) {
     expect_lost(found, expected);
     EXPECT_EQ(found["reachable_bytes"], expected["reachable_bytes"]) << found;
@@ -474,7 +462,7 @@ TEST_F(UnreachableCoreTest, TellsWhatTheRunningProcessTells) {
   EXPECT_HAS(result.out, "g_list (held_blocks)");
   // A ledger elsewhere.
   const std::string moved = temp() + "/moved";
-  std::filesystem::rename(ledger(), moved);
+  fs::rename(ledger(), moved);
   expect_refused(look_at(core), ".ledger cannot be read: No such file or directory; name a copy");
   expect_same(json::parse(look_at(core, {"--json", moved}).out), expected);
 }
@@ -482,7 +470,7 @@ TEST_F(UnreachableCoreTest, TellsWhatTheRunningProcessTells) {
 TEST_F(UnreachableCoreTest, ReadsTheLedgerInTheCoreFile) {
   json expected;
   const std::string core = make_core("0x3f", &expected);
-  std::filesystem::remove(ledger());
+  fs::remove(ledger());
   expect_same(json::parse(look_at(core, {"--json"}).out), expected);
 }
 
@@ -495,7 +483,7 @@ TEST_F(UnreachableCoreTest, DoubtsWhatAMissingFileMayHold) {
   EXPECT_EQ(whole["definitely_lost_blocks"], 0) << whole;
   EXPECT_EQ(whole["possibly_lost_blocks"], 0) << whole;
   EXPECT_GE(whole["reachable_bytes"], 4000) << whole;
-  std::filesystem::remove(file);
+  fs::remove(file);
   const json found = json::parse(look_at(core, {"--json"}).out);
   EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
   EXPECT_EQ(found["possibly_lost_bytes"], 4000) << found;
@@ -516,13 +504,13 @@ TEST_F(UnreachableCoreTest, DoubtsWhatTheKernelLeftOut) {
     process.send(SIGABRT);
     process.wait();
     std::string core = temp() + "/core";
-    if (!std::filesystem::exists(core)) core += "." + process.id();
-    ASSERT_TRUE(std::filesystem::exists(core)) << "no core file";
+    if (!fs::exists(core)) core += "." + process.id();
+    ASSERT_TRUE(fs::exists(core)) << "no core file";
     const json found = json::parse(look_at(core, {"--json"}).out);
     EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
     EXPECT_EQ(found["possibly_lost_bytes"], shared ? 0 : 4000) << found;
     EXPECT_EQ(found["missing_bytes"], shared ? 0 : 4096) << found;
-    std::filesystem::remove(core);
+    fs::remove(core);
   }
 }
 
@@ -531,8 +519,8 @@ TEST_F(UnreachableCoreTest, SaysWhatIsMissing) {
   expect_refused(look_at("/no/such/core"), "cannot open /no/such/core: No such file");
   expect_refused(look_at(program("held_blocks")), "held_blocks: not a core file");
   const std::string cut = temp() + "/cut";
-  std::filesystem::copy(core, cut);
-  std::filesystem::resize_file(cut, std::filesystem::file_size(core) / 2);
+  fs::copy(core, cut);
+  fs::resize_file(cut, fs::file_size(core) / 2);
   expect_refused(look_at(cut), "cut off: ");
   expect_refused(look_at(make_core("0x30")), "lacks ");
   expect_refused(look_at(make_core("0x33", nullptr, false)), "its process had no ledger; start it");

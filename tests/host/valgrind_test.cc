@@ -1,5 +1,4 @@
 // Programs under valgrind: what the library needs that valgrind does not know is left out.
-#include <algorithm>
 #include <memory>
 
 #include "host_test.h"
@@ -21,9 +20,9 @@ class ValgrindTest : public HostTest {
 };
 
 TEST_F(ValgrindTest, SeesNothingOfTheLibrary) {
-  const std::vector<std::string> plain_argv = {program("sandboxes"), "plain"};
-  const std::vector<std::string> counted = {"none", "cachegrind", "callgrind"};
-  const std::vector<std::string> replaced = {"memcheck", "massif", "helgrind", "drd"};
+  const Words plain_argv = {program("sandboxes"), "plain"};
+  const Words counted = {"none", "cachegrind", "callgrind"};
+  const Words replaced = {"memcheck", "massif", "helgrind", "drd"};
   const std::string line = "mtrace: not covered: " + program("sandboxes") +
                            " runs under a tool of valgrind that replaces malloc; nothing that it "
                            "allocates is counted\n";

@@ -1,16 +1,9 @@
 // Waits that find every child say under the library what they say without it, whatever the library
 // has running as a child of the program's.
-#include <signal.h>
-
-#include <filesystem>
-#include <string>
-
 #include "host_test.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Way {
   const char* name;
@@ -68,14 +61,14 @@ TEST_F(WaitTest, WithAHelper) {
 }
 
 TEST_F(WaitTest, AsTheFirstProcess) {
-  const std::vector<std::string> unshare = {"/usr/bin/unshare", "--mount-proc", "--pid", "--fork"};
+  const Words unshare = {"/usr/bin/unshare", "--mount-proc", "--pid", "--fork"};
   Command attempt = plain(unshare);
   attempt.argv.emplace_back("/bin/true");
   if (run(attempt).status != 0) GTEST_SKIP() << "no namespaces may be made here";
   for (const Way& way : kWays) {
     SCOPED_TRACE(way.name);
     Command command = helped(way);
-    std::vector<std::string>& argv = command.argv;
+    Words& argv = command.argv;
     argv.insert(argv.begin(), {"/usr/bin/env", "LD_PRELOAD=" + command.env["LD_PRELOAD"]});
     argv.insert(argv.begin(), unshare.begin(), unshare.end());
     command.env.erase("LD_PRELOAD");

@@ -32,4 +32,9 @@ void write_script(const std::string& path, const std::string& text) {
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
 }
 
+void write_private(const std::string& path, const std::string& text) {
+  write_file(path, text);
+  std::filesystem::permissions(path, std::filesystem::perms(0600));
+}
+
 }  // namespace mtrace::test

@@ -13,7 +13,8 @@ void write_file(const std::string& path, const std::string& text);
 
 std::vector<std::string> lines_of(const std::string& text);
 
-// A file that the owner can run.
+// A file that the owner can run; one that only the owner can read.
 void write_script(const std::string& path, const std::string& text);
+void write_private(const std::string& path, const std::string& text);
 
 }  // namespace mtrace::test
