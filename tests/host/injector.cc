@@ -1,19 +1,18 @@
 #include "injector.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
+#include <filesystem>
 #include <set>
 #include <sstream>
 #include <stdexcept>
 
-#include "exec_arguments.h"
+#include "stepped_tool.h"
 
 namespace mtrace::test {
 namespace {
@@ -43,28 +42,14 @@ bool cannot_fail(long number) {
          number == SYS_gettid || number == SYS_clock_gettime || number == SYS_prctl;
 }
 
-pid_t start(const Command& command) {
-  ExecArguments arguments(command);
-  const pid_t pid = fork();
-  if (pid != 0) return pid;
-  const int out = open(command.output_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  dup2(out, 1);
-  dup2(out, 2);
-  if (chdir(command.directory.c_str()) != 0) _exit(126);
-  ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
-  execve(arguments.argv()[0], arguments.argv(), arguments.envp());
-  _exit(127);
-}
-
 }  // namespace
 
 Injected run_with_fault(const Command& command, const Fault& fault) {
   Injected injected;
-  const pid_t pid = start(command);
-  if (pid < 0) throw std::runtime_error("fork");
+  std::filesystem::remove(command.output_file);  // of the run before
+  const pid_t pid = start_traced(command, "/dev/null", command.output_file, command.output_file);
   injected.result.pid = pid;
   int status = 0;
-  if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status)) throw std::runtime_error("exec");
   ptrace(PTRACE_SETOPTIONS, pid, nullptr,
          PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL);
   ptrace(PTRACE_SYSCALL, pid, nullptr, nullptr);

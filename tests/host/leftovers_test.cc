@@ -1,24 +1,12 @@
 // What is left behind when a program, memlog, or both are killed: nothing, or what the next run
 // sweeps away; never what a living process needs, or what memlog recover can use.
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/ptrace.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/user.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <fmt/format.h>
 
-#include <filesystem>
-
-#include "exec_arguments.h"
 #include "host_test.h"
 #include "stepped_tool.h"
 
 namespace mtrace::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 class LeftoversTest : public HostTest {
  protected:
@@ -34,46 +22,20 @@ class LeftoversTest : public HostTest {
   // Runs the program and kills it when it begins to write to a file in out(). False: it ended
   // first.
   bool kill_at_write(const Command& command) const {
-    ExecArguments arguments(command);
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-      ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
-      ::execve(arguments.argv()[0], arguments.argv(), arguments.envp());
-      ::_exit(127);
-    }
-    int status = 0;
-    ::waitpid(pid, &status, 0);
-    ::ptrace(PTRACE_SETOPTIONS, pid, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
-    for (int pass = 0; WIFSTOPPED(status);) {
-      user_regs_struct registers = {};
-      if (WSTOPSIG(status) == (SIGTRAP | 0x80) &&
-          ::ptrace(PTRACE_GETREGS, pid, nullptr, &registers) == 0 &&
-          registers.orig_rax == SYS_write) {
-        std::error_code error;
-        const std::string file = fs::read_symlink(
-            "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(registers.rdi), error);
-        if (file.starts_with(out() + "/")) {
-          ::kill(pid, SIGKILL);
-          ::waitpid(pid, &status, 0);
-          return WIFSIGNALED(status);
-        }
-      }
-      pass = WSTOPSIG(status) == SIGTRAP || WSTOPSIG(status) == (SIGTRAP | 0x80) ? 0
-                                                                                 : WSTOPSIG(status);
-      ::ptrace(PTRACE_SYSCALL, pid, nullptr, pass);
-      ::waitpid(pid, &status, 0);
-    }
-    return false;
+    bool killed = false;
+    run_stepwise(command, [&](const ToolCall& call) {
+      if (call.number != SYS_write || call.made) return true;
+      std::error_code error;
+      const std::string file =
+          fs::read_symlink(fmt::format("/proc/{}/fd/{}", call.pid, call.arguments[0]), error);
+      killed = file.starts_with(out() + "/");
+      if (killed) ::kill(call.pid, SIGKILL);
+      return true;
+    });
+    return killed;
   }
-  std::set<std::string> names(const std::string& directory) const {
-    std::set<std::string> found;
-    for (const auto& entry : fs::directory_iterator(directory)) {
-      found.insert(entry.path().filename());
-    }
-    return found;
-  }
-  Command memlog_run(std::vector<std::string> program_and_arguments) const {
-    std::vector<std::string> argv = {memlog_tool(), "run", "--quiet", "--output", out(), "--"};
+  Command memlog_run(Words program_and_arguments) const {
+    Words argv = {memlog_tool(), "run", "--quiet", "--output", out(), "--"};
     argv.insert(argv.end(), program_and_arguments.begin(), program_and_arguments.end());
     return plain(argv, {{"XDG_RUNTIME_DIR", place()}, {"MTRACE_RESOLVER", "none"}});
   }
@@ -81,8 +43,8 @@ class LeftoversTest : public HostTest {
   // asks again.
   void wait_until_swept() const {
     wait_until("nothing in " + place(), [&] {
-      return names(place()).empty() ||
-             (run(memlog_run({"/bin/true"})).exited(0) && names(place()).empty());
+      return names_in(place()).empty() ||
+             (run(memlog_run({"/bin/true"})).exited(0) && names_in(place()).empty());
     });
   }
   bool unnamed_ = false;
@@ -91,7 +53,7 @@ class LeftoversTest : public HostTest {
 TEST_F(LeftoversTest, ProgramKilledWhileItReports) {
   if (!unnamed_) GTEST_SKIP() << "the file system has no files without a name";
   ASSERT_TRUE(kill_at_write(traced({program("short_children"), "leaf"})));
-  EXPECT_EQ(names(out()), std::set<std::string>());
+  EXPECT_EQ(names_in(out()), Words());
 }
 
 TEST_F(LeftoversTest, ResolverKilledWhileItWrites) {
@@ -100,7 +62,7 @@ TEST_F(LeftoversTest, ResolverKilledWhileItWrites) {
   const std::string report = report_path("short_children", result.pid, 1);
   const std::string before = read_file(report);
   ASSERT_TRUE(kill_at_write(plain({memlog_tool(), "resolve", report})));
-  EXPECT_EQ(names(out()).size(), 1u);
+  EXPECT_EQ(names_in(out()).size(), 1u);
   EXPECT_EQ(read_file(report), before);
 }
 
@@ -128,7 +90,7 @@ TEST_F(LeftoversTest, ResolverAskedToEndAtAnyMoment) {
           });
       EXPECT_TRUE(asked);
       EXPECT_TRUE(WIFSIGNALED(resolved.status)) << resolved.how();
-      EXPECT_EQ(names(out()).size(), 1u) << *names(out()).begin();
+      EXPECT_EQ(names_in(out()).size(), 1u) << *names_in(out()).begin();
       EXPECT_EQ(logs_of(result.pid).size(), 1u);
     }
   }
@@ -170,9 +132,9 @@ TEST_F(LeftoversTest, DirectoryOfABackgroundChild) {
   wait_until("the child", [&] {
     return fs::exists(temp() + "/told") && read_file(temp() + "/told").find("ready") == 0;
   });
-  ASSERT_EQ(names(place()).size(), 1u);
-  const std::string directory = place() + "/" + *names(place()).begin();
-  const std::set<std::string> ledger = names(directory);
+  ASSERT_EQ(names_in(place()).size(), 1u);
+  const std::string directory = place() + "/" + *names_in(place()).begin();
+  const Words ledger = names_in(directory);
   EXPECT_EQ(ledger.size(), 1u);
   // It would make its ledger there if it had none yet.
   for (const std::string& file : ledger) fs::rename(directory + "/" + file, temp() + "/ledger");
@@ -180,7 +142,7 @@ TEST_F(LeftoversTest, DirectoryOfABackgroundChild) {
   EXPECT_TRUE(fs::exists(directory)) << "a living process may need it";
   fs::rename(temp() + "/ledger", directory + "/" + *ledger.begin());
   expect_exit(run(memlog_run({"/bin/true"})));
-  EXPECT_EQ(names(directory), ledger);
+  EXPECT_EQ(names_in(directory), ledger);
   ::kill(child, SIGTERM);
   wait_until("its end", [&] {
     const char state = process_state(child);
@@ -189,7 +151,7 @@ TEST_F(LeftoversTest, DirectoryOfABackgroundChild) {
   ::close(end);
   // Killed: its last state is kept for memlog recover.
   expect_exit(run(memlog_run({"/bin/true"})));
-  EXPECT_EQ(names(directory), ledger);
+  EXPECT_EQ(names_in(directory), ledger);
   expect_exit(memlog({"recover", "--raw", "--remove", "-o", temp() + "/state",
                       directory + "/" + *ledger.begin()}));
   wait_until_swept();
@@ -223,7 +185,7 @@ TEST_F(LeftoversTest, ALedgerThatHasNotBegun) {
     const Result result = expect_exit(run(memlog_run({"/bin/sh", "-c", script})));
     EXPECT_EQ(result.err, "");
     bool is_there = false;
-    for (const std::string& name : names(place())) {
+    for (const std::string& name : names_in(place())) {
       is_there |= fs::exists(place() + "/" + name + "/other-1.ledger");
     }
     EXPECT_EQ(is_there, used);
@@ -235,13 +197,13 @@ TEST_F(LeftoversTest, ALedgerThatHasNotBegun) {
 // or that a memlog run will look at, is not offered.
 TEST_F(LeftoversTest, RecoverListsWhatIsLeftAndStatusRemovesIt) {
   // In a /dev/shm of its own: other tests have ledgers there.
-  const std::vector<std::string> alone = {"/usr/bin/unshare",
-                                          "--mount",
-                                          "/bin/sh",
-                                          "-c",
-                                          "mount -t tmpfs none /dev/shm && exec \"$@\"",
-                                          "sh"};
-  std::vector<std::string> words = alone;
+  const Words alone = {"/usr/bin/unshare",
+                       "--mount",
+                       "/bin/sh",
+                       "-c",
+                       "mount -t tmpfs none /dev/shm && exec \"$@\"",
+                       "sh"};
+  Words words = alone;
   words.emplace_back("/bin/true");
   if (!run(plain(words)).exited(0)) GTEST_SKIP() << "needs mount namespaces";
 
@@ -261,8 +223,8 @@ TEST_F(LeftoversTest, RecoverListsWhatIsLeftAndStatusRemovesIt) {
   const auto living = started(place() + "/");
   living->read_until("ready");
   const auto name = [](const Process& process) { return "/idle-" + process.id() + ".ledger"; };
-  const auto among_these = [&](const std::vector<std::string>& arguments) {
-    std::vector<std::string> argv = alone;
+  const auto among_these = [&](const Words& arguments) {
+    Words argv = alone;
     argv.push_back(memlog_tool());
     argv.insert(argv.end(), arguments.begin(), arguments.end());
     Command command = plain(argv);
@@ -281,7 +243,7 @@ TEST_F(LeftoversTest, RecoverListsWhatIsLeftAndStatusRemovesIt) {
   EXPECT_EQ(
       expect_exit(run(among_these({"status", "--clean"}))).out,
       "removed " + place() + name(*killed[0]) + "\nremoved " + elsewhere + name(*killed[1]) + "\n");
-  EXPECT_EQ(names(place()), (std::set<std::string>{name(*living).substr(1)}));
+  EXPECT_EQ(names_in(place()), (Words{name(*living).substr(1)}));
   EXPECT_TRUE(fs::remove(out() + name(*killed[2])));
   list.directory = place();
   EXPECT_LACKS(run(list).out, place());
@@ -292,8 +254,8 @@ TEST_F(LeftoversTest, DirectoryOfAnotherRun) {
   Process other(
       memlog_run({"/usr/bin/env", "-u", "MTRACE_LEDGER", "/bin/sh", "-c", "echo ready; read x"}),
       "ready");
-  ASSERT_EQ(names(place()).size(), 1u);
-  const std::string directory = place() + "/" + *names(place()).begin();
+  ASSERT_EQ(names_in(place()).size(), 1u);
+  const std::string directory = place() + "/" + *names_in(place()).begin();
   expect_exit(run(memlog_run({"/bin/true"})));
   EXPECT_TRUE(fs::exists(directory));
   other.wait();

@@ -17,24 +17,6 @@
 namespace mtrace::test {
 namespace {
 
-pid_t start(const Command& command, const TemporaryDirectory& files) {
-  const std::string in = files / "in";
-  const std::string out = files / "out";
-  const std::string err = files / "err";
-  write_file(in, command.input);
-  ExecArguments arguments(command);
-  const pid_t pid = fork();
-  if (pid != 0) return pid;
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
-  dup2(open(in.c_str(), O_RDONLY), 0);
-  dup2(open(out.c_str(), kFlags, 0600), 1);
-  dup2(open(err.c_str(), kFlags, 0600), 2);
-  if (chdir(command.directory.c_str()) != 0) _exit(126);
-  ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
-  execve(arguments.argv()[0], arguments.argv(), arguments.envp());
-  _exit(127);
-}
-
 std::string text_at(pid_t pid, unsigned long address) {
   char text[4096] = "";
   // To the end of the page: what follows may not be mapped.
@@ -46,14 +28,32 @@ std::string text_at(pid_t pid, unsigned long address) {
 
 }  // namespace
 
+pid_t start_traced(const Command& command, const std::string& in, const std::string& out,
+                   const std::string& err) {
+  ExecArguments arguments(command);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND;
+    dup2(open(in.c_str(), O_RDONLY), 0);
+    dup2(open(out.c_str(), kFlags, 0600), 1);
+    dup2(open(err.c_str(), kFlags, 0600), 2);
+    if (chdir(command.directory.c_str()) != 0) _exit(126);
+    ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    execve(arguments.argv()[0], arguments.argv(), arguments.envp());
+    _exit(127);
+  }
+  int status = 0;
+  if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status)) throw std::runtime_error("exec");
+  return pid;
+}
+
 Result run_stepwise(const Command& command, const std::function<bool(const ToolCall&)>& look) {
   const TemporaryDirectory files;
-  const pid_t pid = start(command, files);
-  if (pid < 0) throw std::runtime_error("fork");
+  write_file(files / "in", command.input);
+  const pid_t pid = start_traced(command, files / "in", files / "out", files / "err");
   Result result;
   result.pid = pid;
   int status = 0;
-  if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status)) throw std::runtime_error("exec");
   ptrace(PTRACE_SETOPTIONS, pid, nullptr,
          PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL);
   ToolCall call = {};

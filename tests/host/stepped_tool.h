@@ -23,6 +23,11 @@ struct ToolCall {
 // Its children and further threads are left alone. command.input is a file to it.
 Result run_stepwise(const Command& command, const std::function<bool(const ToolCall&)>& look);
 
+// Starts it traced, with files as its standard streams, and waits until it has executed its
+// program.
+pid_t start_traced(const Command& command, const std::string& in, const std::string& out,
+                   const std::string& err);
+
 // Another tracer, which hands its signals on, as strace does. Then memlog can hold no thread.
 class Tracer {
  public:
