@@ -1,8 +1,5 @@
 // Programs that end, or begin another program, while memlog holds them: nobody has to wait for
 // memlog's time-out, and memlog says what happened.
-#include <signal.h>
-#include <sys/syscall.h>
-
 #include "host_test.h"
 #include "stepped_tool.h"
 
@@ -47,13 +44,10 @@ TEST_F(AttachEndingsTest, WhileAThreadMakesACall) {
 
 // An exec waits for the end of all other threads, and those for memlog.
 TEST_F(AttachEndingsTest, WhileItExecutesItselfAgain) {
-  Process process(plain({program("executes_itself"), "250"}));
-  const std::string files = "/proc/" + std::to_string(process.pid());
-  const std::string last(
-      "executes_itself\0"
-      "0",
-      17);
-  const auto attach = [&] { return run(tool({"attach", std::to_string(process.pid())})); };
+  Process process(plain({program("exec_storm"), "250"}));
+  const std::string files = "/proc/" + process.id();
+  const std::string last = "exec_storm" + std::string(1, '\0') + '0';
+  const auto attach = [&] { return run(tool({"attach", process.id()})); };
   while (read_file(files + "/cmdline").find(last) == std::string::npos) {
     const Result result = attach();
     EXPECT_TRUE(result.exited(0) || result.exited(1)) << result.how() << result.err;
@@ -64,11 +58,11 @@ TEST_F(AttachEndingsTest, WhileItExecutesItselfAgain) {
     expect_exit(attach());
   }
   EXPECT_HAS(read_file(files + "/maps"), "libmtrace.so");
-  const std::string prefix = "executes_itself-" + std::to_string(process.pid()) + ".";
+  const std::string prefix = "exec_storm-" + process.id() + ".";
   expect_exit(process.wait(), 7);
   // A raw exec leaves a ledger to recover from, as a kill does.
-  for (const auto& file : fs::directory_iterator("/dev/shm")) {
-    if (file.path().filename().string().starts_with(prefix)) fs::remove(file);
+  for (const std::string& name : names_in("/dev/shm", ".ledger")) {
+    if (name.starts_with(prefix)) fs::remove("/dev/shm/" + name);
   }
 }
 

@@ -1,27 +1,23 @@
-// event_forks FORKS [quiet]: six threads allocate, resize and free, mostly blocks that another
-// thread allocated, while the main thread forks; with "quiet" they wait during each fork. A child
-// reports, frees and allocates, forks a child of its own that does the same, and reports again.
-#include <pthread.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+// event_forks ROUNDS [quiet|reports]: eight threads allocate, resize and free, mostly blocks that
+// another thread allocated. After each round the main thread forks; with an argument they wait
+// meanwhile. A child reports, frees and allocates, forks a child of its own that does the same, and
+// reports again; with "reports" it only frees and allocates, and the parent reports.
 #include <atomic>
 #include <barrier>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 #include "mtrace.h"
+#include "truth.h"
 
 namespace {
 
-constexpr int kThreads = 6;
-constexpr int kSlots = 256;
-constexpr int kSteps = 2000;  // between two forks
+constexpr int kThreads = 8;
+constexpr int kSlots = 512;
+constexpr int kSteps = 4000;  // of each thread in a round
 
 std::atomic<void*> shared[kSlots];
 std::atomic<bool> ends;
 bool quiet;
+bool reports;
 std::barrier<> together(kThreads + 1);
 
 unsigned next(unsigned& seed) { return (seed = seed * 1664525u + 1013904223u) >> 8; }
@@ -29,30 +25,30 @@ unsigned next(unsigned& seed) { return (seed = seed * 1664525u + 1013904223u) >>
 void step(unsigned& seed) {
   const unsigned slot = next(seed) % kSlots;
   void* block = shared[slot].exchange(nullptr);
-  const size_t size = next(seed) % 700;
-  if (next(seed) % 3 == 0) {
+  const size_t size = next(seed) % 16 == 0 ? next(seed) % 200000 : next(seed) % 700;
+  const unsigned what = next(seed) % 4;
+  if (what == 1) {
     block = realloc(block, size + 1);
   } else {
     free(block);
-    block = ::operator new(size);
+    block = what == 0 ? nullptr : what == 2 ? ::operator new(size) : calloc(1, size);
   }
+  // Whoever was quicker leaves one over.
   free(shared[slot].exchange(block));
 }
 
-void be_child(unsigned seed, int generations) {
-  mtrace_report();
-  for (int i = 0; i < 300; ++i) step(seed);
-  if (generations > 0) {
-    const pid_t child = fork();
-    if (child == 0) {
-      be_child(seed + 1, generations - 1);
-      exit(0);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (status != 0) abort();
+void fork_one(unsigned seed, int generations) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!reports) mtrace_report();
+    for (int i = 0; i < 300; ++i) step(seed);
+    if (generations > 0) fork_one(seed + 1, generations - 1);
+    if (reports) _exit(0);
+    mtrace_report();
+    exit(0);
   }
-  mtrace_report();
+  const int status = reap(child);
+  if (status != 0) abort();
 }
 
 void* work(void* argument) {
@@ -68,28 +64,22 @@ void* work(void* argument) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int forks = argc > 1 ? std::atoi(argv[1]) : 3;
-  quiet = argc > 2 && std::strcmp(argv[2], "quiet") == 0;
+  const int rounds = argc > 1 ? atoi(argv[1]) : 3;
+  quiet = argc > 2;
+  reports = quiet && strcmp(argv[2], "reports") == 0;
   pthread_t threads[kThreads];
   for (long i = 0; i < kThreads; ++i) {
     pthread_create(&threads[i], nullptr, work, reinterpret_cast<void*>(i));
   }
-  for (int i = 0; i < forks; ++i) {
+  for (int i = 0; i < rounds; ++i) {
     together.arrive_and_wait();
-    const pid_t child = fork();
-    if (child == 0) {
-      be_child(static_cast<unsigned>(100 + i), 1);
-      exit(0);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (status != 0) abort();
-    ends = i + 1 == forks;
+    fork_one(static_cast<unsigned>(100 + i), reports ? 0 : 1);
+    if (reports) mtrace_report();
+    ends = i + 1 == rounds;
     if (quiet) together.arrive_and_wait();
   }
   // In a storm the threads may be in a round more.
   for (pthread_t thread : threads) pthread_detach(thread);
-  std::puts("done");
-  std::fflush(stdout);
+  print("done");
   _exit(0);
 }

@@ -1,49 +1,51 @@
-// exec_storm COUNT HOW: two threads allocate or wait, and a third has the process become this
-// program again, with COUNT one less, after 5 to 35 ms: by execve ("hook") or by the raw system
-// call
-// ("raw"). At 0 it ends.
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
+// exec_storm COUNT [raw]: becomes this program again, with COUNT one less, while other threads
+// allocate: by libc after up to 4 ms, until the last one waits for the end of its input and ends
+// with status 7; or "raw", by a thread's system call after 5 to 35 ms, until the last one ends.
 #include <time.h>
-#include <unistd.h>
+
+#include "truth.h"
 
 namespace {
 
 int count;
 char** arguments;
 
-void* allocate(void*) {
-  for (;;) free(malloc(100));
+void* allocate(void* pause) {
+  for (;;) {
+    free(malloc(100));
+    if (pause != nullptr) usleep(200);
+  }
 }
 
 void* replace(void*) {
   timespec left = {0, (5 + rand() % 30) * 1000000L};
-  while (nanosleep(&left, &left) != 0) {
-  }
-  char less[16];
-  snprintf(less, sizeof less, "%d", count - 1);
-  char* words[] = {arguments[0], less, arguments[2], nullptr};
-  if (strcmp(arguments[2], "raw") == 0) {
-    syscall(SYS_execve, "/proc/self/exe", words, environ);
-  } else {
-    execve("/proc/self/exe", words, environ);
-  }
+  while (nanosleep(&left, &left) != 0) continue;
+  syscall(SYS_execve, "/proc/self/exe", arguments, environ);
   _exit(4);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
-  arguments = argv;
+  if (argc < 2) return 2;
+  const bool raw = argc > 2;
   count = atoi(argv[1]);
-  if (count == 0) return 0;
+  if (count == 0 && raw) return 0;
+  if (count == 0) return await_end(), 7;
+  char less[16];
+  snprintf(less, sizeof less, "%d", count - 1);
+  argv[1] = less;
+  arguments = argv;
   srand(static_cast<unsigned>(getpid() + count));
   pthread_t thread;
-  pthread_create(&thread, nullptr, allocate, nullptr);
+  for (int i = 0; i < (raw ? 1 : 24); ++i) {
+    if (pthread_create(&thread, nullptr, allocate, raw ? nullptr : &count) != 0) return 97;
+  }
+  if (!raw) {
+    usleep(static_cast<useconds_t>(count * 379 % 4000));  // another moment each time
+    execv(argv[0], argv);
+    return 98;
+  }
   pthread_create(&thread, nullptr, replace, nullptr);
   for (;;) {
     if (count % 2 != 0) pause();
