@@ -146,9 +146,8 @@ TEST_F(AttachCopiesTest, AllocatorThatWasRemoved) {
   }
   fs::copy_file(program("plugin_slow_allocator.so"), copy);
   const auto as_nobody = [&](Words argv) {
-    argv.insert(argv.begin(),
-                {"/usr/bin/setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all"});
-    Command command = plain(argv);
+    Command command = plain(
+        joined({"/usr/bin/setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all"}, argv));
     command.directory = out();
     return command;
   };

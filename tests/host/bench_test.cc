@@ -11,9 +11,8 @@ class BenchTest : public HostTest {
  protected:
   // A script of tools/bench.
   Result script(const std::string& name, Words arguments) {
-    arguments.insert(arguments.begin(),
-                     {"/usr/bin/python3", "-B", source_dir() + "/tools/bench/" + name});
-    return run(plain(std::move(arguments)));
+    return run(plain(
+        joined({"/usr/bin/python3", "-B", source_dir() + "/tools/bench/" + name}, arguments)));
   }
   Result bench(Words arguments) {
     arguments.insert(arguments.end(),
@@ -24,8 +23,7 @@ class BenchTest : public HostTest {
   Result driver(const std::string& text, Words arguments = {}) {
     write_file(temp() + "/driver.py",
                "import sys\nsys.path.insert(0, '" + source_dir() + "/tools/bench')\n" + text);
-    arguments.insert(arguments.begin(), {"/usr/bin/python3", "-B", temp() + "/driver.py"});
-    return run(plain(std::move(arguments)));
+    return run(plain(joined({"/usr/bin/python3", "-B", temp() + "/driver.py"}, arguments)));
   }
   // bench.py of other programs and contenders.
   Result driven_bench(const std::string& text, Words arguments) {

@@ -84,12 +84,8 @@ class ClickHouseTest : public HostTest {
     }
   }
   Words load_words() const {
-    return {"export",
-            "-f",
-            "clickhouse",
-            "--to",
-            "clickhouse://127.0.0.1:" + std::to_string(port_),
-            temp() + "/reports"};
+    const std::string server = "clickhouse://127.0.0.1:" + std::to_string(port_);
+    return {"export", "-f", "clickhouse", "--to", server, temp() + "/reports"};
   }
   Result load() const { return memlog(load_words()); }
 

@@ -27,7 +27,9 @@ class FullDiskTest : public HostTest {
     argv.insert(argv.end(), words.begin(), words.end());  // for reports that find no room
     return run(plain(argv, {{"TMPDIR", temp()}}));
   }
-  bool can_mount() { return run_on("64k", "0", {"help"}).exited(0); }
+  void SetUp() override {
+    if (!run_on("64k", "0", {"help"}).exited(0)) GTEST_SKIP() << "needs mount namespaces";
+  }
   std::string place() const { return temp() + "/small"; }
   Words files(const std::string& suffix) const {
     for (const std::string& file : paths_in(out())) EXPECT_NE(fs::file_size(file), 0u) << file;
@@ -37,7 +39,6 @@ class FullDiskTest : public HostTest {
 
 // 300,000 blocks of random sizes: far more than the file system takes.
 TEST_F(FullDiskTest, AnEventLogThatEndsEarlyIsTold) {
-  if (!can_mount()) GTEST_SKIP() << "needs mount namespaces";
   const Words words = {"run",   "--quiet", "--events=full", "-o", place(), program("random_sizes"),
                        "300000"};
   const Result result = expect_exit(run_on("1m", "0", words), 1);
@@ -59,7 +60,6 @@ TEST_F(FullDiskTest, AnEventLogThatEndsEarlyIsTold) {
 
 // Nothing fits: no empty file is left, and memlog says so, also where the report went.
 TEST_F(FullDiskTest, NothingEmptyIsLeft) {
-  if (!can_mount()) GTEST_SKIP() << "needs mount namespaces";
   const Result result = expect_exit(
       run_on("4k", "4096",
              {"run", "--quiet", "--events", "-o", place(), program("random_sizes"), "300000"}),
@@ -72,7 +72,6 @@ TEST_F(FullDiskTest, NothingEmptyIsLeft) {
 
 // A report fits, and the one with names, which would replace it, does not.
 TEST_F(FullDiskTest, NamesGoWhereThereIsRoom) {
-  if (!can_mount()) GTEST_SKIP() << "needs mount namespaces";
   Command raw = plain({memlog_tool(), "run", "--quiet", "-o", temp() + "/raw", "/usr/bin/python3",
                        "-c", "import json"});
   raw.env["MTRACE_RESOLVER"] = "none";
@@ -95,7 +94,6 @@ TEST_F(FullDiskTest, NamesGoWhereThereIsRoom) {
 
 // The ledger of a killed program is all that tells of its end.
 TEST_F(FullDiskTest, ALedgerWithoutRoomIsTold) {
-  if (!can_mount()) GTEST_SKIP() << "needs mount namespaces";
   const auto killed = [&](const char* size) {
     return run_on(
                size, "0",

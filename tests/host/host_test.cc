@@ -73,8 +73,7 @@ Result HostTest::expect_same(const Command& traced) const {
 }
 
 Command HostTest::tool(Words arguments) const {
-  arguments.insert(arguments.begin(), memlog_tool());
-  Command command = plain(std::move(arguments));
+  Command command = plain(joined({memlog_tool()}, arguments));
   command.directory = out();
   command.env["MTRACE_RESOLVER"] = "none";
   return command;

@@ -7,9 +7,8 @@ namespace {
 class HostsTest : public HostTest {
  protected:
   Result script(const std::string& name, Words arguments) {
-    arguments.insert(arguments.begin(),
-                     {"/usr/bin/python3", "-B", source_dir() + "/tools/hosts/" + name});
-    return run(plain(std::move(arguments)));
+    return run(plain(
+        joined({"/usr/bin/python3", "-B", source_dir() + "/tools/hosts/" + name}, arguments)));
   }
   // Hosts run in namespaces of their own, which takes root.
   bool namespaces() {

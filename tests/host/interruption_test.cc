@@ -39,10 +39,10 @@ class InterruptionTest : public HostTest {
   }
   // memlog run --unreachable, in the middle of its search.
   Result interrupt_run(int signal, Words more) {
-    Words words = {memlog_tool(), "run", "--unreachable",      "-o",
-                   temp(),        "--",  program("long_list"), kNodes};
-    words.insert(words.end(), more.begin(), more.end());
-    Process memlog(plain(words), "ready");
+    Process memlog(plain(joined({memlog_tool(), "run", "--unreachable", "-o", temp(), "--",
+                                 program("long_list"), kNodes},
+                                more)),
+                   "ready");
     const std::vector<pid_t> programs = children_of(memlog.pid());
     EXPECT_EQ(programs.size(), 1u);
     memlog.write("\n");

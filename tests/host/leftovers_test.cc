@@ -35,9 +35,9 @@ class LeftoversTest : public HostTest {
     return killed;
   }
   Command memlog_run(Words program_and_arguments) const {
-    Words argv = {memlog_tool(), "run", "--quiet", "--output", out(), "--"};
-    argv.insert(argv.end(), program_and_arguments.begin(), program_and_arguments.end());
-    return plain(argv, {{"XDG_RUNTIME_DIR", place()}, {"MTRACE_RESOLVER", "none"}});
+    return plain(
+        joined({memlog_tool(), "run", "--quiet", "--output", out(), "--"}, program_and_arguments),
+        {{"XDG_RUNTIME_DIR", place()}, {"MTRACE_RESOLVER", "none"}});
   }
   // A run keeps a directory while some process of the machine cannot be looked at; the next one
   // asks again.

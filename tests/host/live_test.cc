@@ -16,10 +16,7 @@ class LiveTest : public HostTest {
   Command target(const std::string& mode) const {
     return traced({program("live_target"), mode}, {{"MTRACE_LEDGER", temp()}});
   }
-  Result memlog(Words words) const {
-    words.insert(words.begin(), memlog_tool());
-    return run(plain(words));
-  }
+  Result memlog(Words words) const { return run(plain(joined({memlog_tool()}, words))); }
   static void keep(Process& process, const std::string& bytes) {
     process.say(bytes + "\n", "done");
   }

@@ -1,15 +1,11 @@
 #include "local_server.h"
 
-#include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <cstring>
-#include <filesystem>
-#include <sstream>
 
-#include "process.h"
+#include "host_test.h"
 
 namespace mtrace::test {
 namespace {
@@ -64,7 +60,6 @@ std::vector<pid_t> children_of(pid_t pid) {
 }
 
 void write_nginx_files(const std::string& directory, bool daemon) {
-  namespace fs = std::filesystem;
   fs::create_directories(directory + "/root");
   fs::create_directories(directory + "/logs");
   fs::permissions(directory, fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec);
@@ -93,26 +88,15 @@ void write_nginx_files(const std::string& directory, bool daemon) {
 }
 
 std::vector<std::string> redis_server(const std::string& directory) {
-  return {"/usr/bin/redis-server",
-          "--port",
-          "0",
-          "--unixsocket",
-          directory + "/redis",
-          "--dir",
-          directory,
-          "--save",
-          "",
-          "--appendonly",
-          "no",
-          "--logfile",
-          directory + "/redis.log"};
+  return joined({"/usr/bin/redis-server", "--port", "0", "--save", "", "--appendonly", "no"},
+                {"--unixsocket", directory + "/redis", "--dir", directory, "--logfile",
+                 directory + "/redis.log"});
 }
 
 std::string redis(const std::string& directory, std::vector<std::string> arguments) {
   Command command;
   command.env = plain_environment(directory);
-  command.argv = {"/usr/bin/redis-cli", "-s", directory + "/redis"};
-  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+  command.argv = joined({"/usr/bin/redis-cli", "-s", directory + "/redis"}, arguments);
   return run(command).out;
 }
 

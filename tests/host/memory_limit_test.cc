@@ -94,9 +94,8 @@ TEST_F(MemoryLimitTest, ThreadsThatAreInAHook) {
 // of what is left of many.
 TEST_F(MemoryLimitTest, TablesAreSmallWhateverTheHeap) {
   const auto tables = [&](const Words& heap, int64_t* blocks) {
-    Words argv = {program("mixed_heap")};
-    argv.insert(argv.end(), heap.begin(), heap.end());
-    const std::vector<Memlog> logs = reports_of(traced(argv), heap[3] == "1" ? 1 : 2);
+    const std::vector<Memlog> logs =
+        reports_of(traced(joined({program("mixed_heap")}, heap)), heap[3] == "1" ? 1 : 2);
     *blocks = logs.back().amount("live").blocks;
     return logs.back().numbers("cost").at("memory");
   };

@@ -12,8 +12,7 @@ class NamingTest : public HostTest {
     const std::string tool = temp() + "/tool";
     write_script(tool,
                  "#!/bin/sh\necho >>" + temp() + "/starts\nexec " + memlog_tool() + " \"$@\"\n");
-    argv.insert(argv.begin(), program("short_children"));
-    Command command = named(std::move(argv), {{"MTRACE_RESOLVER", tool}});
+    Command command = named(joined({program("short_children")}, argv), {{"MTRACE_RESOLVER", tool}});
     // However slow the machine is, a process is not taken for a long one.
     command.env["MTRACE_NAME_AFTER_MS"] = "86400000";
     return command;

@@ -45,9 +45,7 @@ class ReplayTest : public HostTest {
     return fmt::format("{}/replay_heap-{}.events", out(), result.pid);
   }
   json replayed(const std::string& log, const Words& options) {
-    Words words = {"replay", "--json", log};
-    words.insert(words.end(), options.begin(), options.end());
-    const Result result = expect_exit(memlog(words));
+    const Result result = expect_exit(memlog(joined({"replay", "--json", log}, options)));
     EXPECT_EQ(result.err, "");
     return json::parse(result.out);
   }

@@ -17,10 +17,7 @@ class ResolverTest : public HostTest {
     told_ = told_sites(result.out);
     return logs_of(result.pid);
   }
-  Result resolve(Words arguments) const {
-    arguments.insert(arguments.begin(), "resolve");
-    return memlog(arguments);
-  }
+  Result resolve(Words arguments) const { return memlog(joined({"resolve"}, arguments)); }
   // `resolved` says "partly" where a stripped system library has no name for a frame.
   // Every frame of the program has the name that nm says (or, inlined, belongs to one that has),
   // and a line of its source.

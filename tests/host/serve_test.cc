@@ -69,8 +69,8 @@ class ServeTest : public HostTest {
   }
   // Starts a server with these words; port() is then its port.
   void serve(Words words, const std::string& listen = "127.0.0.1:0") {
-    words.insert(words.begin(), {memlog_tool(), "serve", "--listen", listen});
-    server_ = std::make_unique<Process>(plain(words));
+    server_ = std::make_unique<Process>(
+        plain(joined({memlog_tool(), "serve", "--listen", listen}, words)));
     told_ = server_->read_line().value_or("");
     if (listen.starts_with("127.")) port_ = std::stoi(told_.substr(told_.rfind(':') + 1));
   }
@@ -107,8 +107,7 @@ class ServeTest : public HostTest {
     return json::parse(answer.body);
   }
   json tool_json(Words words) const {
-    words.insert(words.begin(), memlog_tool());
-    return json::parse(expect_exit(run(plain(words))).out);
+    return json::parse(expect_exit(run(plain(joined({memlog_tool()}, words)))).out);
   }
   int port() const { return port_; }
   std::string address() const { return "http://127.0.0.1:" + std::to_string(port_); }
@@ -123,9 +122,8 @@ class ServeTest : public HostTest {
     const std::string modules = build_dir() + "/npm/node_modules";
     EXPECT_TRUE(fs::exists(modules + "/playwright-core")) << "make deps-test gets it";
     EXPECT_TRUE(fs::exists("/usr/bin/chromium")) << "make deps-test installs it";
-    arguments.insert(arguments.begin(),
-                     {"/usr/bin/env", "node", source_dir() + "/tests/host/" + name});
-    return plain(arguments, {{"NODE_PATH", modules}});
+    return plain(joined({"/usr/bin/env", "node", source_dir() + "/tests/host/" + name}, arguments),
+                 {{"NODE_PATH", modules}});
   }
   const std::string& told() const { return told_; }
   std::string unzipped(const std::string& data) const {
@@ -632,8 +630,7 @@ TEST_F(TlsTest, EncryptsAndAsksForCertificates) {
   EXPECT_EQ(get("/metrics").status, 0) << "not encrypted";
   expect_exit(end());
   Words asking = tls;
-  asking.insert(asking.begin(), {"--client-ca", file("scraper.pem")});
-  serve(asking);
+  serve(joined({"--client-ca", file("scraper.pem")}, asking));
   EXPECT_EQ(fetch("scraper"), "200 True");
   EXPECT_EQ(fetch("").find("none: "), 0u);
   EXPECT_EQ(fetch("stranger").find("none: "), 0u);
@@ -643,8 +640,8 @@ TEST_F(TlsTest, EncryptsAndAsksForCertificates) {
 TEST_F(TlsTest, FilesThatAreNoGoodAreNamed) {
   for (const char* name : {"server", "other"}) make_certificate(temp(), name);
   const auto expect = [&](Words words, const std::string& text) {
-    words.insert(words.begin(), {"serve", "--listen", "127.0.0.1:0"});
-    EXPECT_HAS(expect_exit(memlog(words), 1).err, text);
+    EXPECT_HAS(expect_exit(memlog(joined({"serve", "--listen", "127.0.0.1:0"}, words)), 1).err,
+               text);
   };
   const std::string certificate = file("server.pem");
   expect({"--tls-cert", file("none"), "--tls-key", file("server.key")}, file("none") + ": ");

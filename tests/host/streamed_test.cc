@@ -22,9 +22,8 @@ class StreamedTest : public HostTest {
 
   // At the port of the receiver before, if there was one.
   void receive(Words words = {}) {
-    words.insert(words.begin(),
-                 {memlog_tool(), "serve", "--listen", address(), "--receive", store()});
-    receiver_ = std::make_unique<Process>(plain(words));
+    receiver_ = std::make_unique<Process>(plain(
+        joined({memlog_tool(), "serve", "--listen", address(), "--receive", store()}, words)));
     const std::string told = receiver_->read_line().value_or("");
     ASSERT_TRUE(told.starts_with("listening at ")) << told << receiver_->wait().err;
     port_ = std::stoi(told.substr(told.rfind(':') + 1));
@@ -36,14 +35,12 @@ class StreamedTest : public HostTest {
   }
   // memlog run --events, with the process that writes the log.
   Command logging(Words words) const {
-    words.insert(words.begin(), {"run", "--quiet", "--events"});
-    Command command = tool(words);
+    Command command = tool(joined({"run", "--quiet", "--events"}, words));
     command.env.erase("MTRACE_RESOLVER");
     return command;
   }
   Command streaming(Words words) const {
-    words.insert(words.begin(), {"--output", out(), "--to", "http://" + address()});
-    return logging(words);
+    return logging(joined({"--output", out(), "--to", "http://" + address()}, words));
   }
   Words logs_in(const std::string& directory) const {
     Words logs;

@@ -433,8 +433,7 @@ class UnreachableCoreTest : public UnreachableTest {
     return make_core({program("held_blocks")}, filter, expected, with_ledger);
   }
   Result look_at(const std::string& core, Words more = {}) {
-    more.insert(more.begin(), {"unreachable", "--core", core});
-    return memlog(more);
+    return memlog(joined({"unreachable", "--core", core}, more));
   }
   std::string ledger() const { return paths_in(temp(), ".ledger").at(0); }
   static void expect_same(const json& found, const json& expected) {
