@@ -153,7 +153,7 @@ MTRACE_INTERNAL_INLINE int mtrace_release(const char* kind, uint64_t id);
 
 /* ---- Where am I? */
 
-/* Writes the caller's stack to `fd`: a line "\t(module+0xoffset)" for each frame, at most 128, then
+/* Writes the caller's stack to `fd`: a line "\t(module+0xoffset)" for each frame, at most 256, then
  * a line "# module: ..." for each module. Pipe the text through `memlog decode` to get names.
  * Returns the number of frames, or -1 when `fd` cannot be written. [signal-safe] */
 MTRACE_INTERNAL_INLINE int mtrace_backtrace(int fd);

@@ -69,8 +69,8 @@ class LeakListener : public ::testing::EmptyTestEventListener {
           << "The test leaves " << growth << " bytes more on the heap than it found." << limit
           << "\n"
           << content_of(file)
-          << "What a library keeps once it has been used (a buffer of stdio, a table of the time "
-             "zone, a thread's descriptor) can be made before the tests, or allowed: "
+          << "Libraries keep memory after their first use (a buffer of stdio, a table of the time "
+             "zone, a thread's descriptor): use them before the tests, or allow it: "
              "mtrace_allow_growth("
           << growth << ");";
     }

@@ -1,4 +1,4 @@
-// The event log file, version 4: doc/events.md has its grammar.
+// The event log file, version 4: doc/events-format.md has its grammar.
 //
 // A file is a sequence of zstd frames, each with checksum and content size. The content of the
 // first begins with kEventHeaderMark, that of the others with kEventChunkMark, or, for blocks that
@@ -76,8 +76,8 @@ enum StackColumn : uint8_t {
   kStackColumns,
 };
 
-// What a chunk tells of its events (doc/events.md, "Chunks"): numbers of blocks and milliseconds,
-// or addresses and steps of kEventTimeStep.
+// What a chunk tells of its events (doc/events-format.md, "Events"): numbers of blocks and
+// milliseconds, or addresses and steps of kEventTimeStep.
 enum class EventForm : uint8_t { kCompact = 1, kFull = 2 };
 
 enum EventColumn : uint8_t {
@@ -102,8 +102,8 @@ enum EventColumn : uint8_t {
   kEventColumns,
 };
 
-// Which block an entry frees or moves. Below: a distance (doc/events.md), or, of a realloc, how
-// many of its thread have begun later.
+// Which block an entry frees or moves. Below: a distance (doc/events-format.md), or, of a realloc,
+// how many of its thread have begun later.
 enum EventOrder : uint8_t {
   kOrderFar = 32,      // a distance of so much and kFarLow, kFarHigh
   kOrderBirth = 33,    // a number, in kBirths

@@ -1,8 +1,8 @@
 // The memory in which a traced process leaves its events for the writer of its event log
 // (MTRACE_EVENTS): a header and a ring for each thread, in a file without a name that both map.
 // What the process is and what its stacks are, the writer reads from the process's ledger
-// (format/ledger.h). doc/events.md has the protocol. The writer must validate every number before
-// using it: the program can write here by mistake.
+// (format/ledger.h). doc/internals/events.md has the protocol. The writer must validate every
+// number before using it: the program can write here by mistake.
 #pragma once
 
 #include <cstddef>

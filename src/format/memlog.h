@@ -142,8 +142,7 @@ inline constexpr uint64_t kMostFailed = (uint64_t{1} << 47) - 1;  // ... of a st
 
 // Calls that query or tune the allocator: blocks are calls.
 inline constexpr char kKindControl[] = "control";
-// With MTRACE_UNKNOWN=stacks: frees of blocks that were not seen; frees of blocks that were freed
-// before, and the frees before those; allocations whose free was not seen.
+// With MTRACE_UNKNOWN=stacks: frees of blocks whose allocation was not seen.
 inline constexpr char kKindUnknownFree[] = "unknown-free";
 
 // Entry fields.

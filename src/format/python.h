@@ -80,11 +80,11 @@ constexpr const char* python_gap_reason(PythonGap gap) {
     case PythonGap::kOnTrial:
       return " was not tried; compare some with traceback.print_stack()";
     case PythonGap::kOffsets:
-      return " with offsets that are not those of this version";
+      return " with unexpected offsets of its structures";
     case PythonGap::kSecond:
       return ": another interpreter runs in this process";
     case PythonGap::kState:
-      return ", not all threads' states were found";
+      return ": some thread states were not found";
     case PythonGap::kNone:
     case PythonGap::kBeingNoted:
       break;

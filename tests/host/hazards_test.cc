@@ -83,7 +83,7 @@ TEST_F(HazardTest, NodeKeepsTheSignal) {
   EXPECT_EQ(result.out, "ready\nmine\n");
   const Memlog log = only_log(result.pid);
   EXPECT_EQ(log.get("trigger"), "exit");
-  EXPECT_EQ(log.get("note"), "the program has taken the signal that writes reports");
+  EXPECT_EQ(log.get("note"), "the program uses the signal that writes reports itself");
 }
 
 }  // namespace

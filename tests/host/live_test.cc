@@ -70,8 +70,8 @@ TEST_F(LiveTest, TopInAPipe) {
   ASSERT_EQ(stat((temp() + "/live_target-" + pid + ".ledger").c_str(), &ledger), 0);
   std::string plain_numbers = status.out;
   std::erase(plain_numbers, ',');
-  EXPECT_HAS(plain_numbers, "\n        tracing takes " + std::to_string(ledger.st_blocks * 512) +
-                                " bytes for its tables")
+  EXPECT_HAS(plain_numbers, "\n        tables of the library: " +
+                                std::to_string(ledger.st_blocks * 512) + " bytes")
       << status.out;
   // Two looks, between which nothing happens.
   const Result twice =

@@ -485,7 +485,7 @@ TEST_F(MadeUpPythonTest, OffsetsThatCannotBe) {
     const Memlog log = run_mode(mode);
     for (const Entry& entry : log.entries) EXPECT_TRUE(PythonFunctions(log).of(entry).empty());
     EXPECT_EQ(log.get("note"),
-              note("not covered", "3.13.5 with offsets that are not those of this version"));
+              note("not covered", "3.13.5 with unexpected offsets of its structures"));
   }
 }
 
@@ -501,7 +501,7 @@ TEST_F(MadeUpPythonTest, FramesOfAnotherStack) {
     blocks += static_cast<unsigned>(entry.blocks);
   }
   EXPECT_EQ(blocks, 300u);
-  EXPECT_EQ(log.get("note"), note("not covered", "3.13.5, not all threads' states were found"));
+  EXPECT_EQ(log.get("note"), note("not covered", "3.13.5: some thread states were not found"));
 }
 
 // From headers only: by request.
@@ -520,8 +520,7 @@ TEST_F(MadeUpPythonTest, UntriedVersion) {
 // What reports say memlog status says, too, and memlog top and, when the process was killed, memlog
 // recover.
 TEST_F(MadeUpPythonTest, StatusAndLedgerNameTheGap) {
-  const std::string line =
-      note("not covered", "3.13.5 with offsets that are not those of this version");
+  const std::string line = note("not covered", "3.13.5 with unexpected offsets of its structures");
   Process process(traced({path_, "misfit", "wait"}, {{"MTRACE_LEDGER", out() + "/"}}), "waiting");
   const std::string pid = process.id();
   EXPECT_HAS(memlog({"status", pid}).out, line);

@@ -151,7 +151,7 @@ TEST_F(ResidentTest, HeapsOfThreads) {
     EXPECT_HAS(line, "; malloc_trim(3) frees at most ");
     EXPECT_HAS(line, ", fewer arenas (MALLOC_ARENA_MAX, now 2 of threads) ");
     EXPECT_HAS(line, "; blocks of decode keep ");
-    EXPECT_TRUE(line.ends_with("; more, while it runs: memlog map PID")) << line;
+    EXPECT_TRUE(line.ends_with("; for details while it runs: memlog map PID")) << line;
     EXPECT_LACKS(text, "The rest may be");
     EXPECT_LACKS(text, "mapped without a name");
     EXPECT_LACKS(text, ".ledger ");
@@ -174,7 +174,7 @@ TEST_F(ResidentTest, HeapsOfRunningProcess) {
   for (size_t i = 0; i < 2; ++i) {
     const std::regex line(
         "heaps of malloc: [^\n]* live, ([^\n]*) free; malloc_trim[^\n]*; blocks of "
-        "decode keep ([^\n]*); more, while it runs: memlog map " +
+        "decode keep ([^\n]*); for details while it runs: memlog map " +
         pid + "\n");
     std::smatch found;
     ASSERT_TRUE(std::regex_search(texts[i], found, line)) << texts[i];

@@ -179,7 +179,6 @@ TEST_F(ServeTest, MetricsAreThoseOfTop) {
   EXPECT_EQ(value("mtrace_peak_bytes"), top["peak_bytes"].dump());
   EXPECT_EQ(value("mtrace_lost_blocks_total"), "0");
   EXPECT_EQ(value("mtrace_ledger_unread"), "0");
-  EXPECT_EQ(value("mtrace_report_microseconds_total"), "0");  // a name of 0.2
   EXPECT_EQ(std::stoll(value("mtrace_allocations_total")) - std::stoll(value("mtrace_frees_total")),
             top["blocks"].get<int64_t>());
   EXPECT_EQ(kept_in(answer.body, pid), "1500");

@@ -340,7 +340,7 @@ TEST_F(UnreachableTest, TheCopiesAreNoChildrenOfTheProgram) {
 TEST_F(UnreachableTest, AttachesToWhatIsNotTraced) {
   Process process(plain({program("attached"), "sites"}), "ready");
   const json found = answer(look(process.pid(), {"--attach"}));
-  EXPECT_EQ(found["unknown_blocks"], "memlog attached to it later");
+  EXPECT_EQ(found["unknown_blocks"], "memlog attached after the program had allocated");
   EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
   process.write("q");
   expect_exit(process.wait());
@@ -354,7 +354,7 @@ TEST_F(UnreachableTest, WhatAChildKeepsInItsParentsBlocksIsReachable) {
   const json found = answer(look(child));
   EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
   EXPECT_GE(found["reachable_bytes"], 1000);
-  EXPECT_EQ(found["unknown_blocks"], "it has blocks of the process that forked it");
+  EXPECT_EQ(found["unknown_blocks"], "it inherited blocks from its parent");
   expect_exit(process.wait());
 }
 
@@ -520,7 +520,7 @@ TEST_F(UnreachableCoreTest, SaysWhatIsMissing) {
   const std::string cut = temp() + "/cut";
   fs::copy(core, cut);
   fs::resize_file(cut, fs::file_size(core) / 2);
-  expect_refused(look_at(cut), "cut off: ");
+  expect_refused(look_at(cut), "truncated: ");
   expect_refused(look_at(make_core("0x30")), "lacks ");
   expect_refused(look_at(make_core("0x33", nullptr, false)), "its process had no ledger; start it");
 }

@@ -142,7 +142,7 @@ mtrace_add_test(NAME fails COMMAND later)
   }
   EXPECT_TRUE(has(result.out, R"(100 bytes in 1 stack, 99 bytes allowed)")) << result.out;
   EXPECT_TRUE(has(result.out, R"(100 bytes in 1 stack, 0 bytes allowed)")) << result.out;
-  EXPECT_TRUE(has(result.out, R"(ended with status 3)")) << result.out;
+  EXPECT_TRUE(has(result.out, R"(exited with status 3)")) << result.out;
 
   // What the function cannot use ends the configuration.
   for (const auto& [wrong, why] : {std::pair("NAME x", "give a name and a command"),

@@ -38,7 +38,7 @@ inline uint64_t coarse_time() {
 uint64_t coarse_resolution();
 
 // ---- Time stamps that order events of all threads: if one event happens before another, by
-// whatever way, its stamp is smaller. doc/events.md has the argument.
+// whatever way, its stamp is smaller. doc/internals/events.md has the argument.
 //
 // Thread-safe; async-signal-safe, except find_stamps().
 

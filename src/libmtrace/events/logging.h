@@ -1,8 +1,8 @@
 // Records the events of this process (MTRACE_EVENTS) for the writer of its log.
 //
-// Call each function at the moment that doc/events.md, "Order", requires, and only while logs() is
-// true. Thread-safe; async-signal-safe; leaves errno alone. `slot`: the calling thread's slot in
-// the ledger; 0: none.
+// Call each function at the moment that doc/internals/events.md, "Order", requires, and only while
+// logs() is true. Thread-safe; async-signal-safe; leaves errno alone. `slot`: the calling thread's
+// slot in the ledger; 0: none.
 #pragma once
 
 #include <cstddef>

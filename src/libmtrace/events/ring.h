@@ -1,5 +1,5 @@
 // Records in the memory that the process shares with the writer of its event log
-// (format/event_ring.h, doc/events.md).
+// (format/event_ring.h, doc/internals/events.md).
 //
 // Thread-safe; async-signal-safe; leaves errno alone. One thread writes to a ring; its signal
 // handlers may interrupt it at any moment.

@@ -111,7 +111,7 @@ void note_handler(const Trigger& trigger, next::SignalHandler handler) {
   const bool ignored = handler == SIG_IGN;
   report::status_handler(ignored ? Handler::kIgnored : Handler::kProgram);
   report::set_note(ignored ? "the program ignores the signal that writes reports"
-                           : "the program has taken the signal that writes reports");
+                           : "the program uses the signal that writes reports itself");
 }
 
 void install(Trigger& trigger, int signal) {

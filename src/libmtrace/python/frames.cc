@@ -1,4 +1,4 @@
-// The Python functions that a frame of CPython's evaluation loop runs. doc/python.md explains how
+// The Python functions that a frame of CPython's evaluation loop runs. doc/internals/python.md explains how
 // they are found.
 #include <limits.h>
 #include <string.h>

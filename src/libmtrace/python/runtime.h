@@ -1,5 +1,5 @@
 // The CPython interpreter of the process, wherever it is: in the program or in libpython. Found
-// when a walk first comes to the object. doc/python.md says how its frames are read.
+// when a walk first comes to the object. doc/internals/python.md says how its frames are read.
 #pragma once
 
 #include <cstdint>

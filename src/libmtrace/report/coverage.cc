@@ -204,8 +204,7 @@ void write_coverage(Writer& out, const ledger::ThreadTotals& totals) {
   static const bool by_itself = allocates_by_itself();
   if (hiding == nullptr && by_itself) {
     begin_note(out, format::kNotCoveredProgram);
-    out.text("asks the system for memory, but no library for an allocator: what one of its own ");
-    out.text("gives it is not counted\n");
+    out.text("maps memory itself and calls no malloc; its own allocator is not counted\n");
   }
   write_python_gap(out);
   if (g_entries.names[0] != nullptr) {

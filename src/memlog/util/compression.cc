@@ -12,8 +12,7 @@
 namespace mtrace::util {
 namespace {
 
-// Level 7 takes three times as long and saves a third (doc/performance.md); the program waits for
-// it at its end.
+// Level 7 takes three times as long and saves a third; the program waits for it at its end.
 constexpr int kLevel = 3;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What chunks of an event log are made of (doc/events.md, "Chunks"): columns of numbers and texts,
-// codes of events, entries, and what stands for blocks and their addresses.
+// What chunks of an event log are made of (doc/events-format.md, "Events"): columns of numbers and
+// texts, codes of events, entries, and what stands for blocks and their addresses.
 #pragma once
 
 #include "format/event_log.h"

@@ -469,7 +469,7 @@ void EventLog::State::inherit() {
   inherits = false;
   if (header.parent_log.empty()) return;
   if (header.before.began != 0) {
-    problem = "blocks from before the fork are unknown: the older files of the log have them";
+    problem = "blocks from before the fork are unknown: they are in older files of the log";
     return;
   }
   Inheritance found = read_inheritance(file.path(), header, generation);

@@ -73,7 +73,7 @@ class FrameReader : public Contents {
 // Says what is missing of a log of which so many frames were left out; empty: nothing.
 std::string missing_text(uint64_t damaged, const Contents& contents);
 
-// Reads an event log (doc/events.md), in the order of its events.
+// Reads an event log (doc/events-format.md), in the order of its events.
 
 enum class Kind : uint8_t {
   kUnknown = 0,        // of a later version of the format; next() leaves these out

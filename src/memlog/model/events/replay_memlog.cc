@@ -312,7 +312,7 @@ class Moments {
     memlog_.meta(format::kKeyNote, "made from the event log {}; changes are since it began",
                  util::escaped(log_.path().substr(log_.path().rfind('/') + 1), ""));
     if (!filter_.empty()) {
-      memlog_.meta(format::kKeyNote, "only blocks that pass: {}", util::escaped(filter_, ""));
+      memlog_.meta(format::kKeyNote, "only blocks that match: {}", util::escaped(filter_, ""));
     }
     if (const uint64_t began = log_.header().before.began; began != 0) {
       memlog_.meta(format::kKeyNote, "the log has the events from {} on; of those before, the sums",

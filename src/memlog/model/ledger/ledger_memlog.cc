@@ -151,7 +151,7 @@ class LedgerReport {
     }
     if (header_.missing != 0) {
       memlog_.meta(format::kKeyNote,
-                   "the ledger lacks {} bytes of the tables, which its file had no room for",
+                   "the ledger lacks {} bytes of the tables: its file had no room",
                    header_.missing);
     }
     if (state_.unread != 0 || !sum_.whole) {

@@ -29,7 +29,7 @@ using format::EventRecord;
 using format::EventRingHeader;
 using format::EventsState;
 
-constexpr uint64_t kSettling = 50'000;      // nanoseconds, see doc/events.md, "Order"
+constexpr uint64_t kSettling = 50'000;      // nanoseconds, see doc/internals/events.md, "Order"
 constexpr uint64_t kFlush = 1'000'000'000;  // between chunks, while there are events
 constexpr uint64_t kMemory = 100'000'000;   // between two looks at the resident memory
 constexpr uint64_t kThreads = 500'000'000;  // and at the threads
@@ -483,7 +483,7 @@ class Recorder {
           first->reader.next_stamp() >= limit) {
         return;
       }
-      // Of equal stamps, which the order of doc/events.md does not need, any.
+      // Of equal stamps, which the order of doc/internals/events.md does not need, any.
       const uint64_t until = std::min(next == UINT64_MAX ? next : next + 1, limit);
       while (first->reader.next_stamp() < until) {
         write(*first);

@@ -121,8 +121,8 @@ void check_end(int descriptor, uint64_t end, const std::string& name) {
   struct stat state = {};
   if (::fstat(descriptor, &state) != 0 || static_cast<uint64_t>(state.st_size) >= end) return;
   throw CoreError(
-      fmt::format("{}: cut off: {} of {} bytes are there; write it again with ulimit -c unlimited "
-                  "and room on the disk",
+      fmt::format("{}: truncated: {} of {} bytes; dump core again with ulimit -c unlimited and "
+                  "room on the disk",
                   name, state.st_size, end));
 }
 

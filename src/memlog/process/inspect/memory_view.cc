@@ -535,8 +535,8 @@ std::unique_ptr<ledger::LedgerFile> CoreMemory::ledger(const std::string& path) 
   }
   if (process_of(*ledger) != 0) {
     throw CoreError(
-        fmt::format("{}: its process still runs, and its ledger {} has changed since; "
-                    "write it into the core file, too: {}",
+        fmt::format("{}: the process still runs, so its ledger {} no longer matches; "
+                    "include it in the core file: {}",
                     name_, known, kDumpAll));
   }
   return ledger;

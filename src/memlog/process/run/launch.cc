@@ -175,7 +175,7 @@ void end_by(int signal) {
 }
 
 std::string end_text(int status) {
-  if (WIFEXITED(status)) return fmt::format("ended with status {}", WEXITSTATUS(status));
+  if (WIFEXITED(status)) return fmt::format("exited with status {}", WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
   return fmt::format("was killed by SIG{} ({})", signal_name(signal), ::strsignal(signal));
 }

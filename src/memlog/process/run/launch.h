@@ -17,7 +17,7 @@ struct Ended {
   double seconds = 0;   // of running time
 };
 
-// Returns "ended with status 0", "was killed by SIGSEGV (Segmentation fault)", ...
+// Returns "exited with status 0", "was killed by SIGSEGV (Segmentation fault)", ...
 std::string end_text(int status);
 
 // An action to repeat while the program runs.

@@ -142,7 +142,7 @@ namespace {
 constexpr Option kEventsOption = {
     "--events", "", "LOG",
     R"(In place of FILE: the blocks of this event log (memlog run --events), from its beginning to
-    its end. With the options below, only blocks that pass all of them.)"};
+    its end. With the options below, only blocks that match all of them.)"};
 
 constexpr Option kSizeOption = {
     "--size", "", "A..B", "Only blocks with a requested size in this range: 64K.., 100..200."};
@@ -150,7 +150,7 @@ constexpr Option kThreadOption = {
     "--thread", "", "TID", "Only blocks that this thread allocated, or one of a range of threads."};
 constexpr Option kLifetimeOption = {
     "--lifetime", "", "A..B",
-    R"(Only blocks that lived so long: ..100us, 5s..2min, 1h.. (a number alone: milliseconds). A
+    R"(Only blocks with a lifetime in this range: ..100us, 5s..2min, 1h.. (a number alone: milliseconds). A
     block that is never freed lives longer than any time.)"};
 constexpr Option kLifeOptions[] = {
     {"--born", "", "A..B",
@@ -261,8 +261,8 @@ std::optional<Span> read_times(const Arguments& arguments, const char* name, uin
 void require_full(const Arguments& arguments, const events::EventHeader& header, const char* what) {
   if (!header.compact) return;
   throw UsageError(fmt::format(
-      "{}: {}: the log of {} has neither the addresses of blocks nor times below a millisecond: "
-      "memlog run --events=full keeps them",
+      "{}: {} needs addresses or times below a millisecond, which the log of {} does not have; "
+      "memlog run --events=full records them",
       arguments.command(), what, util::escaped(header.program, "")));
 }
 

@@ -33,9 +33,9 @@ bool same(const HeapBlock& a, const HeapBlock& b) {
 std::string unknown_blocks(const ledger::LedgerFile& ledger, const ledger::LedgerState& state,
                            const process::Snapshot& snapshot, bool whole) {
   if (!whole) return "its ledger lacks a part of the live blocks";
-  if (snapshot.late) return "memlog attached to it later";
+  if (snapshot.late) return "memlog attached after the program had allocated";
   // A child begins its ledger without the blocks from before the fork.
-  if (ledger.header().parent != 0) return "it has blocks of the process that forked it";
+  if (ledger.header().parent != 0) return "it inherited blocks from its parent";
   if (ledger.header().sampled != 0) return "MTRACE_SAMPLE records only some blocks";
   if (ledger.header().recording == 0) return "recording is off";
   if (ledger.header().was_off != 0) return "recording was off for a time";

@@ -25,7 +25,7 @@ ends by the same signal. Options end where PROGRAM begins.
 When the program has ended, memlog prints its peak and what was live at exit to standard error, each
 with the five functions that hold most. If several processes have reported, it prints this for the
 largest, and a line about each of the others. Memory live at exit is not necessarily leaked:
---unreachable tells what is.
+--unreachable finds what is.
 
 The program and the programs that it starts keep their tables in files while they run. memlog top
 reads these files. They are deleted when a process ends. If it was killed (Ctrl-C, SIGTERM, lack of
@@ -234,8 +234,8 @@ Manual run_manual() {
         lifetimes of microseconds, fragmentation. The log is several times as large.)"},
        {"--events-max", "", "SIZE",
         R"(With --events: keep only the newest files of the log, so that they take about SIZE
-        together: 100M, 1G. Each file begins with the blocks that live and with the sums of all
-        before, so that what it says of totals is right.)",
+        together: 100M, 1G. Each file begins with the live blocks and the sums of all events
+        before it, so that its totals are right.)",
         "", "--events", "--to"},
        {"--events-files", "", "N",
         R"(With --events-max: the number of files, default 2. The newest is PROGRAM-PID.events,

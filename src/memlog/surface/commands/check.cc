@@ -40,7 +40,7 @@ struct CheckOptions {
 };
 
 constexpr char kCheckHelp[] = R"(
-Checks whether a program stays within a memory limit, and tells by the exit status: for continuous
+Checks whether a program stays within a memory limit, and says so by its exit status, for continuous
 integration. Give either reports, or a program. memlog runs the program under the library and checks
 its report at exit.
 
@@ -48,8 +48,8 @@ its report at exit.
 parent alone. --max-growth limits the growth of all stacks that grew; stacks that shrank do not
 offset it. With --baseline, growth is what is live beyond the baseline; stacks are matched as memlog
 diff does, also across builds. Without it, growth is the change over the given reports, except the
-one that begins with report 1. --unreachable allows no block to be lost: memory that the program can
-still reach when it exits is no failure then. With none of these, a program must leave nothing live,
+one that begins with report 1. --unreachable allows no block to be lost; memory that the program can
+still reach when it exits is then allowed. With none of these, a program must leave nothing live,
 and reports, or a program with --baseline, must show no growth.
 
 C and C++ runtimes keep some memory until exit (76,800 bytes in a C++ program that prints a line).
@@ -255,7 +255,7 @@ class Judge {
       const std::string why = text::not_covered(process.last);
       if (!why.empty() && !uncovered) {
         throw UsageError(
-            fmt::format("check: {}: not judged (--uncovered judges the part that is covered)",
+            fmt::format("check: {}: not checked; --uncovered checks the part that is covered",
                         text::plain(why)));
       }
       out_ += text::coverage_remarks(process.last, style_);

@@ -28,8 +28,8 @@ its values:
   realloc ADDRESS SIZE usable=N old=ADDRESS stack=ID ...
   free ADDRESS
 
-Most logs have whole milliseconds, and in place of an address the number of the block in the order of
-allocation, #17. memlog run --events=full keeps addresses and times in steps of 100 ns.
+Unless the log was recorded with --events=full, times are whole milliseconds, and #17, in place of an
+address, is the 17th block that the process allocated.
 
 calloc, new and the other functions look like malloc; delete looks like free. "free ADDRESS unknown"
 frees a block that was allocated before tracing began. The log of a forked process begins with the
@@ -310,8 +310,8 @@ const Command& events_command() {
          match is enough.)"},
             {"--last", "", "N", "Only the last N of the events that pass the filters."},
             {"--header", "", "",
-             R"(Print no event, but what the log says of its process: program, parent, the parent's log
-         and where the child left it.)"},
+             R"(Print what the log says of its process (program, pid, parent, the parent's log, time of
+         the fork), and no events.)"},
             {"--follow", "-f", "", "Go on as the log grows, until the program has ended."},
             {"--style", "", "STYLE",
              R"(text (default), or log-malloc2: the lines of that tool's trace, for scripts that read it.
@@ -324,8 +324,8 @@ const Command& events_command() {
             kSysrootOption,
             kSymbolsOption,
             {"--write-log", "", "",
-             R"(Write the log of a process whose memory for events is standard input. libmtrace.so
-         starts memlog so; of no other use.)"}}),
+             R"(Write the log of a process whose memory for events is standard input. Used by
+         libmtrace.so only.)"}}),
        R"(0: done; 1: the log cannot be read, or covers no time that was asked for; 2: wrong command
        line, no event log, or parts of it are damaged.)",
        R"(  memlog events app-4711.events | grep -w '#17'     the life of a block

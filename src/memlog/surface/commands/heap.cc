@@ -24,7 +24,7 @@ Counts the live blocks of a running process by type, those with most bytes first
              tell, as memlog show --group-by type: std::vector<int>
   function   of other blocks the responsible one: "in FUNCTION"
 
-The process is not stopped. What it allocates or frees meanwhile may be missing. Needs a ledger,
+The process is not stopped. Allocations and frees during the count may be missing. Needs a ledger,
 which memlog run makes the process keep. With --attach, memlog first attaches to a process that is
 not traced, and counts only blocks allocated from then on.
 )";

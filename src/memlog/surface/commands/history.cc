@@ -14,8 +14,8 @@ namespace mtrace::cli {
 namespace {
 
 constexpr char kHistoryHelp[] = R"(
-Tells of the live block that holds an address where and how long ago it was allocated, and what holds
-it, or that nothing does: as memlog unreachable --block, which says how it looks for pointers.
+Prints where and how long ago the live block at an address was allocated, and what points to it, as
+memlog unreachable --block does; its help says how memlog looks for pointers.
 
 Of other addresses it prints the last events, allocations and frees with times, threads and stacks,
 if the process writes an event log with addresses (memlog run --events=full). The ledger knows live
@@ -77,7 +77,7 @@ int tell_history(const Arguments& arguments, const Streams& streams) {
 const Command& history_command() {
   static const Command command = {
       {"history",
-       "tell whose block an address is, or was",
+       "show who allocated the block at an address",
        "[OPTION]... PID|NAME ADDRESS",
        kHistoryHelp,
        {kJsonOption, kBytesOption, kColorOption, kLibraryOption, kOwnOption, kSysrootOption,

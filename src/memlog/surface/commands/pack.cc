@@ -296,7 +296,7 @@ int run_pack(const Arguments& arguments, const Streams& streams) {
 const Command& pack_command() {
   static const Command command = {
       {"pack",
-       "put data and what names it into one file, for another machine",
+       "pack reports and their symbols into one file, for another machine",
        "[OPTION]... --output ARCHIVE [FILE|DIR]...",
        kPackHelp,
        {{"--output", "-o", "ARCHIVE",

@@ -191,7 +191,7 @@ std::string events_text(const RunOptions& options, const reports::RunReports& fo
     for (const std::string& log : event_logs(options, one, begun)) {
       out += fmt::format("events: {}\n", util::escaped(log, ""));
       if (one != pid) continue;
-      out += fmt::format("  each of them   memlog events {}\n", util::shell_word(log));
+      out += fmt::format("  print them     memlog events {}\n", util::shell_word(log));
     }
   }
   return out;

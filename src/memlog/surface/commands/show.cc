@@ -283,7 +283,7 @@ std::string text_of_sources(const analyze::Table& table, SourceLookup& sources,
     out += fmt::format("... {} more functions (-n 0)\n",
                        util::grouped(uint64_t{functions.size() - shown}));
   }
-  if (functions.empty()) out += "no function of own code has a source file here\n";
+  if (functions.empty()) out += "no source file of own code is here\n";
   return out + missing_sources_text(missing, style);
 }
 

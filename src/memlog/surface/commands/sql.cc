@@ -15,7 +15,7 @@ Answers questions in SQL. SQLite runs the query; its tables are read from the re
 directories with these, ledgers and running processes (pid or name) that are named, while it runs.
 Nothing is imported first, and nothing can be changed. Without FILE, the directory is that of
 MTRACE_OUTPUT, or else the current one. memlog sql .schema lists the tables and their columns, with
-units; memlog sql .functions the functions that spare a join: own_frame(stack), stack_text(stack),
+units; memlog sql .functions the functions that save a join: own_frame(stack), stack_text(stack),
 matches(stack, regex) and others.
 
 Without a query, memlog reads queries from the standard input: at a terminal with line editing,

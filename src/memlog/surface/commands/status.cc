@@ -154,7 +154,10 @@ json::Value process_json(const process::TracedProcess& process, Gaps& gaps) {
     out["forked_from_pid"] = process.header().pid;
     return out;
   }
-  json::put_text(out, "ledger", json::plain(util::array_text(process.header().path)));
+  const std::string ledger(util::array_text(process.header().path));
+  const std::string place = fmt::format("/proc/{}/root{}", process.pid(), ledger);
+  const bool gone = ::access(place.c_str(), F_OK) != 0 && errno == ENOENT;  // after memlog detach
+  json::put_text(out, "ledger", gone ? "" : json::plain(ledger));
   put_cost(out, process);
   if (process.header().failures != 0) {
     out["reports_failed"] = process.header().failures;
@@ -170,10 +173,10 @@ constexpr char kBelowProcess[] =
     "[        {reason}\n]"
     "[        forked from {forked_from_pid}, has not reported yet\n]"
     "[        ledger {ledger}\n]"
-    "[        tracing takes {tables_bytes:,} bytes for its tables"
+    "[        tables of the library: {tables_bytes:,} bytes"
     "[, {shadow_bytes:,} of them for the shadow of the heap]\n]"
-    "[        wrote reports for {reports_us:,} us\n]"
-    "[        tracing took some {processor_ms:,} ms of processor time\n]"
+    "[        time spent writing reports: {reports_us:,} us\n]"
+    "[        estimated processor time of tracing: {processor_ms:,} ms\n]"
     "[        new blocks are lost since {full_since}: the tables had reached MTRACE_MAX_MEMORY\n]"
     "[        {reports_failed:report} failed, the last: {last_error}[: {last_error_reason}]\n]"
     "[        {not_covered:\n        }\n]";

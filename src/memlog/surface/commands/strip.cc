@@ -19,7 +19,7 @@ constexpr char kStripHelp[] = R"(
 Writes an event log again, without blocks that do not matter. All events of such a block are left
 out, with those of its reallocs. The new log still counts the blocks by stack, so the totals of
 allocations and frees in memlog report --from stay the same; memlog events prints these counts as
-left-out. Blocks left out by --cull do not count for the peak, nor for what was live at a moment.
+left-out. The peak and the live bytes of a moment do not include blocks that --cull left out.
 
 With several filters a block must pass all of them to stay. Sizes and stacks are those of its first
 allocation. Mappings, notes, reports and threads stay.
@@ -125,10 +125,10 @@ const Command& strip_command() {
        "make an event log smaller",
        "[OPTION]... --output FILE LOG",
        kStripHelp,
-       {{"--output", "-o", "FILE", "The new log. Replaces no file."},
+       {{"--output", "-o", "FILE", "The new log; the file must not exist."},
         {"--cull", "", "TIME",
-         R"(Leave out blocks that live shorter: 10ms, 1s. Two million events wait to be decided;
-         with more, the oldest are written.)"},
+         R"(Leave out blocks that live shorter: 10ms, 1s. At most two million events wait in
+         memory; beyond that the oldest are written.)"},
         {"--size", "", "A..B",
          "Keep only blocks with a requested size in this range: 64K.., 8..64."},
         {"--include", "-i", "REGEX",

@@ -529,7 +529,7 @@ int run_unreachable(const Arguments& arguments, const Streams& streams) {
 const Command& unreachable_command() {
   static const Command command = {
       {"unreachable",
-       "tell what a running process has leaked from what it holds",
+       "find the blocks that a running process has leaked",
        "[OPTION]... PID|NAME\n[OPTION]... --core FILE [LEDGER]",
        kUnreachableHelp,
        {{"--reachable", "", "",
@@ -537,8 +537,8 @@ const Command& unreachable_command() {
          a variable, a thread's stack or a register through block after block. With debugging
          information, where the variable is declared and which types the pointers have.)"},
         {"--block", "", "ADDRESS",
-         R"(Tell of the block that holds this address only: where and how long ago it was allocated,
-         and how it is held, or with which block it is lost.)"},
+         R"(Explain only the block that contains this address: its stack and age, and what holds it
+         or which lost block owns it.)"},
         {"--limit", "-n", "N", "Show N stacks of each kind; 0: all. Default 10."},
         {"--pause", "", "TIME", "Time between the two looks: 500ms, 10s. Default 100ms."},
         {"--stop-limit", "", "TIME",

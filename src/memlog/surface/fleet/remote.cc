@@ -473,7 +473,7 @@ class LogSender {
       if (part.empty()) return;
       try {
         if (!acknowledge(remote.append_log(name_, sent_, part))) {
-          return refuse("the receiver does not have what it had taken");
+          return refuse("the receiver lost data that it had accepted");
         }
         why_.clear();
         shared_.failing = false;

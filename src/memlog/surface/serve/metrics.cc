@@ -12,7 +12,6 @@ struct Family {
   const char* unit;  // "bytes", "seconds" or ""
   const char* help;
   uint64_t (*value)(const MeasuredProcess&);  // of seconds: nanoseconds
-  bool old = false;                           // a name of 0.2
 };
 
 uint64_t above_zero(int64_t value) { return value > 0 ? static_cast<uint64_t>(value) : 0; }
@@ -26,20 +25,17 @@ constexpr Family kFamilies[] = {
      [](const MeasuredProcess& one) { return one.heap.peak_bytes; }},
     {"mtrace_resident_bytes", "gauge", "bytes", "Resident memory of the process.",
      [](const MeasuredProcess& one) { return one.totals.resident_bytes; }},
-    {"mtrace_ledger_bytes", "gauge", "bytes", "What tracing takes: the tables of the library.",
+    {"mtrace_ledger_bytes", "gauge", "bytes", "Memory of the library's tables.",
      [](const MeasuredProcess& one) { return one.totals.ledger_bytes; }},
-    {"mtrace_shadow_bytes", "gauge", "bytes", "Of that, the shadow of the heap.",
+    {"mtrace_shadow_bytes", "gauge", "bytes",
+     "Memory of the shadow of the heap, a part of mtrace_ledger_bytes.",
      [](const MeasuredProcess& one) { return one.totals.cost.shadow; }},
     {"mtrace_report_seconds", "counter", "seconds",
-     "Time for which threads of the process have written reports.",
+     "Time for which threads of the process wrote reports.",
      [](const MeasuredProcess& one) { return one.totals.cost.stopped; }},
-    {"mtrace_report_microseconds", "counter", "", "Deprecated: mtrace_report_seconds_total.",
-     [](const MeasuredProcess& one) { return one.totals.cost.stopped / 1000; }, true},
     {"mtrace_processor_seconds", "counter", "seconds",
      "Estimate of the processor time that tracing has taken: 30 ns a call. 0: the process samples.",
      [](const MeasuredProcess& one) { return one.totals.cost.processor; }},
-    {"mtrace_processor_milliseconds", "counter", "", "Deprecated: mtrace_processor_seconds_total.",
-     [](const MeasuredProcess& one) { return one.totals.cost.processor / 1'000'000; }, true},
     {"mtrace_sampling", "gauge", "", "1: figures of the heap are estimates from samples.",
      [](const MeasuredProcess& one) { return uint64_t{one.totals.sampled}; }},
     {"mtrace_allocations", "counter", "", "Blocks allocated since the process started.",
@@ -48,13 +44,14 @@ constexpr Family kFamilies[] = {
      [](const MeasuredProcess& one) { return one.heap.total.freed_blocks; }},
     {"mtrace_lost_stacks", "counter", "", "Stacks that found no room in the table.",
      [](const MeasuredProcess& one) { return one.heap.lost_stacks; }},
-    {"mtrace_lost_frames", "counter", "", "Stacks whose frames found no room.",
+    {"mtrace_lost_frames", "counter", "", "Stack walks that ended early.",
      [](const MeasuredProcess& one) { return one.heap.lost_frames; }},
     {"mtrace_lost_blocks", "counter", "", "Blocks that found no room in the table.",
      [](const MeasuredProcess& one) { return one.heap.lost_blocks; }},
     {"mtrace_lost_inflight", "counter", "", "Operations of threads that a fork left behind.",
      [](const MeasuredProcess& one) { return one.heap.lost_inflight; }},
-    {"mtrace_lost_frees", "counter", "", "Frees whose block could not be taken out.",
+    {"mtrace_lost_frees", "counter", "",
+     "Blocks freed unseen, found when their addresses were used again.",
      [](const MeasuredProcess& one) { return one.heap.lost_frees; }},
     {"mtrace_ledger_unread", "gauge", "",
      "Stacks and modules that the ledger lacks, on a full disk; their blocks are in no figure.",
@@ -110,7 +107,6 @@ std::string label_text(const std::string& value) {
 std::string metrics(const std::vector<MeasuredProcess>& processes, bool open) {
   std::string out;
   for (const Family& family : kFamilies) {
-    if (family.old && !open) continue;
     const bool counts = family.type == std::string_view("counter");
     const std::string name = family.name + std::string(counts ? "_total" : "");
     put_head(out, open ? family.name : name, family.type, family.unit, family.help, open);

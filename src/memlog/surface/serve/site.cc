@@ -502,7 +502,7 @@ const std::map<std::string, const char*> kHelp = {
     {"host", "Only the memlogs of this host: the part of a name before the slash."},
     {"last", "Only the last N of them (1 to 100000). Default 1000."},
     {"log", "Which event log, by its file's name, where there are several."},
-    {"max_expired", "End the watch once so many blocks have expired. Default 100000."},
+    {"max_expired", "End the watch after this many expired blocks. Default 100000."},
     {"pid", "Of which process, where several are served."},
     {"seconds",
      "So many seconds from now (1 to 60); of a watch longer than after, and 30 by default."},

@@ -32,9 +32,9 @@ struct LostWords {
   const char* more;
 };
 constexpr LostWords kLost[] = {
-    {"frames", "walk", " up the stack ended early, at a frame without a way on"},
+    {"frames", "walk", " up the stack ended early, at code without CFI or a frame pointer"},
     {"stacks", "allocation",
-     " found no room in the stack table; what they hold stands under \"...\""},
+     " found no room in the stack table; the entry \"...\" has their memory"},
     {"blocks", "block", " not recorded: no memory for more, or MTRACE_MAX_MEMORY was reached"},
     {"inflight", "operation", " cut off by a fork; the outcome is not known"},
     {"modules", "module", " found no room in the list; their frames have no name"},
@@ -42,7 +42,7 @@ constexpr LostWords kLost[] = {
     {"resources", "resource", " found no room in the table"},
     {"frees", "block",
      " freed where the library did not see it; they counted until their addresses came back"},
-    {"regions", "mapping", " of which something is missing under @mmap"},
+    {"regions", "mapping", " incomplete in @mmap"},
 };
 
 std::string lost_words(const profile::Field& count) {
@@ -257,7 +257,7 @@ std::string heap_text(const HeapUse& use, const Style& style) {
   if (use.held > use.resident / kLeastPart) {
     out += fmt::format("; blocks of {} keep {}", use.holder, size_text(use.held, style));
   }
-  return out + fmt::format("; more, while it runs: memlog map {}", use.process);
+  return out + fmt::format("; for details while it runs: memlog map {}", use.process);
 }
 
 std::string resident_remark(const profile::Header& header, const Holders& holders,

@@ -118,7 +118,7 @@ std::string left_out_text(const analyze::FilteredOut& filtered) {
                        util::grouped(part.bytes(), true), remedy);
   };
   add(filtered.by_filters, "left out by filters", "");
-  add(filtered.by_runtimes, "that the C and C++ runtimes keep", " (--no-builtin)");
+  add(filtered.by_runtimes, "kept by the C and C++ runtimes", " (--no-builtin)");
   return out;
 }
 

@@ -67,7 +67,7 @@ std::string next_text(const RunProcess& process, const profile::Header& last) {
     out += fmt::format("  the peak       memlog show --peak {}\n", util::shell_word(file));
   if (reports::timeline_beside(file, last)) {
     const std::string page = util::base_name(file.substr(0, file.rfind('-'))) + ".html";
-    out += fmt::format("  its course     memlog export -f html -o {} {}\n", util::shell_word(page),
+    out += fmt::format("  over time      memlog export -f html -o {} {}\n", util::shell_word(page),
                        all);
   }
   return out;
@@ -285,7 +285,7 @@ std::string functions_text(analyze::Table table, const std::vector<analyze::Row>
   }
   const int64_t unlisted = held_by(kept, order);
   if (unlisted == 0) return out;
-  return out + fmt::format("  not listed: {} that the C and C++ runtimes keep\n",
+  return out + fmt::format("  not listed: {} kept by the C and C++ runtimes\n",
                            bytes_text(unlisted, style, false));
 }
 

@@ -20,7 +20,7 @@ struct Runtime {
 };
 inline constexpr Runtime kRuntimes[] = {
     {"--python", "PYTHONMALLOC", "malloc", false, "python", "libpython",
-     "Python's objects of up to 512 bytes are parts of its arenas, and not seen one by one"},
+     "Python's objects of up to 512 bytes are in its arenas and not counted one by one"},
     {"--js", "NODE_OPTIONS", "--perf-basic-prof --interpreted-frames-native-stack", true, "node",
      "libnode", "JavaScript functions have no names"},
     {"--java", "JAVA_TOOL_OPTIONS",
