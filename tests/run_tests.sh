@@ -32,15 +32,17 @@ export MTRACE_SOURCE_DIR=$source_dir MTRACE_BUILD_DIR=$tried_dir TMPDIR=$scratch
 unset LD_PRELOAD DEBUGINFOD_URLS
 
 jobs=${TEST_JOBS:-$((2 * $(nproc)))}
-# A piece is a number, a binary and a filter: the tests of a suite, which set up things together.
+# A piece is a number, a binary and a filter: the tests of a suite, which set up things together, or a
+# transcript, which is as long as a suite.
 pieces=()
 for binary in "$@"; do
   # A binary that cannot say is run, and counts as a failure.
   listed=$("$binary" --gtest_list_tests) || listed=$'*.\n *'
   while read -r filter; do pieces+=("${#pieces[@]} $binary $filter"); done < <(awk '
-    /^[^ ]+\.( |$)/ { if (suite != "") print text; suite = $1; text = "" }
+    /^[^ ]+\.( |$)/ { if (text != "") print text; suite = $1; text = "" }
+    /^ / && suite ~ /\/Transcript\./ { print suite $1; next }
     /^ / { text = text (text == "" ? "" : ":") suite $1 }
-    END { if (suite != "") print text }' <<< "$listed")
+    END { if (text != "") print text }' <<< "$listed")
 done
 
 run_piece() {
