@@ -15,8 +15,7 @@ TEMPLATES := $(patsubst doc/%.in,%,$(wildcard doc/man/*.in doc/systemd/*.in doc/
 PAGES     := $(notdir $(filter man/%,$(TEMPLATES)))
 DOCUMENTS := README LICENSE index.html $(wildcard doc/performance/*.svg doc/pictures/*.svg \
              doc/pictures/*.png doc/examples/*.* doc/examples/project/*) \
-             $(filter-out doc/internals/contributing.md,$(wildcard doc/*.md doc/internals/*.md \
-             doc/internals/notebook/*.md))
+             $(filter-out doc/internals/contributing.md,$(wildcard doc/*.md doc/internals/*.md))
 # Each function of the header has a page, which is a link to that of mtrace_report.
 API_FUNCTIONS := $(shell sed -n -e '/How the library is found/q' -e 's/\x28.*//' \
                    -e '/^MTRACE_INTERNAL_[FI][A-Z]* .* mtrace_/s/.* //p' include/mtrace.h)
@@ -72,7 +71,7 @@ install: all share $(LIBRARY) $(TOOL)
 # Under DESTDIR directories that are empty then go, too; elsewhere only the one that is ours, since
 # the others may have been there before.
 OWN_DIRS := $(LIBDIR)/mtrace $(LIBDIR)/cmake/mtrace $(addprefix $(DOCDIR),/doc/performance /doc/pictures \
-            /doc/systemd /doc/examples/project /doc/examples /doc/internals/notebook /doc/internals /doc) $(DOCDIR)
+            /doc/systemd /doc/examples/project /doc/examples /doc/internals /doc) $(DOCDIR)
 uninstall:
 	$(Q)rm -f $(foreach f,$(INSTALLED_FILES),"$(DESTDIR)$(f)")
 	$(Q)if [ -z "$(DESTDIR)" ]; then rmdir $(OWN_DIRS) 2>/dev/null || true; \
