@@ -1,7 +1,7 @@
 #!/bin/bash
-# make.sh BUILD: makes the pictures in this directory again. redis-server runs under the library, is
-# given work in rounds and asked for a report after each: a queue that nobody reads grows, and users
-# are deleted in the middle.
+# make.sh BUILD: makes the pictures in this directory again, and the samples of output in documents.
+# redis-server runs under the library, is given work in rounds and asked for a report after each: a
+# queue that nobody reads grows, and users are deleted in the middle.
 set -eu
 build=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
@@ -25,15 +25,15 @@ value=$(printf 'x%.0s' {1..150})
 report() { "$build/memlog" report --label "$1" "$server" >/dev/null; }
 
 report start
-work 3000 "HSET user:# name name-# mail user-#@example.org"
+work 12000 "HSET user:# name name-# mail user-#@example.org"
 work 4000 "SET session:# $value"
 work 2000 "SADD tag:news item-#"
 report loaded
 for round in 1 2 3 4 5; do
   sleep 1
-  work 1500 "LPUSH queue $round-#-$value"
+  work 8000 "LPUSH queue $round-#-$value"
   work 600 "ZADD scores # player-$round-#"
-  [ $round -ne 3 ] || work 2000 "UNLINK user:#"
+  [ $round -ne 3 ] || work 9000 "UNLINK user:#"
   report round-$round
 done
 kill "$server"
@@ -47,3 +47,4 @@ reports=(redis-server-"$server"-?.memlog)
 "$build/memlog" export -f html -o page.html "${reports[@]:0:7}"
 NODE_PATH=$build/npm/node_modules node "$here/shoot.cjs" "$scratch/page.html" "$here"
 ls -l "$here"/*.svg "$here"/*.png
+"$here/samples.py" "$build" "$here/../../README.md" "$here/../../index.html"
