@@ -1,8 +1,9 @@
-// app.c: a small service. It answers 1,000 requests, waits for a line on its standard input, and
-// goes on until there is none. Its sessions are never closed.
+// app.c: a small service. It answers 1,000 requests a second, for as many seconds as its argument
+// says (1). Its sessions are never closed.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct session {
   char user[56];
@@ -32,10 +33,12 @@ static void handle(int id) {
   free(answer);
 }
 
-int main(void) {
-  do {
+int main(int argc, char** argv) {
+  const int seconds = argc > 1 ? atoi(argv[1]) : 1;
+  for (int second = 0; second < seconds; ++second) {
+    if (second > 0) sleep(1);
     for (int id = 0; id < 1000; ++id) handle(id);
     puts("1,000 requests answered");
     fflush(stdout);
-  } while (getchar() != EOF);
+  }
 }

@@ -3,9 +3,9 @@
 
 A block of code that begins with "$ memlog" is a sample: each line after "$ " is run, and what it
 prints takes the place of the lines below it, where a line "..." stands for lines that are left out.
-The program is doc/examples/app.c. Process 4711 was
-asked for a report after each phase of work, 5012 runs without the library, 4700 is what memlog run
-starts. --check writes nothing, and fails when a sample differs in more than its numbers.
+The program is doc/examples/app.c. Process 4711 was asked for a report after each second of work, 5012
+runs without the library, 4700 is what memlog run starts. --check writes nothing, and fails when a
+sample differs in more than its numbers.
 """
 
 import difflib
@@ -23,22 +23,16 @@ PHASES = 7
 
 
 class Service:
-    """A process of app.c, which does a phase of work for each line that it is sent."""
+    """A process of app.c, which tells on its standard output that a phase of work is done."""
 
-    def __init__(self, build, scratch, number, traced):
+    def __init__(self, build, scratch, number, traced, phases):
         env = dict(os.environ, LD_PRELOAD=f"{build}/libmtrace.so") if traced else None
         self.number = number  # in documents
-        self.process = subprocess.Popen(["./app"], cwd=scratch, env=env, text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.process.stdout.readline()
+        self.process = subprocess.Popen(["./app", str(phases)], cwd=scratch, env=env, text=True,
+                                        stdout=subprocess.PIPE)
 
     def work(self):
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
         self.process.stdout.readline()
-
-    def end(self):
-        self.process.communicate()
 
 
 class Samples:
@@ -50,14 +44,13 @@ class Samples:
         subprocess.run(["cc", "-g", "-o", "app", "app.c"], cwd=scratch, check=True)
         self.env = dict(os.environ, PATH=f"{build}:{os.environ['PATH']}", LC_ALL="C.UTF-8")
         self.pids = {}
-        traced = Service(scratch, scratch, "4711", True)
+        traced = Service(scratch, scratch, "4711", True, PHASES + 1)
         self.know(traced)
-        for phase in range(PHASES):
-            if phase:
-                traced.work()
+        for _ in range(PHASES):
+            traced.work()
             self.run(f"memlog report {traced.process.pid}")
-        traced.end()
-        self.running = Service(build, scratch, "5012", False)
+        traced.process.communicate()
+        self.running = Service(build, scratch, "5012", False, 600)
         self.know(self.running)
 
     def know(self, service):
@@ -145,7 +138,8 @@ def main():
                     differ = True
                     print("\n".join(difflib.unified_diff(old, new, document, "as it is now", lineterm="", n=1)))
         finally:
-            samples.running.end()
+            samples.running.process.terminate()
+            samples.running.process.communicate()
     return 1 if differ else 0
 
 

@@ -71,6 +71,19 @@ TEST_F(AttachLedgerTest, ItsDirectoryIsMade) {
   EXPECT_TRUE(fs::is_empty(temp() + "/new"));
 }
 
+// What was allocated before is no free memory of the heap.
+TEST_F(AttachLedgerTest, MapKnowsThatItDoesNotKnowEarlierBlocks) {
+  Ready process(plain({program("attached"), "sites"}));
+  const std::string text = expect_exit(memlog({"map", "--attach", process.id()})).out;
+  EXPECT_HAS(text, "some blocks are not known: memlog attached after the program had allocated\n");
+  EXPECT_HAS(text, " that are known\n");
+  for (const char* claim : {", free ", "malloc_trim", "without a live block"}) {
+    EXPECT_LACKS(text, claim);
+  }
+  process.write("q");
+  expect_exit(process.wait());
+}
+
 TEST_F(AttachLedgerTest, TopAttachesAndDetaches) {
   Ready process(plain({program("attached"), "sites"}));
   Process top(tool({"top", "--attach", "--batch", "--delay", "50ms", process.id()}));

@@ -75,7 +75,7 @@ TEST_F(CoverageTest, HiddenAllocator) {
   const Result result = expect_exit(run(named({hidden})));
   const Memlog log = only_log(result.pid);
   ASSERT_EQ(not_covered(log).size(), 1u);
-  EXPECT_TRUE(not_covered(log)[0].starts_with("the program asks the system for memory"));
+  EXPECT_TRUE(not_covered(log)[0].starts_with("the program maps memory itself"));
   expect_exit(judge({hidden}), 2);
 }
 

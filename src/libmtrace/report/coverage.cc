@@ -39,9 +39,10 @@ struct Imports {
 
 void note_import(uintptr_t*, const char* name, void* context) {
   static constexpr const char* kAllocator[] = {
-      "malloc",         "calloc",   "realloc", "free",         "reallocarray", "aligned_alloc",
-      "posix_memalign", "memalign", "_Znwm",   "_Znam",        "_ZdlPv",       "_ZdlPvm",
-      "__gnat_malloc",  "g_malloc", "g_free",  "CRYPTO_malloc"};
+      "malloc",        "calloc",         "realloc",       "free",     "reallocarray",
+      "aligned_alloc", "posix_memalign", "memalign",      "_Znwm",    "_Znam",
+      "_ZdlPv",        "_ZdlPvm",        "__gnat_malloc", "g_malloc", "g_free",
+      "CRYPTO_malloc", "strdup",         "strndup",       "asprintf", "getline"};
   static constexpr const char* kMemory[] = {"mmap", "mmap64", "sbrk", "brk"};
   auto& imports = *static_cast<Imports*>(context);
   for (const char* one : kAllocator) imports.allocator |= strcmp(name, one) == 0;
@@ -184,7 +185,7 @@ void look_before_unloading(const void* handle) {
 void write_coverage(Writer& out, const ledger::ThreadTotals& totals) {
   if (g_entries.late) {
     begin_note(out, format::kNotCoveredBefore);
-    out.text(", and calls by addresses that it had copied by then\n");
+    out.text(", and calls through function pointers that it had copied before\n");
   }
   if (g_entries.replaced) {
     begin_note(out, format::kNotCoveredProgram);
@@ -204,7 +205,7 @@ void write_coverage(Writer& out, const ledger::ThreadTotals& totals) {
   static const bool by_itself = allocates_by_itself();
   if (hiding == nullptr && by_itself) {
     begin_note(out, format::kNotCoveredProgram);
-    out.text("maps memory itself and calls no malloc; its own allocator is not counted\n");
+    out.text("maps memory itself and imports no malloc; an allocator of its own is not counted\n");
   }
   write_python_gap(out);
   if (g_entries.names[0] != nullptr) {

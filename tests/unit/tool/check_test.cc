@@ -13,7 +13,7 @@ TEST(Check, MessagesOfTheProgramsTestsHaveNames) {
   const size_t message = out.find("The test leaves 1234 bytes more on the heap than it found.\n");
   ASSERT_NE(message, std::string::npos) << out;
   const std::string text = out.substr(message, out.find("Failure", message) - message);
-  EXPECT_HAS(text, "\tsite_leaks_here(unsigned long)\tgtest_leaky.cc:17\t");
+  EXPECT_HAS(text, "\tsite_leaks_here(unsigned long)\tgtest_leaky.cc:16\t");
 }
 
 }  // namespace

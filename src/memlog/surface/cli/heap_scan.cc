@@ -28,21 +28,6 @@ bool same(const HeapBlock& a, const HeapBlock& b) {
   return a.address == b.address && a.size == b.size && a.stack == b.stack && a.birth == b.birth;
 }
 
-// Why there may be blocks that the ledger does not know; empty: there are none. `whole`: its blocks
-// could all be read.
-std::string unknown_blocks(const ledger::LedgerFile& ledger, const ledger::LedgerState& state,
-                           const process::Snapshot& snapshot, bool whole) {
-  if (!whole) return "its ledger lacks a part of the live blocks";
-  if (snapshot.late) return "memlog attached after the program had allocated";
-  // A child begins its ledger without the blocks from before the fork.
-  if (ledger.header().parent != 0) return "it inherited blocks from its parent";
-  if (ledger.header().sampled != 0) return "MTRACE_SAMPLE records only some blocks";
-  if (ledger.header().recording == 0) return "recording is off";
-  if (ledger.header().was_off != 0) return "recording was off for a time";
-  if (state.lost_blocks != 0) return "some blocks were not recorded (lost)";
-  return {};
-}
-
 // Takes out what `is_out(index)` tells, and what overlaps the block before it, and hands it to
 // rest.
 template <typename IsOut, typename Rest>
@@ -254,7 +239,7 @@ void HeapScan::look() {
 void HeapScan::search(const process::Snapshot& snapshot, const process::MemoryView& memory,
                       const Blocks& others, const std::function<void()>& check_limit) {
   const ledger::LedgerState state = ledger::read_ledger(ledger_);
-  unknown_ = unknown_blocks(ledger_, state, snapshot, whole_);
+  unknown_ = unknown_blocks(ledger_, state, whole_);
   analyze::Roots roots;
   roots.tag_bits = settings_.tag_bits;
   roots.inner_counts = settings_.inner_counts;
@@ -772,6 +757,18 @@ analyze::StacksLeftOut suppressed_sum(const HeapScan& scan) {
 }
 
 }  // namespace
+
+std::string unknown_blocks(const ledger::LedgerFile& ledger, const ledger::LedgerState& state,
+                           bool whole) {
+  if (!whole) return "its ledger lacks a part of the live blocks";
+  if (ledger.header().late != 0) return "memlog attached after the program had allocated";
+  if (ledger.header().parent != 0) return "it inherited blocks from its parent";
+  if (ledger.header().sampled != 0) return "MTRACE_SAMPLE records only some blocks";
+  if (ledger.header().recording == 0) return "recording is off";
+  if (ledger.header().was_off != 0) return "recording was off for a time";
+  if (state.lost_blocks != 0) return "some blocks were not recorded (lost)";
+  return {};
+}
 
 std::vector<ExitLook> last_looks(std::vector<ExitLook> found) {
   std::vector<ExitLook> last;

@@ -151,6 +151,10 @@ struct ThreadArenas {
   uint64_t free = 0;  // resident pages without a live block
 };
 
+// Why the ledger may lack live blocks; empty: it has all. `whole`: its blocks could all be read.
+std::string unknown_blocks(const ledger::LedgerFile& ledger, const ledger::LedgerState& state,
+                           bool whole);
+
 class AddressSpace {
  public:
   // Throws std::runtime_error when the process has ended or must not be looked at, LedgerError.

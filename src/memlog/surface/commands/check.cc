@@ -446,6 +446,11 @@ int run_check(const Arguments& arguments, const Streams& streams) {
       const reports::ReportSet before =
           reports::live_set(reports::files_of(options.baseline), reports, left_out_before);
       grown.add(left_out_before, -1);
+      if (before.processes.size() > now.processes.size()) {
+        judge.note(text::remark(
+            fmt::format("the baseline is the sum of {} processes", before.processes.size()),
+            style));
+      }
       analyze::Comparison comparison = analyze::compare(before.table, now.table);
       judge.judge(std::move(comparison.table), *options.max_growth, "grown since the baseline",
                   grown);

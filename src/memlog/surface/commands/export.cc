@@ -74,24 +74,14 @@ std::string text_over_time(const Format& format, const std::vector<std::string>&
   return out.finish();
 }
 
-std::string text_over_time(const Format& format, const profile::Memlog& memlog,
-                           const reports::Reports& reports, const analyze::Table& table) {
-  TimedExport out = timeline(format, reports.filter(), table);
-  out.add(memlog);
-  return out.finish();
-}
-
 // Complains of stacks that a profile cannot hold, or holds as 0, because they shrank.
 void complain_left_out(size_t stacks, exporting::Side side, const Streams& streams) {
   if (stacks == 0) return;
-  if (side == exporting::Side::kAllocated) {
-    complain(streams,
-             fmt::format("export: {} shrank: {} 0 in the profile",
-                         text::count_text(stacks, "stack"), stacks == 1 ? "it is" : "they are"));
-    return;
-  }
-  complain(streams, fmt::format("export: left out {} whose number is below 0",
-                                text::count_text(stacks, "stack")));
+  const std::string count = text::count_text(stacks, "stack");
+  complain(streams, side == exporting::Side::kAllocated
+                        ? fmt::format("export: {} shrank: {} 0 in the profile", count,
+                                      stacks == 1 ? "it is" : "they are")
+                        : fmt::format("export: left out {} whose number is below 0", count));
 }
 
 // ---- memlog export to the formats with a line for each stack.
@@ -181,11 +171,6 @@ reports::ReportSeries series_for(const std::vector<std::string>& operands) {
   return std::move(all.front());
 }
 
-profile::Total before(const profile::Header& header) {
-  return {analyze::difference(header.live.bytes, header.delta.bytes),
-          analyze::difference(header.live.blocks, header.delta.blocks)};
-}
-
 // Whether nobody asked the process for a report before its end. Its peak then says more than what
 // is left.
 bool is_batch(const std::vector<profile::Header>& headers) {
@@ -212,7 +197,9 @@ std::string export_page(const EventSource& source, reports::Reports& reports) {
   for (const reports::Listed& file : files) {
     const profile::Memlog memlog = reports.read_series(file.path, left_out);
     if (first) {
-      page.before = before(memlog.header);
+      const profile::Header& header = memlog.header;
+      page.before = {analyze::difference(header.live.bytes, header.delta.bytes),
+                     analyze::difference(header.live.blocks, header.delta.blocks)};
       if (auto timeline = reports::timeline_beside(file.path, memlog.header)) {
         page.samples = std::move(timeline->samples);
       }
@@ -347,7 +334,11 @@ void export_events(const Format& format, const EventSource& source, const Export
 std::string write(const Format& format, ExportRows& rows, analyze::Order order,
                   reports::Reports& reports, const Streams& streams) {
   if (format.has(exporting::kKnowsTime) && order == analyze::Order::kBytes) {
-    if (rows.first) return text_over_time(format, *rows.first, reports, rows.table);
+    if (rows.first) {
+      TimedExport out = timeline(format, reports.filter(), rows.table);
+      out.add(*rows.first);
+      return out.finish();
+    }
     if (!rows.series.empty()) return text_over_time(format, rows.series, reports, rows.table);
   }
   if (!format.has(exporting::kRows)) rows.table.unite_calls();

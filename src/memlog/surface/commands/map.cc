@@ -81,6 +81,7 @@ class MapAnswer {
         names_(search_path(arguments), read_responsible(arguments)),
         limit_(static_cast<size_t>(arguments.number("--limit", 10, 0, 1000000000))) {
     now_ = process::ticks_now(file_.header());
+    unknown_ = unknown_blocks(file_, known_.state(), space.has_all_blocks());
     for (const SpaceRegion& region : space.regions()) {
       total_.add(region);
       kinds_[static_cast<size_t>(region.kind)].add(region);
@@ -102,6 +103,7 @@ class MapAnswer {
                "swapped; sizes in KiB\n\n",
                all) +
            text::missing_blocks(space_.has_all_blocks(), known_.state(), style) +
+           (unknown_.empty() ? "" : text::remark("some blocks are not known: " + unknown_, style)) +
            table({{"", "{kind}"},
                   {"regions", "{regions_count:,}"},
                   {"size", "{size_bytes:KiB}"},
@@ -118,6 +120,7 @@ class MapAnswer {
 
   json::Value json() const {
     json::Value out = json::answer("map", file_.header(), space_.has_all_blocks());
+    json::put_text(out, "unknown_blocks", unknown_);
     put(out, total_);
     json::Value kinds = json::Value::array();
     for (const size_t kind : kind_order_) {
@@ -215,7 +218,7 @@ class MapAnswer {
     }
     return form;
   }
-  std::string filled(const char* form, const json::Value& facts,
+  std::string filled(const std::string& form, const json::Value& facts,
                      const text::Style& style = {}) const {
     return text::filled(in_unit(form), facts, style);
   }
@@ -230,23 +233,23 @@ class MapAnswer {
     if (heaps_.regions == 0) return {};
     put(facts, heaps_);
     facts["arena_bytes"] = space_.arenas().free * analyze::kHeapPage;
+    const std::string form =
+        "\nheaps of malloc: {size_bytes:KiB} KiB, live {live_bytes:KiB} KiB in {live_blocks:block}";
+    const char* const free =
+        !unknown_.empty() ? "[{without_blocks:,} of them without a known block\n]"
+        : space_.other_allocator()
+            ? "[{without_blocks:,} of them without a live block: the most that the allocator can "
+              "free. It\nis not glibc's, and keeps a slab or span while one of its blocks lives\n]"
+            : "[{without_blocks:,} of them without a live block: malloc_trim(3) can free them\n]"
+              "[{without_blocks_in_arenas:,} of these in {arenas:arena} of threads: fewer arenas "
+              "(MALLOC_ARENA_MAX) save at most\n{arena_bytes:KiB} KiB; memlog replay measures how "
+              "much\n]";
     return filled(
-               "\nheaps of malloc: {size_bytes:KiB} KiB, live {live_bytes:KiB} KiB in "
-               "{live_blocks:block}, free {free_bytes:KiB} KiB\n"
-               "resident pages of the heaps: {resident:,}; with blocks of one stack "
-               "{of_one_stack:,}, of several {of_several_stacks:,}\n",
-               facts) +
-           filled(
-               space_.other_allocator()
-                   ? "[{without_blocks:,} of them without a live block: the most that the "
-                     "allocator can free. It\n"
-                     "is not glibc's, and keeps a slab or span while one of its blocks lives\n]"
-                   : "[{without_blocks:,} of them without a live block: malloc_trim(3) can free "
-                     "them\n]"
-                     "[{without_blocks_in_arenas:,} of these in {arenas:arena} of threads: fewer "
-                     "arenas (MALLOC_ARENA_MAX) save at most\n"
-                     "{arena_bytes:KiB} KiB; memlog replay measures how much\n]",
-               facts);
+        (form + (unknown_.empty() ? ", free {free_bytes:KiB} KiB\n" : " that are known\n") +
+         "resident pages of the heaps: {resident:,}; with blocks of one stack "
+         "{of_one_stack:,}, of several {of_several_stacks:,}\n" +
+         free),
+        facts);
   }
 
   // nullptr: not known, or several.
@@ -371,7 +374,8 @@ class MapAnswer {
   ledger::KnownLedger known_;
   text::StackNames names_;
   size_t limit_;
-  uint64_t now_ = 0;  // ticks
+  std::string unknown_;  // unknown_blocks()
+  uint64_t now_ = 0;     // ticks
   SpaceSum total_;
   SpaceSum heaps_;  // of malloc
   std::array<SpaceSum, process::kRegionKinds> kinds_;

@@ -284,7 +284,8 @@ std::string resident_remark(const profile::Header& header, const Holders& holder
          remark(what +
                     " The rest may be in pools that the program cuts up itself (Python's pymalloc: "
                     "PYTHONMALLOC=malloc shows them), mapped directly (mmap: files, stacks, JIT "
-                    "code), or freed but kept by the allocator (fragmentation, its caches).",
+                    "code), freed but kept by the allocator (fragmentation, its caches), or "
+                    "allocated before tracing began (memlog attach).",
                 style);
 }
 
