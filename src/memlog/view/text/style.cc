@@ -53,7 +53,7 @@ std::string count_text(uint64_t number, const char* what) {
 }
 
 std::string blocks_text(int64_t blocks, bool sign) {
-  return fmt::format("{}{} block{}", sign && blocks >= 0 ? "+" : "", blocks,
+  return fmt::format("{} block{}", util::grouped(blocks, sign),
                      blocks == 1 || blocks == -1 ? "" : "s");
 }
 
