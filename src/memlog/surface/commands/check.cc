@@ -165,9 +165,9 @@ Manual check_manual() {
             "--format"},
            kSysrootOption,
            kSymbolsOption}),
-      R"(0: within the limits; 1: a limit is exceeded, or a file cannot be read; 2: a file is
-          not a valid memlog, the command line is wrong, or the program could not be traced. If the
-          program itself fails: its exit status.)",
+      R"(0: within the limits; 1: a limit is exceeded; 2: a file cannot be read or is no valid
+          memlog, the command line is wrong, or the program could not be traced. If the program
+          itself fails: its exit status.)",
       R"(  memlog check -- ./unit_tests
   memlog check --max-live 4K --suppressions ci.supp -- ./unit_tests
   memlog check --unreachable -- ./unit_tests
@@ -403,7 +403,7 @@ void judge_lost(std::vector<ExitLook>& looked_at, reports::Reports& reports, Jud
   judge.judge(std::move(lost.table), 0, "definitely lost", left_out);
 }
 
-int run_check(const Arguments& arguments, const Streams& streams) {
+int run_check(const Arguments& arguments, const Streams& streams) try {
   if (arguments.has("--print-builtin")) {
     print(streams, analyze::kRuntimeKeeps);
     return kGood;
@@ -470,6 +470,11 @@ int run_check(const Arguments& arguments, const Streams& streams) {
   }
   write_answer(options, judge, style, streams);
   return judge.good() ? kGood : kFailed;
+} catch (const util::FormatError&) {
+  throw;
+} catch (const std::exception& error) {  // 1 is what a limit that is exceeded gives
+  complain(streams, error.what());
+  return kUnusable;
 }
 
 }  // namespace

@@ -83,16 +83,12 @@ std::string relation(const reports::ReportSet& a, const reports::ReportSet& b) {
   return processes + ", another program";
 }
 
-struct Counts {
-  size_t grew = 0;
-  size_t shrank = 0;
-};
-
-Counts counts_of(const std::vector<analyze::Row>& rows) {
-  Counts counts;
+// How many stacks grew, and how many shrank.
+std::pair<size_t, size_t> counts_of(const std::vector<analyze::Row>& rows) {
+  std::pair<size_t, size_t> counts;
   for (const analyze::Row& row : rows) {
-    counts.grew += row.bytes > 0;
-    counts.shrank += row.bytes < 0;
+    counts.first += row.bytes > 0;
+    counts.second += row.bytes < 0;
   }
   return counts;
 }
