@@ -40,7 +40,7 @@ TEST_F(CostTest, ReportOfManyStacks) {
   const long many = report_of(kMany);
   const double each = static_cast<double>(many - few) / (kMany - kFew);
   RecordProperty("instructions_a_stack", std::to_string(each));
-  EXPECT_LT(each, 5300);  // of ten frames; 5,155 measured
+  EXPECT_LT(each, 5450);  // of ten frames; 5,155 to 5,310, by the length of paths
   // Sorting alone grows faster than the number of stacks.
   EXPECT_LT(each, 1.2 * static_cast<double>(few) / kFew);
 }

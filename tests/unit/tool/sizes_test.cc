@@ -91,7 +91,7 @@ TEST(AnswerForm, FillsInMembersWithTheirUnits) {
   EXPECT_EQ(filled("{bytes:,} {bytes:KiB} {bytes:size}"), "1,234,567 1,205 1234567 bytes");
   EXPECT_EQ(filled("{change:+size} {change:KiB} {bytes:+,}"), "-2048 bytes -2 +1,234,567");
   EXPECT_EQ(filled("{one:stack} {bytes:block} {bytes:blocks}"),
-            "1 stack 1,234,567 blocks 1234567 blocks");
+            "1 stack 1,234,567 blocks 1,234,567 blocks");
   EXPECT_EQ(filled("{ns:/1e6} {ms:s} {ratio:.2}"), "2.6 1.250 1.26");
   EXPECT_EQ(filled("{list:, }"), "a, b");
   text::Style style;
