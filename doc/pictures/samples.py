@@ -138,6 +138,7 @@ def main():
                     differ = True
                     print("\n".join(difflib.unified_diff(old, new, document, "as it is now", lineterm="", n=1)))
         finally:
+            samples.run("memlog detach 5012")  # removes its ledger
             samples.running.process.terminate()
             samples.running.process.communicate()
     return 1 if differ else 0
