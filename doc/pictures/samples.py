@@ -37,7 +37,7 @@ class Service:
 
 class Samples:
     def __init__(self, build, scratch):
-        self.build, self.scratch = build, scratch
+        self.scratch = scratch
         source = os.path.join(os.path.dirname(__file__), "../examples/app.c")
         shutil.copy(source, scratch)
         os.symlink(f"{build}/libmtrace.so", f"{scratch}/libmtrace.so")

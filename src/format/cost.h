@@ -16,8 +16,8 @@ struct OwnCost {
                         // when on new blocks are lost; 0: they have not
 };
 
-// Estimate of the processor time of one counted call, in nanoseconds: doc/internals/measurements.md has
-// 27 to 330 for a pair of malloc and free, and mostly some 60.
+// Estimate of the processor time of one counted call, in nanoseconds: doc/internals/measurements.md
+// has 27 to 330 for a pair of malloc and free, and mostly some 60.
 inline constexpr uint64_t kCallNanoseconds = 30;
 
 }  // namespace mtrace::format

@@ -9,8 +9,8 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-#include "truth.h"
 #include "new_stacks.h"
+#include "truth.h"
 
 namespace {
 

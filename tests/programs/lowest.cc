@@ -9,8 +9,8 @@
 #include <spawn.h>
 #include <sys/stat.h>
 
-#include "truth.h"
 #include "new_stacks.h"
+#include "truth.h"
 
 namespace {
 

@@ -1,4 +1,8 @@
-// Blocks under new stacks. truth.h comes before.
+// Blocks under new stacks.
+#pragma once
+
+#include "truth.h"
+
 static void* allocate(unsigned path, unsigned left);
 SITE void* go_left(unsigned path, unsigned left) {
   void* const block = allocate(path >> 1, left - 1);

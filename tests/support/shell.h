@@ -25,8 +25,8 @@ std::string shell_word(std::integral auto number) { return std::to_string(number
 
 // A shell command with the environment of the test.
 Command shell_command(const std::string& text);
-// Runs one. Returns its standard output. The test fails, and shows standard error, unless the command
-// ends with status 0.
+// Runs one. Returns its standard output. The test fails, and shows standard error, unless the
+// command ends with status 0.
 std::string run_shell(const std::string& command);
 
 // The same with arguments for each {} of the command: each text is quoted. Without arguments the

@@ -1,5 +1,5 @@
-// The Python functions that a frame of CPython's evaluation loop runs. doc/internals/python.md explains how
-// they are found.
+// The Python functions that a frame of CPython's evaluation loop runs. doc/internals/python.md
+// explains how they are found.
 #include <limits.h>
 #include <string.h>
 

@@ -388,7 +388,8 @@ std::string smaller_text(const std::vector<RunProcess>& processes, size_t shown,
   const size_t letters = first.find_last_not_of("0123456789.") + 1;
   if (letters != 0 && letters < first.size()) first = first.substr(0, letters) + '*';
   if (processes.size() - shown > kLines) {
-    out += fmt::format("to trace only one program: memlog run --follow {} ...\n", util::shell_word(first));
+    out += fmt::format("to trace only one program: memlog run --follow {} ...\n",
+                       util::shell_word(first));
   }
   return out;
 }
