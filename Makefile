@@ -94,7 +94,7 @@ TOOL_LINK  := -Wl,--export-dynamic-symbol=mtrace_host_opt_out $(TOOL_SANITIZE)
 # flat_hash_map: memlog's model, and the reference for the stack table in the tests.
 ABSL_LIBS  := -labsl_raw_hash_set -labsl_hash -labsl_city -labsl_low_level_hash \
               -labsl_hashtablez_sampler -labsl_throw_delegate -labsl_raw_logging_internal
-TOOL_LIBS  := -ldw -lelf -lfmt -liberty -lre2 -lz -lzstd -lsqlite3 -ledit $(ABSL_LIBS)
+TOOL_LIBS  := -ldw -lelf -lfmt -liberty -lre2 -lz -lzstd -lsqlite3 $(ABSL_LIBS)
 
 # What has to be on the machine. All but the targets `deps...` look whether it is there, and install
 # nothing. `make deps demo` installs first.

@@ -83,8 +83,7 @@ uninstall:
 # ---- Packages: what is installed below a folder of their own, for another PREFIX. The programs find
 # each other by where they are, but where /proc is not mounted only at the paths they were built for:
 # what knows these is compiled once more.
-STATIC_LIBS := -lgcc_eh -ldw -lelf -liberty -lre2 -lz -lzstd -lsqlite3 -ledit -ltinfo \
-               -lbsd -lmd -llzma -lbz2 $(ABSL_LIBS)
+STATIC_LIBS := -lgcc_eh -ldw -lelf -liberty -lre2 -lz -lzstd -lsqlite3 -llzma -lbz2 $(ABSL_LIBS)
 ifdef STAGE
 again = $(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(FLAGS)) $(INSTALLED_AT) $(CXXFLAGS) -c $< -o $@
 ENVIRONMENT := src/libmtrace/life/environment

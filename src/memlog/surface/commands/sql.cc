@@ -3,9 +3,10 @@
 
 #include "surface/cli/command.h"
 #include "surface/cli/report_options.h"
+#include "surface/sql/answers.h"
 #include "surface/sql/database.h"
-#include "surface/sql/session.h"
 #include "util/error.h"
+#include "util/file.h"
 
 namespace mtrace::cli {
 namespace {
@@ -18,8 +19,8 @@ MTRACE_OUTPUT, or else the current one. memlog sql .schema lists the tables and 
 units; memlog sql .functions the functions that save a join: own_frame(stack), stack_text(stack),
 matches(stack, regex) and others.
 
-Without a query, memlog reads queries from the standard input: at a terminal with line editing,
-history and completion (Tab). There .help lists the commands. Ctrl-C ends a query.
+Without a query, memlog reads queries from the standard input. Ctrl-C ends a query. For a prompt with
+history, save the tables and start SQLite's own: memlog sql --save app.db; sqlite3 app.db.
 
 The first operand is the query if it has a blank or parenthesis, or begins with a point, and there
 is no such file. A running process is read when memlog starts: all queries see the same state.
@@ -63,6 +64,10 @@ int run_sql(const Arguments& arguments, const Streams& streams) {
     query = operands.front();
     operands.erase(operands.begin());
   }
+  if (query.empty() && !arguments.has("--save") && ::isatty(STDIN_FILENO) != 0) {
+    throw UsageError(
+        "sql: give a query; for a prompt: memlog sql --save app.db, then sqlite3 app.db");
+  }
   const std::string format = arguments.choice("--format");
   sql::NameOptions names = {search_path(arguments), !arguments.has("--no-resolve"),
                             read_responsible(arguments)};
@@ -70,23 +75,16 @@ int run_sql(const Arguments& arguments, const Streams& streams) {
   sql::Sources sources =
       query.starts_with('.') && operands.empty() ? sql::Sources() : sql::Sources(operands);
   sql::Database database(sources, std::move(names));
-  sql::Session session(database, format, streams.columns,
-                       [&](const std::string& text) { print(streams, text); });
-  std::string statement = query;
-  const bool shell = query.empty() && !arguments.has("--save") && ::isatty(STDIN_FILENO) != 0 &&
-                     ::isatty(STDOUT_FILENO) != 0;
+  const auto answer = sql::answer_text(format, streams.columns,
+                                       [&](const std::string& text) { print(streams, text); });
   try {
-    if (shell) {
-      sql::run_shell(session, [&](const std::string& at) { explain(at, streams); });
-      for (const std::string& remark : sources.remarks()) complain(streams, remark);
-      return kGood;
-    }
     const sql::Interrupts interrupts(database);
     if (arguments.has("--save")) database.save(arguments.value("--save"));
-    if (!query.empty()) {
-      session.run(query);
-    } else if (!arguments.has("--save")) {
-      sql::run_script(session, statement);
+    if (query.starts_with('.')) {
+      print(streams, sql::about_tables(query, database.tables()));
+    } else {
+      if (query.empty() && !arguments.has("--save")) query = util::read_file("-");
+      database.run(query, *answer);
     }
     for (const std::string& remark : sources.remarks()) complain(streams, remark);
     // A null looks like an answer.
@@ -99,7 +97,7 @@ int run_sql(const Arguments& arguments, const Streams& streams) {
     }
     return kGood;
   } catch (const std::exception&) {
-    return explain(statement, streams);
+    return explain(query, streams);
   }
 }
 
@@ -131,7 +129,6 @@ const Command& sql_command() {
   memlog sql "select call, count(*) from allocations group by 1" app-4711.events
   memlog sql --save app.db reports/
   memlog sql .schema
-  memlog sql reports/
 )"},
       run_sql};
   return command;

@@ -134,7 +134,7 @@ void Database::fail(std::optional<size_t> offset) {
   if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
   if (code == SQLITE_AUTH) throw StatementError(kOnlyReads, offset);
   std::string why = sqlite3_errmsg(connection_);
-  if (why.starts_with("no such table")) why += "; .tables lists them";
+  if (why.starts_with("no such table")) why += "; memlog sql .schema lists them";
   throw StatementError(why, offset);
 }
 
