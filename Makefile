@@ -134,7 +134,7 @@ units     = $(patsubst %.cc,%.o,$(shell tools/units.sh $(BUILD)/obj/unit $(1)))
 TOOL_UNITS := $(call units,4 $(filter-out $(patsubst $(BUILD)/obj/%.o,%.cc,$(ALONE) $(HTTP_OBJ)),$(TOOL_SRC)))
 # What reads reports, sums them up and prints them is optimised; the rest waits for it, for files or
 # for people. The hot ones first: of an inline function that several have, the linker takes the first.
-HOT      := util model/profile model/events model/recording view/analyze view/heap view/text
+HOT      := util model/profile model/events model/recording model/heap view/analyze view/text
 HOT_OBJ  := $(filter $(HOT:%=$(BUILD)/obj/unit/src/memlog/%/%),$(TOOL_UNITS))
 COLD_OBJ := $(filter-out $(HOT_OBJ),$(TOOL_UNITS)) $(ALONE)
 TOOL_OBJ := $(HOT_OBJ) $(COLD_OBJ) $(CFI_OBJ)

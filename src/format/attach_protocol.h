@@ -39,7 +39,7 @@ struct TwinAnswer {
   // is not a pointer of the program.
   int64_t thread_state;
   uint64_t thread_state_size;  // bytes
-  uint64_t late;               // 1: the library was loaded by memlog attach
+  uint64_t late;               // 1: loaded by memlog attach; the ledger's header tells, too
 };
 
 // extern "C" void mtrace_twin(int64_t gone, uint64_t make, mtrace::format::TwinAnswer* answer);

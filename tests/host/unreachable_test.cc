@@ -392,9 +392,8 @@ TEST_F(UnreachableTest, NothingIsLostForWantOfALedger) {
   EXPECT_EQ(found["definitely_lost_blocks"], 0) << found;
   EXPECT_EQ(found["unknown_blocks"], "its ledger lacks a part of the live blocks");
   const std::string note = "note: a part of the ledger could not be read";
-  for (const char* const one : {"heap", "map"}) {
-    EXPECT_HAS(memlog({one, process.id()}).out, note);
-  }
+  EXPECT_HAS(memlog({"heap", process.id()}).out, note);
+  EXPECT_HAS(memlog({"map", process.id()}).out, "its ledger lacks a part of the live blocks");
   Process expire(plain({memlog_tool(), "expire", process.id()}));
   ASSERT_TRUE(expire.read_line());
   process.send(SIGKILL);

@@ -1,15 +1,15 @@
 // Which blocks have outlived a time, told from looks at all live blocks.
-#include "view/heap/expiry.h"
+#include "model/heap/expiry.h"
 
 #include <gtest/gtest.h>
 
 namespace mtrace::test {
 namespace {
 
-using analyze::Expiry;
-using analyze::ExpiryNews;
-using analyze::live_time;
-using analyze::LiveTime;
+using heap::Expiry;
+using heap::ExpiryNews;
+using heap::live_time;
+using heap::LiveTime;
 using ledger::LedgerBlock;
 using ledger::LedgerStackState;
 
@@ -70,7 +70,7 @@ TEST(Expiry, AnAddressIsUsedAgain) {
 // A stack that goes on to leak is not told of at each look.
 TEST(Expiry, NewsWhenTheNumberHasDoubled) {
   constexpr uint64_t kBlocks = 1000;
-  Expiry expiry(100, 50, 0, analyze::Pace::kDoubling);
+  Expiry expiry(100, 50, 0, heap::Pace::kDoubling);
   std::vector<LedgerBlock> blocks;
   std::vector<uint64_t> told;
   uint64_t sum = 0;
@@ -85,7 +85,7 @@ TEST(Expiry, NewsWhenTheNumberHasDoubled) {
   EXPECT_EQ(told, (std::vector<uint64_t>{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}));
   EXPECT_EQ(expiry.expired(), kBlocks - 1) << "the last one was seen once";
   // What is freed counts, too; and a stack that is muted is told of at once.
-  Expiry muting(100, 50, 3, analyze::Pace::kDoubling);
+  Expiry muting(100, 50, 3, heap::Pace::kDoubling);
   for (const uint64_t now : {1000, 1001}) look(muting, now, blocks);
   blocks.resize(blocks.size() - 2);
   EXPECT_TRUE(look(muting, 1002, blocks).empty());
@@ -121,15 +121,15 @@ TEST(Expiry, MutesAStackThatFreesItsBlocks) {
 // Stacks 1 and 2 are of one function, 3 of another.
 size_t function_of(uint32_t stack) { return stack == 3 ? 2 : 1; }
 
-std::vector<analyze::ExpiryGroupNews> look(Expiry& expiry, analyze::ExpiryGroups& groups,
-                                           uint64_t now, const std::vector<LedgerBlock>& blocks) {
+std::vector<heap::ExpiryGroupNews> look(Expiry& expiry, heap::ExpiryGroups& groups, uint64_t now,
+                                        const std::vector<LedgerBlock>& blocks) {
   const std::vector<ExpiryNews> news = look(expiry, now, blocks);
   return groups.add(news, expiry.stacks(), function_of);
 }
 
 TEST(ExpiryGroups, AddUpTheStacksOfAFunction) {
   Expiry expiry(100, 50, 0);
-  analyze::ExpiryGroups groups;
+  heap::ExpiryGroups groups;
   constexpr LedgerBlock kThird = {0x400, 1000, 3, 106};
   look(expiry, 160, {kFirst, kSecond, kThird});
   auto news = look(expiry, groups, 161, {kFirst, kSecond, kThird});
@@ -147,7 +147,7 @@ TEST(ExpiryGroups, AddUpTheStacksOfAFunction) {
   EXPECT_EQ(news[0].freed, 2u);
   EXPECT_EQ(news[0].group.sum.may_leak(), 0u);
   // The largest leak first; all groups add up to all stacks.
-  const auto sums = analyze::ExpiryGroups::sums(expiry.stacks(), function_of);
+  const auto sums = heap::ExpiryGroups::sums(expiry.stacks(), function_of);
   ASSERT_EQ(sums.size(), 2u);
   EXPECT_EQ(sums[0].group, 2u);
   EXPECT_EQ(sums[0].sum.expired + sums[1].sum.expired, expiry.expired());
@@ -155,7 +155,7 @@ TEST(ExpiryGroups, AddUpTheStacksOfAFunction) {
 
 TEST(ExpiryGroups, ATooShortTimeIsToldOfOnce) {
   Expiry expiry(100, 50, 1);
-  analyze::ExpiryGroups groups;
+  heap::ExpiryGroups groups;
   look(expiry, 155, {kFirst});
   look(expiry, groups, 156, {kFirst});
   auto news = look(expiry, groups, 200, {});
@@ -169,17 +169,17 @@ TEST(ExpiryGroups, ATooShortTimeIsToldOfOnce) {
 }
 
 TEST(LiveTime, OfSeveralStacks) {
-  analyze::LiveTime sum;
-  analyze::add(sum, {0, 0, std::nullopt, std::nullopt});  // nothing freed says nothing
-  analyze::add(sum, {3, 10, {{5, true}}, {{20, false}}});
-  analyze::add(sum, {1, 50, {{7, false}}, {{50, true}}});
+  heap::LiveTime sum;
+  heap::add(sum, {0, 0, std::nullopt, std::nullopt});  // nothing freed says nothing
+  heap::add(sum, {3, 10, {{5, true}}, {{20, false}}});
+  heap::add(sum, {1, 50, {{7, false}}, {{50, true}}});
   EXPECT_EQ(sum.frees, 4u);
   EXPECT_EQ(sum.mean, 20u);
   EXPECT_EQ(sum.least->ticks, 5u);
   EXPECT_TRUE(sum.least->exact);
   EXPECT_EQ(sum.most->ticks, 50u);
   EXPECT_TRUE(sum.most->exact);
-  analyze::add(sum, {1, 20, std::nullopt, {{60, false}}});
+  heap::add(sum, {1, 20, std::nullopt, {{60, false}}});
   EXPECT_FALSE(sum.least);
   EXPECT_FALSE(sum.most->exact);
 }

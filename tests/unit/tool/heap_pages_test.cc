@@ -1,6 +1,6 @@
 // Pages that blocks pin, and pages of one size class, held against a count by definition on random
 // heaps.
-#include "view/heap/heap_pages.h"
+#include "model/heap/heap_pages.h"
 
 #include <gtest/gtest.h>
 
@@ -12,12 +12,12 @@
 namespace mtrace::test {
 namespace {
 
-using analyze::HeapBlock;
-using analyze::HeapPages;
-using analyze::kHeapPage;
-using analyze::largest_of_class;
-using analyze::PagesOfSize;
-using analyze::PinnedPages;
+using heap::HeapBlock;
+using heap::HeapPages;
+using heap::kHeapPage;
+using heap::largest_of_class;
+using heap::PagesOfSize;
+using heap::PinnedPages;
 
 // 1 to 40 pages from `begin` on, three of four in memory.
 HeapPages random_heap(std::mt19937& random, uint64_t begin, uint64_t header) {
@@ -59,7 +59,7 @@ TEST(PinnedPages, AsByDefinition) {
     std::vector<HeapBlock> blocks;
     for (uint64_t heap = 0; heap < 3; ++heap) {
       const uint64_t begin = kStart + heap * 100 * kHeapPage;
-      heaps.push_back(random_heap(random, begin, analyze::kBlockHeader));
+      heaps.push_back(random_heap(random, begin, heap::kBlockHeader));
       const uint64_t end = begin + heaps.back().resident.size() * kHeapPage;
       for (uint64_t at = begin + 16; at < end;) {
         const uint64_t most = random() % 8 == 0 ? 20000 : 900;
@@ -68,7 +68,7 @@ TEST(PinnedPages, AsByDefinition) {
         at += (size + 8 + 15) / 16 * 16 + 16;
       }
     }
-    std::map<uint32_t, analyze::StackPages> expected;
+    std::map<uint32_t, heap::StackPages> expected;
     uint64_t alone = 0;
     uint64_t common = 0;
     uint64_t free = 0;
@@ -85,7 +85,7 @@ TEST(PinnedPages, AsByDefinition) {
         }
         ++(stacks.empty() ? free : stacks.size() == 1 ? alone : common);
         for (const uint32_t stack : stacks) {
-          analyze::StackPages& pages = expected[stack];
+          heap::StackPages& pages = expected[stack];
           ++(stacks.size() == 1 ? pages.alone : pages.common);
           if (stacks.size() > 1) pages.share += 1.0 / static_cast<double>(stacks.size());
         }

@@ -1,6 +1,6 @@
 // What a program can still reach, held against heaps whose answer is known and against a search by
 // definition.
-#include "view/heap/reachability.h"
+#include "model/heap/reachability.h"
 
 #include <gtest/gtest.h>
 
@@ -13,12 +13,12 @@
 namespace mtrace::test {
 namespace {
 
-using analyze::BlockIndex;
-using analyze::HeapBlock;
-using analyze::Piece;
-using analyze::Reach;
-using analyze::Reachability;
-using analyze::Roots;
+using heap::BlockIndex;
+using heap::HeapBlock;
+using heap::Piece;
+using heap::Reach;
+using heap::Reachability;
+using heap::Roots;
 
 // Memory of words; blocks from kHeap on, roots from kRoots on.
 class Memory {
@@ -44,16 +44,16 @@ class Memory {
   }
   Reachability look(const Roots& roots) {
     BlockIndex index(blocks_);
-    return analyze::find_reachable(blocks_, index, roots,
-                                   [&](const std::vector<Piece>& pieces, char* to) {
-                                     for (const Piece& piece : pieces) {
-                                       for (uint64_t at = 0; at < piece.size; at += 8) {
-                                         const uint64_t word = get(piece.address + at);
-                                         std::memcpy(to, &word, sizeof word);
-                                         to += sizeof word;
-                                       }
-                                     }
-                                   });
+    return heap::find_reachable(blocks_, index, roots,
+                                [&](const std::vector<Piece>& pieces, char* to) {
+                                  for (const Piece& piece : pieces) {
+                                    for (uint64_t at = 0; at < piece.size; at += 8) {
+                                      const uint64_t word = get(piece.address + at);
+                                      std::memcpy(to, &word, sizeof word);
+                                      to += sizeof word;
+                                    }
+                                  }
+                                });
   }
   uint64_t get(uint64_t address) const {
     const auto at = words_.find(address);
@@ -476,7 +476,7 @@ TEST(PointerBatch, FindsWhatTheIndexFindsInTheSameOrder) {
   BlockIndex index(blocks);
   std::mt19937_64 draw(8);
   std::vector<uint64_t> seen(blocks.size());
-  analyze::PointerBatch batch(index);
+  heap::PointerBatch batch(index);
   batch.expect(seen);
   using Found = std::vector<std::pair<uint64_t, size_t>>;
   Found expected;

@@ -4,16 +4,16 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/heap/heap_pages.h"
 #include "tool_test.h"
 #include "view/analyze/row.h"
-#include "view/heap/heap_pages.h"
 #include "view/text/style.h"
 #include "view/text/views_text.h"
 
 namespace mtrace::test {
 namespace {
 
-using analyze::SizeHistogram;
+using heap::SizeHistogram;
 
 TEST(SizeHistogram, EachSizeIsInItsClass) {
   EXPECT_EQ(SizeHistogram::class_of(0), 0u);
@@ -50,13 +50,13 @@ TEST(SizeHistogram, PrintsBarsOfTwoToTheLength) {
 }
 
 TEST(BlockSizes, StacksByBytesOrBySize) {
-  analyze::BlockSizes sizes;
+  heap::BlockSizes sizes;
   for (int i = 0; i < 10; ++i) sizes.add(7, 100);
   sizes.add(9, 500);
   sizes.add(3, 500);
   const auto order = [&](bool by_size) {
     std::vector<uint32_t> stacks;
-    for (const analyze::StackSizes& one : sizes.stacks(by_size)) stacks.push_back(one.stack);
+    for (const heap::StackSizes& one : sizes.stacks(by_size)) stacks.push_back(one.stack);
     return stacks;
   };
   EXPECT_EQ(order(false), (std::vector<uint32_t>{7, 3, 9}));

@@ -479,7 +479,6 @@ Snapshot CoreMemory::snapshot(const format::LedgerHeader& header) const {
   snapshot.threads = core_.threads;
   snapshot.thread_state = header.thread_state;
   snapshot.thread_state_size = header.thread_state_size;
-  snapshot.late = header.late != 0;
   return snapshot;
 }
 

@@ -21,7 +21,6 @@ struct Snapshot {
   // What the library keeps in each thread, from its thread pointer on.
   int64_t thread_state = 0;
   uint64_t thread_state_size = 0;
-  bool late = false;  // the library was loaded by memlog attach
   std::chrono::microseconds stopped{0};
 };
 

@@ -166,7 +166,6 @@ class Session {
     found.copy_id = answer.pid;
     found.thread_state = answer.thread_state;
     found.thread_state_size = answer.thread_state_size;
-    found.late = answer.late != 0;
   }
 
   std::vector<SnapshotThread> threads() {

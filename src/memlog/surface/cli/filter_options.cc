@@ -404,13 +404,13 @@ void add_lsan_suppressions(const char* command, const std::string& options,
   add_file(fmt::format("{}: LSAN_OPTIONS: suppressions", command), path, patterns);
 }
 
-void suppress_stacks(HeapScan& scan, const ledger::LedgerFile& file,
+void suppress_stacks(process::HeapScan& scan, const ledger::LedgerFile& file,
                      const ledger::KnownLedger& known, text::StackNames& names,
                      const std::vector<analyze::StackPattern>& patterns) {
   if (patterns.empty()) return;
   std::unordered_map<uint32_t, const ledger::LedgerStackState*> lost;
   for (size_t i = 0; i < scan.blocks().size(); ++i) {
-    if (scan.reach(i) == analyze::Reach::kReachable) continue;
+    if (scan.reach(i) == heap::Reach::kReachable) continue;
     const uint32_t stack = scan.blocks()[i].stack;
     if (const auto* state = known.find(stack)) lost.emplace(stack, state);
   }

@@ -4,8 +4,8 @@
 #include "model/events/event_log.h"
 #include "model/events/replay_memlog.h"
 #include "model/ledger/ledger_state.h"
+#include "process/ptrace/heap_scan.h"
 #include "surface/cli/arguments.h"
-#include "surface/cli/heap_scan.h"
 #include "util/file.h"
 #include "util/prelude.h"
 #include "view/analyze/filter.h"
@@ -97,9 +97,9 @@ void add_lsan_suppressions(const char* command, const std::string& options,
                            const std::string& directory, const std::string& program,
                            std::vector<analyze::StackPattern>& patterns);
 
-// Takes stacks that match a pattern out of what a heap scan found lost. Has `names` learn the stacks
-// of all blocks that are lost in some way.
-void suppress_stacks(HeapScan& scan, const ledger::LedgerFile& file,
+// Takes stacks that match a pattern out of what a heap scan found lost. Has `names` learn the
+// stacks of all blocks that are lost in some way.
+void suppress_stacks(process::HeapScan& scan, const ledger::LedgerFile& file,
                      const ledger::KnownLedger& known, text::StackNames& names,
                      const std::vector<analyze::StackPattern>& patterns);
 

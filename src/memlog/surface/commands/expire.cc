@@ -1,6 +1,7 @@
 // memlog expire: blocks that live longer than expected, as they become so.
 
 #include "format/memlog.h"
+#include "model/heap/expiry.h"
 #include "model/ledger/ledger_memlog.h"
 #include "model/ledger/ledger_state.h"
 #include "process/inspect/process.h"
@@ -9,7 +10,6 @@
 #include "surface/cli/report_options.h"
 #include "surface/cli/tracing_options.h"
 #include "util/text.h"
-#include "view/heap/expiry.h"
 #include "view/text/stack_names.h"
 #include "view/text/style.h"
 
@@ -90,7 +90,7 @@ uint64_t enough(uint64_t longest_ticks) {
 
 // Puts an exact limit under `key`, a bound under the other one. Returns it as "0.010 s",
 // ">= 0.010 s" or "?".
-std::string put_limit(json::Value& out, const std::optional<analyze::LiveTimeLimit>& limit,
+std::string put_limit(json::Value& out, const std::optional<heap::LiveTimeLimit>& limit,
                       const std::string& key, const char* bound_key, const char* bound) {
   out[key] = nullptr;
   if (!limit) return "?";
@@ -102,12 +102,12 @@ std::string put_limit(json::Value& out, const std::optional<analyze::LiveTimeLim
 // Facts about a stack or function for the closing statistics, besides its expired blocks.
 struct ExpireStatistics {
   uint64_t allocations = 0;  // since the watch began
-  analyze::LiveTime lived;   // of the blocks freed since
+  heap::LiveTime lived;      // of the blocks freed since
   uint64_t oldest = 0;       // milliseconds: age of the oldest live expired block; 0: there is none
 };
 
 // Returns how long the freed blocks had lived, as text.
-std::string put_statistics(json::Value& out, const analyze::ExpiryStack& expiry,
+std::string put_statistics(json::Value& out, const heap::ExpiryStack& expiry,
                            const ExpireStatistics& more) {
   out["may_leak_blocks"] = expiry.may_leak();
   out["may_leak_bytes"] = expiry.expired_bytes - expiry.freed_bytes;
@@ -137,9 +137,8 @@ class ExpireSession {
         first_(file),
         known_(first_),
         begun_(now_ticks()),
-        expiry_(
-            begun_, ledger::ticks_in(options.after * 1'000'000), options.mute,
-            options.json || options.grouped ? analyze::Pace::kEachLook : analyze::Pace::kDoubling) {
+        expiry_(begun_, ledger::ticks_in(options.after * 1'000'000), options.mute,
+                options.json || options.grouped ? heap::Pace::kEachLook : heap::Pace::kDoubling) {
     tell(kBeginForm, {{"event", "begin"},
                       {"pid", file.header().pid},
                       {"after_ms", options.after},
@@ -154,7 +153,7 @@ class ExpireSession {
     expiry_.begin();
     whole_ &= ledger::each_block(
         file_, [&](const ledger::LedgerBlock& block) { expiry_.see(block, now); });
-    const std::vector<analyze::ExpiryNews> news = expiry_.end(now);
+    const std::vector<heap::ExpiryNews> news = expiry_.end(now);
     if (!news.empty()) tell(news, now);
     if (options_.max_expired != 0 && expiry_.expired() >= options_.max_expired) {
       return fmt::format("stopped at {} expired blocks", expiry_.expired());
@@ -171,7 +170,7 @@ class ExpireSession {
     file_.refresh();
     // Odd: a report is at it.
     const bool whole = renewals_ % 2 == 0 && file_.header().extremes_renewed == renewals_;
-    std::vector<const analyze::ExpiryStack*> stacks = expiry_.stacks();
+    std::vector<const heap::ExpiryStack*> stacks = expiry_.stacks();
     std::stable_sort(stacks.begin(), stacks.end(), [](const auto* a, const auto* b) {
       return a->expired_bytes - a->freed_bytes > b->expired_bytes - b->freed_bytes;
     });
@@ -185,13 +184,13 @@ class ExpireSession {
     tell(kEndForm, end);
     if (!options_.json) print(streams_, text::missing_blocks(whole_, known_.state(), {}));
     tell_failed();
-    const auto statistics = [&](const analyze::ExpiryStack& stack) {
+    const auto statistics = [&](const heap::ExpiryStack& stack) {
       const ledger::LedgerStackState* known = known_.find(stack.index);
       const ledger::LedgerStackState* before = first_.find(stack.index);
       ExpireStatistics more;
       more.allocations =
           (before != nullptr ? known->now - before->now : known->now).allocated_blocks;
-      more.lived = analyze::live_time(before, *known, whole);
+      more.lived = heap::live_time(before, *known, whole);
       const auto birth = oldest.find(stack.index);
       if (birth != oldest.end() && birth->second < now) {
         more.oldest = ledger::tick_milliseconds(now - birth->second);
@@ -200,12 +199,12 @@ class ExpireSession {
     };
     std::erase_if(stacks, [&](const auto* stack) { return known_.find(stack->index) == nullptr; });
     if (options_.grouped) {
-      for (const analyze::ExpiryGroup& group : analyze::ExpiryGroups::sums(stacks, group_of())) {
+      for (const heap::ExpiryGroup& group : heap::ExpiryGroups::sums(stacks, group_of())) {
         ExpireStatistics sum;
-        for (const analyze::ExpiryStack* stack : group.stacks) {
+        for (const heap::ExpiryStack* stack : group.stacks) {
           const ExpireStatistics more = statistics(*stack);
           sum.allocations += more.allocations;
-          analyze::add(sum.lived, more.lived);
+          heap::add(sum.lived, more.lived);
           sum.oldest = std::max(sum.oldest, more.oldest);
         }
         json::Value line = {{"whose", name_of(group)}, {"stack_count", group.stacks.size()}};
@@ -214,7 +213,7 @@ class ExpireSession {
       }
       return;
     }
-    for (const analyze::ExpiryStack* expiry : stacks) {
+    for (const heap::ExpiryStack* expiry : stacks) {
       const ledger::LedgerStackState& stack = *known_.find(expiry->index);
       json::Value line = {{"event", "stack"}, {"stack", names_.id(stack)}};
       const std::string lived = put_statistics(line, *expiry, statistics(*expiry));
@@ -235,12 +234,12 @@ class ExpireSession {
     print(streams_, options_.json ? json::line(line) : text::filled(form, line));
   }
 
-  std::string name_of(const analyze::ExpiryGroup& group) const {
+  std::string name_of(const heap::ExpiryGroup& group) const {
     return text::group_text(names_.group(group.group), {});
   }
 
   json::Value news_of(uint64_t now, uint64_t expired, uint64_t freed,
-                      const analyze::ExpiryStack& all) const {
+                      const heap::ExpiryStack& all) const {
     return {{"event", "expired"},
             {"at_ms", ledger::tick_milliseconds(now - begun_)},
             {"expired_blocks", expired},
@@ -259,17 +258,17 @@ class ExpireSession {
   }
 
   // For stacks that are known.
-  analyze::ExpiryGroups::GroupOf group_of() const {
+  heap::ExpiryGroups::GroupOf group_of() const {
     return [this](uint32_t stack) { return names_.group_of(*known_.find(stack)); };
   }
 
   uint64_t now_ticks() const { return process::ticks_now(file_.header()); }
 
-  void learn(const std::vector<const analyze::ExpiryStack*>& stacks) {
+  void learn(const std::vector<const heap::ExpiryStack*>& stacks) {
     const auto missing = [&](const auto* stack) { return known_.find(stack->index) == nullptr; };
     if (std::any_of(stacks.begin(), stacks.end(), missing)) known_.read(file_);
     std::vector<const ledger::LedgerStackState*> found;
-    for (const analyze::ExpiryStack* stack : stacks) {
+    for (const heap::ExpiryStack* stack : stacks) {
       if (const auto* known = known_.find(stack->index)) found.push_back(known);
     }
     names_.learn(file_, known_.state(), found);
@@ -304,19 +303,19 @@ class ExpireSession {
     tell(kFailedForm, line);
   }
 
-  void tell(const std::vector<analyze::ExpiryNews>& news, uint64_t now) {
-    std::vector<const analyze::ExpiryStack*> stacks;
-    for (const analyze::ExpiryNews& one : news) stacks.push_back(one.stack);
+  void tell(const std::vector<heap::ExpiryNews>& news, uint64_t now) {
+    std::vector<const heap::ExpiryStack*> stacks;
+    for (const heap::ExpiryNews& one : news) stacks.push_back(one.stack);
     learn(stacks);
     if (options_.grouped) {
       tell_groups(news, now);
     } else {
-      for (const analyze::ExpiryNews& one : news) tell_stack(one, now);
+      for (const heap::ExpiryNews& one : news) tell_stack(one, now);
     }
     std::fflush(streams_.out);
   }
 
-  void tell_stack(const analyze::ExpiryNews& news, uint64_t now) {
+  void tell_stack(const heap::ExpiryNews& news, uint64_t now) {
     const ledger::LedgerStackState* stack = known_.find(news.stack->index);
     // Of a muted stack nothing but that it is.
     if (stack == nullptr || (news.stack->muted && !news.muted)) return;
@@ -333,14 +332,14 @@ class ExpireSession {
     tell_news(std::move(line), now, "stack=" + names_.id(*stack));
   }
 
-  void tell_groups(std::vector<analyze::ExpiryNews> news, uint64_t now) {
-    const auto unknown = [&](const analyze::ExpiryStack* stack) {
+  void tell_groups(std::vector<heap::ExpiryNews> news, uint64_t now) {
+    const auto unknown = [&](const heap::ExpiryStack* stack) {
       return known_.find(stack->index) == nullptr;
     };
-    std::vector<const analyze::ExpiryStack*> stacks = expiry_.stacks();
+    std::vector<const heap::ExpiryStack*> stacks = expiry_.stacks();
     std::erase_if(stacks, unknown);
-    std::erase_if(news, [&](const analyze::ExpiryNews& one) { return unknown(one.stack); });
-    for (const analyze::ExpiryGroupNews& one : groups_.add(news, stacks, group_of())) {
+    std::erase_if(news, [&](const heap::ExpiryNews& one) { return unknown(one.stack); });
+    for (const heap::ExpiryGroupNews& one : groups_.add(news, stacks, group_of())) {
       json::Value line = news_of(now, one.expired, one.freed, one.group.sum);
       if (one.muted) {
         line["muted_what"] = "muted a stack";
@@ -359,8 +358,8 @@ class ExpireSession {
   ledger::KnownLedger known_;
   uint64_t begun_;     // ticks
   bool whole_ = true;  // every look has read all live blocks
-  analyze::Expiry expiry_;
-  analyze::ExpiryGroups groups_;
+  heap::Expiry expiry_;
+  heap::ExpiryGroups groups_;
 };
 
 int run_expire(const Arguments& arguments, const Streams& streams) {

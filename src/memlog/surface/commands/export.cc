@@ -1,5 +1,6 @@
 // memlog export: reports in the formats of other tools.
 
+#include "model/heap/heap_pages.h"
 #include "model/profile/model.h"
 #include "surface/cli/arguments.h"
 #include "surface/cli/command.h"
@@ -18,7 +19,6 @@
 #include "view/export/heaptrack.h"
 #include "view/export/report_page.h"
 #include "view/export/stacks.h"
-#include "view/heap/heap_pages.h"
 #include "view/json/views.h"
 #include "view/reports/catalog.h"
 #include "view/reports/reports.h"

@@ -2,8 +2,8 @@
 
 #include "model/events/event_log.h"
 #include "process/inspect/process.h"
+#include "process/ptrace/heap_scan.h"
 #include "surface/cli/command.h"
-#include "surface/cli/heap_scan.h"
 #include "surface/cli/report_options.h"
 #include "surface/cli/tracing_options.h"
 #include "util/text.h"
@@ -58,7 +58,7 @@ int tell_history(const Arguments& arguments, const Streams& streams) {
     // Not its status: a lost block is an answer here.
     unreachable_command().run({history_command().manual, given, {arguments.operands()[0]}},
                               streams);
-  } catch (const NoLiveBlock& gone) {
+  } catch (const process::NoLiveBlock& gone) {
     const std::string log = log_of_process(gone.pid, gone.directory);
     if (log.empty()) throw;
     if (!arguments.has("--json")) {

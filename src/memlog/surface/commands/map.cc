@@ -1,14 +1,14 @@
 // memlog map: what is in the memory of a running process, and whose blocks keep it there.
 
 #include "format/memlog.h"
+#include "model/heap/heap_pages.h"
 #include "model/ledger/ledger_state.h"
+#include "process/inspect/address_space.h"
 #include "process/inspect/process.h"
 #include "surface/cli/command.h"
-#include "surface/cli/heap_scan.h"
 #include "surface/cli/report_options.h"
 #include "surface/cli/tracing_options.h"
 #include "util/text.h"
-#include "view/heap/heap_pages.h"
 #include "view/json/views.h"
 #include "view/text/stack_names.h"
 #include "view/text/style.h"
@@ -58,7 +58,7 @@ struct SpaceSum {
   uint64_t live_blocks = 0;
   uint64_t free = 0;
 
-  void add(const SpaceRegion& region) {
+  void add(const process::SpaceRegion& region) {
     ++regions;
     size += region.size();
     resident += region.mapping.resident;
@@ -73,7 +73,8 @@ struct SpaceSum {
 
 class MapAnswer {
  public:
-  MapAnswer(const Arguments& arguments, const WatchedProcess& target, const AddressSpace& space)
+  MapAnswer(const Arguments& arguments, const WatchedProcess& target,
+            const process::AddressSpace& space)
       : bytes_(wants_bytes(arguments)),
         file_(target.ledger()),
         space_(space),
@@ -81,13 +82,13 @@ class MapAnswer {
         names_(search_path(arguments), read_responsible(arguments)),
         limit_(static_cast<size_t>(arguments.number("--limit", 10, 0, 1000000000))) {
     now_ = process::ticks_now(file_.header());
-    unknown_ = unknown_blocks(file_, known_.state(), space.has_all_blocks());
-    for (const SpaceRegion& region : space.regions()) {
+    unknown_ = process::unknown_blocks(file_, known_.state(), space.has_all_blocks());
+    for (const process::SpaceRegion& region : space.regions()) {
       total_.add(region);
       kinds_[static_cast<size_t>(region.kind)].add(region);
       if (region.is_heap()) heaps_.add(region);
     }
-    if (space.other_allocator()) sizes_ = analyze::pages_by_size(space.blocks(), space.heaps());
+    if (space.other_allocator()) sizes_ = heap::pages_by_size(space.blocks(), space.heaps());
     order();
     learn_shown();
   }
@@ -102,7 +103,6 @@ class MapAnswer {
                "{name} ({pid}): {resident_bytes:KiB} KiB resident, {swapped_bytes:KiB} KiB "
                "swapped; sizes in KiB\n\n",
                all) +
-           text::missing_blocks(space_.has_all_blocks(), known_.state(), style) +
            (unknown_.empty() ? "" : text::remark("some blocks are not known: " + unknown_, style)) +
            table({{"", "{kind}"},
                   {"regions", "{regions_count:,}"},
@@ -144,7 +144,7 @@ class MapAnswer {
     if (space_.other_allocator()) {
       out["other_allocator"] = true;  // its heaps have no top that can be trimmed
       json::Value sizes = json::Value::array();
-      for (const analyze::PagesOfSize& one : first(sizes_)) {
+      for (const heap::PagesOfSize& one : first(sizes_)) {
         sizes.push_back({{"largest_bytes", one.largest},
                          {"blocks", one.blocks},
                          {"live_bytes", one.live},
@@ -155,7 +155,7 @@ class MapAnswer {
       return out;
     }
     json::Value tops = json::Value::array();
-    for (const HeapTop& top : first(space_.tops())) tops.push_back(top_json(top));
+    for (const process::HeapTop& top : first(space_.tops())) tops.push_back(top_json(top));
     out["heap_tops"] = tops;
     return out;
   }
@@ -177,8 +177,8 @@ class MapAnswer {
       if (known_.find(stack) != nullptr) pinning_.push_back(stack);
     }
     std::sort(pinning_.begin(), pinning_.end(), [&](uint32_t a, uint32_t b) {
-      const analyze::StackPages& left = stacks.at(a);
-      const analyze::StackPages& right = stacks.at(b);
+      const heap::StackPages& left = stacks.at(a);
+      const heap::StackPages& right = stacks.at(b);
       if (left.alone != right.alone) return left.alone > right.alone;
       return left.share != right.share ? left.share > right.share : a < b;
     });
@@ -190,7 +190,7 @@ class MapAnswer {
     for (const size_t i : first(regions_)) {
       if (const auto* mapper = mapper_of(space_.regions()[i])) indexes.push_back(mapper->index);
     }
-    for (const HeapTop& top : first(space_.tops())) indexes.push_back(top.block.stack);
+    for (const process::HeapTop& top : first(space_.tops())) indexes.push_back(top.block.stack);
     std::vector<const ledger::LedgerStackState*> stacks;
     for (const uint32_t index : indexes) {
       const ledger::LedgerStackState* found = index == 0 ? nullptr : known_.find(index);
@@ -232,7 +232,7 @@ class MapAnswer {
   std::string heaps_text(json::Value facts) const {
     if (heaps_.regions == 0) return {};
     put(facts, heaps_);
-    facts["arena_bytes"] = space_.arenas().free * analyze::kHeapPage;
+    facts["arena_bytes"] = space_.arenas().free * heap::kHeapPage;
     const std::string form =
         "\nheaps of malloc: {size_bytes:KiB} KiB, live {live_bytes:KiB} KiB in {live_blocks:block}";
     const char* const free =
@@ -253,7 +253,7 @@ class MapAnswer {
   }
 
   // nullptr: not known, or several.
-  const ledger::LedgerStackState* mapper_of(const SpaceRegion& region) const {
+  const ledger::LedgerStackState* mapper_of(const process::SpaceRegion& region) const {
     return region.mappers.size() == 1 ? known_.find(*region.mappers.begin()) : nullptr;
   }
 
@@ -328,7 +328,7 @@ class MapAnswer {
     out["free_bytes"] = sum.free;
   }
 
-  json::Value region_json(const SpaceRegion& region) const {
+  json::Value region_json(const process::SpaceRegion& region) const {
     SpaceSum sum;
     sum.add(region);
     json::Value out = {{"address", fmt::format("0x{:x}", region.mapping.begin)},
@@ -345,7 +345,7 @@ class MapAnswer {
   }
 
   json::Value pinning_json(uint32_t index) const {
-    const analyze::StackPages& pages = space_.pinned().stacks.at(index);
+    const heap::StackPages& pages = space_.pinned().stacks.at(index);
     const ledger::LedgerStackState& stack = *known_.find(index);
     json::Value out = {{"pages_alone", pages.alone},
                        {"pages_common", pages.common},
@@ -356,7 +356,7 @@ class MapAnswer {
     return out;
   }
 
-  json::Value top_json(const HeapTop& top) const {
+  json::Value top_json(const process::HeapTop& top) const {
     const uint64_t birth = ledger::unpack_ticks(top.block.birth);
     json::Value out = {{"heap", fmt::format("0x{:x}", space_.regions()[top.region].mapping.begin)},
                        {"block", fmt::format("0x{:x}", top.block.address)},
@@ -370,25 +370,25 @@ class MapAnswer {
 
   bool bytes_;  // figures in bytes, not in KiB
   ledger::LedgerFile& file_;
-  const AddressSpace& space_;
+  const process::AddressSpace& space_;
   ledger::KnownLedger known_;
   text::StackNames names_;
   size_t limit_;
-  std::string unknown_;  // unknown_blocks()
+  std::string unknown_;  // process::unknown_blocks()
   uint64_t now_ = 0;     // ticks
   SpaceSum total_;
   SpaceSum heaps_;  // of malloc
   std::array<SpaceSum, process::kRegionKinds> kinds_;
   std::vector<size_t> kind_order_;  // those that there are, most resident first; so are the next
   std::vector<size_t> regions_;
-  std::vector<analyze::PagesOfSize> sizes_;  // of another allocator than glibc's
-  std::vector<uint32_t> pinning_;            // stacks, those that pin most pages first
+  std::vector<heap::PagesOfSize> sizes_;  // of another allocator than glibc's
+  std::vector<uint32_t> pinning_;         // stacks, those that pin most pages first
 };
 
 int run_map(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() != 1) throw UsageError("map: give one process");
   const WatchedProcess target(arguments, streams);
-  const AddressSpace space(target.pid(), target.ledger());
+  const process::AddressSpace space(target.pid(), target.ledger());
   const MapAnswer answer(arguments, target, space);
   print(streams, arguments.has("--json") ? json::text(answer.json())
                                          : answer.text(read_style(arguments, streams)));

@@ -17,7 +17,7 @@
 #include "process/run/regular_reports.h"
 #include "surface/cli/arguments.h"
 #include "surface/cli/command.h"
-#include "surface/cli/heap_scan.h"
+#include "surface/cli/exit_looks.h"
 #include "surface/cli/tracing_options.h"
 #include "surface/fleet/remote.h"
 #include "util/file.h"

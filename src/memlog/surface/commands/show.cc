@@ -1,5 +1,6 @@
 // memlog show: reports for the eye.
 
+#include "model/heap/heap_pages.h"
 #include "model/ledger/ledger_state.h"
 #include "process/inspect/ledgers.h"
 #include "surface/cli/arguments.h"
@@ -9,7 +10,6 @@
 #include "util/text.h"
 #include "view/analyze/compare.h"
 #include "view/analyze/table.h"
-#include "view/heap/heap_pages.h"
 #include "view/json/views.h"
 #include "view/reports/catalog.h"
 #include "view/reports/reports.h"
@@ -175,23 +175,23 @@ int show_sizes(const Arguments& arguments, const ShowOptions& options, const Str
   }
   const process::Target target(arguments.operands()[0]);
   ledger::LedgerFile& file = target.ledger();
-  analyze::BlockSizes sizes;
+  heap::BlockSizes sizes;
   const bool whole = ledger::each_block(
       file, [&](const ledger::LedgerBlock& block) { sizes.add(block.stack, block.size); });
   const ledger::KnownLedger known(file);
   text::StackNames names(search_path(arguments), read_responsible(arguments));
-  std::vector<analyze::StackSizes> stacks = sizes.stacks(by_size);
+  std::vector<heap::StackSizes> stacks = sizes.stacks(by_size);
   // A stack of blocks that came after the look at the stacks; and regions of mmap.
-  std::erase_if(stacks, [&](const analyze::StackSizes& one) {
+  std::erase_if(stacks, [&](const heap::StackSizes& one) {
     const ledger::LedgerStackState* stack = known.find(one.stack);
     return stack == nullptr || stack->kind != 0;
   });
   const size_t count = stacks.size();
-  analyze::SizeHistogram all;
-  for (const analyze::StackSizes& one : stacks) all.add(one.sizes);
+  heap::SizeHistogram all;
+  for (const heap::StackSizes& one : stacks) all.add(one.sizes);
   if (options.style.limit != 0 && count > options.style.limit) stacks.resize(options.style.limit);
   std::vector<const ledger::LedgerStackState*> shown;
-  for (const analyze::StackSizes& one : stacks) shown.push_back(known.find(one.stack));
+  for (const heap::StackSizes& one : stacks) shown.push_back(known.find(one.stack));
   names.learn(file, known.state(), shown);
 
   const format::LedgerHeader& header = file.header();
@@ -287,7 +287,8 @@ std::string text_of_sources(const analyze::Table& table, SourceLookup& sources,
   return out + missing_sources_text(missing, style);
 }
 
-// The reports of the run whose last one `files` has, where nothing was asked for but to see it.
+// The reports of the run whose last one `files` has, where nothing was asked for but to see it;
+// none if it has no other.
 std::vector<std::string> whole_run(const Arguments& arguments, const analyze::Filter& filter,
                                    const std::vector<std::string>& files) {
   if (files.size() != 1 || arguments.operands() == files) return {};
@@ -297,7 +298,7 @@ std::vector<std::string> whole_run(const Arguments& arguments, const analyze::Fi
   }
   constexpr size_t kMost = 200;  // more would take seconds
   std::vector<std::string> run = reports::run_until_exit(files[0]);
-  if (run.size() > kMost) run.clear();
+  if (run.size() == 1 || run.size() > kMost) run.clear();
   return run;
 }
 
@@ -325,17 +326,7 @@ int run_show(const Arguments& given, const Streams& streams) {
   };
   const std::vector<std::string> files =
       reports::Reports::files(arguments.operands(), arguments.has("--sum"));
-  if (arguments.has("--sum")) return show_sum(files, options, reports, entries, streams);
-  if (const auto run = whole_run(arguments, reports.filter(), files); run.size() > 1) {
-    const int status = show_sum(run, options, reports, entries, streams);
-    if (!options.style.header) return status;
-    print_view(streams,
-               text::remark(fmt::format("live at exit: {} reports added up; what the last one "
-                                        "changed: memlog show {}",
-                                        run.size(), util::shell_word(files[0])),
-                            options.style));
-    return status;
-  }
+  const std::vector<std::string> run = whole_run(arguments, reports.filter(), files);
   bool first = true;
   const auto show = [&](reports::Report& report) {
     text::Context context;
@@ -360,8 +351,17 @@ int run_show(const Arguments& given, const Streams& streams) {
     }
     first = false;
   };
-  const int status = each_report(reports, files, streams, show);
+  const bool sum = arguments.has("--sum") || !run.empty();
+  const int status = sum ? show_sum(run.empty() ? files : run, options, reports, entries, streams)
+                         : each_report(reports, files, streams, show);
   if (options.json && !first) print(streams, json::list_end());
+  if (!run.empty() && options.style.header) {
+    print_view(streams,
+               text::remark(fmt::format("live at exit: {} reports added up; what the last one "
+                                        "changed: memlog show {}",
+                                        run.size(), util::shell_word(files[0])),
+                            options.style));
+  }
   return status;
 }
 

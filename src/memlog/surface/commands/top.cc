@@ -1,10 +1,10 @@
 // memlog top: a running process's stacks, refreshing.
 
 #include "format/memlog.h"
+#include "process/inspect/address_space.h"
 #include "process/inspect/process.h"
 #include "process/ptrace/safe_point.h"
 #include "surface/cli/command.h"
-#include "surface/cli/heap_scan.h"
 #include "surface/cli/report_options.h"
 #include "surface/cli/tracing_options.h"
 #include "util/screen.h"
@@ -124,10 +124,10 @@ class HeapLook {
   }
 
   std::string look(const ledger::Watch& watch, text::StackNames& names, const text::Style& style) {
-    const AddressSpace space(target_.pid(), target_.ledger());
-    const analyze::PinnedPages& pages = space.pinned();
+    const process::AddressSpace space(target_.pid(), target_.ledger());
+    const heap::PinnedPages& pages = space.pinned();
     text::HeapUse use;
-    for (const SpaceRegion& region : space.regions()) {
+    for (const process::SpaceRegion& region : space.regions()) {
       if (!region.is_heap()) continue;
       use.resident += region.mapping.resident;
       use.live += region.live_bytes;
@@ -135,9 +135,9 @@ class HeapLook {
     }
     if (!format::is_much(use.free, resident_)) return {};
     if (!space.other_allocator()) {
-      use.empty = pages.free * analyze::kHeapPage;
+      use.empty = pages.free * heap::kHeapPage;
       use.arenas = space.arenas().arenas;
-      use.arenas_empty = space.arenas().free * analyze::kHeapPage;
+      use.arenas_empty = space.arenas().free * heap::kHeapPage;
     }
     std::vector<const ledger::LedgerStackState*> stacks;
     for (const ledger::LedgerStackState& stack : watch.state().stacks) {
@@ -146,11 +146,11 @@ class HeapLook {
     names.learn(target_.ledger(), watch.state(), stacks);
     std::map<size_t, double> held;  // pages, by function
     for (const ledger::LedgerStackState* stack : stacks) {
-      const analyze::StackPages& own = pages.stacks.at(stack->index);
+      const heap::StackPages& own = pages.stacks.at(stack->index);
       double& sum = held[names.group_of(*stack)];
       sum += static_cast<double>(own.alone) + own.share;
       use.add_holder(text::plain(names.group(names.group_of(*stack)).name),
-                     static_cast<uint64_t>(std::llround(sum)) * analyze::kHeapPage);
+                     static_cast<uint64_t>(std::llround(sum)) * heap::kHeapPage);
     }
     use.process = fmt::format("{}", target_.pid());
     return text::heap_text(use, style);

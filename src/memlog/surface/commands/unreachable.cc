@@ -4,11 +4,11 @@
 #include "model/ledger/ledger_state.h"
 #include "process/inspect/process.h"
 #include "process/ptrace/attach.h"
+#include "process/ptrace/heap_scan.h"
 #include "process/ptrace/safe_point.h"
 #include "process/run/launch.h"
 #include "surface/cli/command.h"
 #include "surface/cli/filter_options.h"
-#include "surface/cli/heap_scan.h"
 #include "surface/cli/report_options.h"
 #include "surface/cli/tracing_options.h"
 #include "util/text.h"
@@ -45,7 +45,8 @@ file if that has shared memory of files, or else from where the process had it, 
 program's and its libraries' files are read for what the kernel does not write into core files.
 )";
 
-using Sum = ReachSum;
+using heap::Reach;
+using Sum = process::ReachSum;
 
 // The names of what is passed here must have been learned. nullptr: "?".
 std::string responsible_function(const text::StackNames& names,
@@ -74,7 +75,7 @@ class UnreachableAnswer {
  public:
   // `core`: what the scan is of; nullptr: of a running process.
   UnreachableAnswer(const Arguments& arguments, ledger::LedgerFile& ledger,
-                    const process::CoreMemory* core, HeapScan& scan,
+                    const process::CoreMemory* core, process::HeapScan& scan,
                     const std::vector<analyze::StackPattern>& suppressions)
       : file_(ledger),
         core_(core),
@@ -94,7 +95,7 @@ class UnreachableAnswer {
       for (const uint32_t stack : first(reach)) stacks.push_back(known_.find(stack));
       if (reach != Reach::kReachable) continue;
       for (const uint32_t stack : first(reach)) {
-        const RetainerPath& path =
+        const process::RetainerPath& path =
             paths_.emplace(stack, scan_.path(findings_.of(stack).largest_reachable)).first->second;
         add_holders(path, stacks);
       }
@@ -206,7 +207,7 @@ class UnreachableAnswer {
         const std::string name = responsible_function(names_, known_.find(index));
         Function& function = by_name[name];
         function.name = name;
-        const Sum& sum = findings_.of(index).sums[reach_index(kUnreached[i])];
+        const Sum& sum = findings_.of(index).sums[process::reach_index(kUnreached[i])];
         function.sums[i].bytes += sum.bytes;
         function.sums[i].blocks += sum.blocks;
         if (kUnreached[i] == Reach::kDefinite) {
@@ -280,7 +281,8 @@ class UnreachableAnswer {
                                bytes, first, kDoubt);
     return '\n' + text::remark(why, style);
   }
-  const HeapScan& without(const std::vector<analyze::StackPattern>& suppressions, HeapScan& scan) {
+  const process::HeapScan& without(const std::vector<analyze::StackPattern>& suppressions,
+                                   process::HeapScan& scan) {
     suppress_stacks(scan, file_, known_, names_, suppressions);
     return scan;
   }
@@ -304,15 +306,15 @@ class UnreachableAnswer {
     return stacks;
   }
   uint64_t age(Reach reach, uint32_t stack) const {
-    return age_since(findings_.of(stack).oldest_of[reach_index(reach)]);
+    return age_since(findings_.of(stack).oldest_of[process::reach_index(reach)]);
   }
   uint64_t age_since(uint64_t birth) const {
     return birth < now_ ? ledger::tick_milliseconds(now_ - birth) : 0;
   }
 
-  void add_holders(const RetainerPath& path,
+  void add_holders(const process::RetainerPath& path,
                    std::vector<const ledger::LedgerStackState*>& stacks) const {
-    for (const RetainerPath::Step& step : path.steps) {
+    for (const process::RetainerPath::Step& step : path.steps) {
       const auto* owner = known_.find(scan_.blocks()[step.block].stack);
       if (owner != nullptr) stacks.push_back(owner);
     }
@@ -330,10 +332,10 @@ class UnreachableAnswer {
     const auto& blocks = scan_.blocks();
     auto next = std::upper_bound(
         blocks.begin(), blocks.end(), *address,
-        [](uint64_t place, const analyze::HeapBlock& one) { return place < one.address; });
+        [](uint64_t place, const heap::HeapBlock& one) { return place < one.address; });
     if (next == blocks.begin() ||
         *address - (--next)->address >= std::max<uint64_t>(next->size, 1)) {
-      throw NoLiveBlock(
+      throw process::NoLiveBlock(
           fmt::format("{} lies in no live block of {} that the ledger knows: memlog map shows the "
                       "process's memory; freed blocks: memlog run --events=full",
                       text, file_.header().pid),
@@ -358,24 +360,24 @@ class UnreachableAnswer {
                           "{address}[ +{offset}], a block of {bytes:,} bytes, "
                           "allocated {age_ms:time} ago: ",
                           block, style) +
-                      kReachNames[reach_index(scan_.reach(*block_))] + '\n';
+                      kReachNames[process::reach_index(scan_.reach(*block_))] + '\n';
     const ledger::LedgerStackState* stack = known_.find(scan_.blocks()[*block_].stack);
     if (stack != nullptr) out += names_.indented(*stack);
     if (const json::Value* held = block.find("held_by")) return out + path_text(*held);
     if (held_.steps.empty()) return out;
-    const analyze::HeapBlock& owner = scan_.blocks()[held_.steps[0].block];
+    const heap::HeapBlock& owner = scan_.blocks()[held_.steps[0].block];
     return out + text::filled("    lost with {lost_with}", block) +
            fmt::format(", a block of {} bytes: {}\n", util::grouped(owner.size),
                        responsible_function(names_, known_.find(owner.stack)));
   }
   json::Value block_json() const {
-    const analyze::HeapBlock& block = scan_.blocks()[*block_];
+    const heap::HeapBlock& block = scan_.blocks()[*block_];
     const Reach reach = scan_.reach(*block_);
     json::Value out = {{"address", fmt::format("0x{:x}", block.address)},
                        {"offset", offset_},
                        {"bytes", block.size},
                        {"age_ms", age_since(ledger::unpack_ticks(block.birth))},
-                       {"reach", kReachKeys[reach_index(reach)]}};
+                       {"reach", kReachKeys[process::reach_index(reach)]}};
     if (reach >= Reach::kPossible) {
       out["held_by"] = path_json(held_);
     } else if (!held_.steps.empty()) {
@@ -385,9 +387,9 @@ class UnreachableAnswer {
     return out;
   }
 
-  json::Value path_json(const RetainerPath& path) const {
+  json::Value path_json(const process::RetainerPath& path) const {
     json::Value holders = json::Value::array();
-    for (const RetainerPath::Step& step : path.steps) {
+    for (const process::RetainerPath::Step& step : path.steps) {
       const auto* stack = known_.find(scan_.blocks()[step.block].stack);
       json::Value holder = {{"address", fmt::format("0x{:x}", scan_.blocks()[step.block].address)},
                             {"offset", step.offset}};
@@ -409,7 +411,7 @@ class UnreachableAnswer {
     const std::vector<uint32_t> stacks = first(reach);
     for (const uint32_t index : stacks) {
       const json::Value stack = stack_json(reach, index);
-      out += text::coloured('\n' + std::string(kReachNames[reach_index(reach)]) +
+      out += text::coloured('\n' + std::string(kReachNames[process::reach_index(reach)]) +
                                 text::filled(": {bytes:,} bytes in {blocks:block}", stack),
                             reach == Reach::kDefinite ? text::kRed : text::kBold, style) +
              text::filled(
@@ -425,9 +427,9 @@ class UnreachableAnswer {
   }
 
   json::Value stack_json(Reach reach, uint32_t index) const {
-    const StackReach& found = findings_.of(index);
-    const Sum& sum = found.sums[reach_index(reach)];
-    json::Value out = {{"reach", kReachKeys[reach_index(reach)]},
+    const process::StackReach& found = findings_.of(index);
+    const Sum& sum = found.sums[process::reach_index(reach)];
+    json::Value out = {{"reach", kReachKeys[process::reach_index(reach)]},
                        {"bytes", sum.bytes},
                        {"blocks", sum.blocks},
                        {"oldest_ms", age(reach, index)}};
@@ -442,19 +444,20 @@ class UnreachableAnswer {
 
   ledger::LedgerFile& file_;
   const process::CoreMemory* core_;
-  const HeapScan& scan_;
+  const process::HeapScan& scan_;
   ledger::KnownLedger known_;
   text::StackNames names_;
-  Findings findings_;
+  process::Findings findings_;
   size_t limit_;
   bool reachable_;
-  std::vector<Function> functions_;         // those with the most definitely lost bytes first
-  std::map<uint32_t, size_t> ranks_;        // of stacks: the places of their functions
-  std::map<uint32_t, RetainerPath> paths_;  // to the largest reachable block of each stack shown
+  std::vector<Function> functions_;   // those with the most definitely lost bytes first
+  std::map<uint32_t, size_t> ranks_;  // of stacks: the places of their functions
+  std::map<uint32_t, process::RetainerPath>
+      paths_;  // to the largest reachable block of each stack shown
   uint64_t now_ = 0;
   std::optional<size_t> block_;  // the one that is asked about
   uint64_t offset_ = 0;          // in it, of the address
-  RetainerPath held_;            // to it; or of a lost one the one it hangs on
+  process::RetainerPath held_;   // to it; or of a lost one the one it hangs on
 };
 
 std::chrono::milliseconds read_time(const Arguments& arguments, const char* option,
@@ -463,8 +466,8 @@ std::chrono::milliseconds read_time(const Arguments& arguments, const char* opti
   return time ? std::chrono::milliseconds(*time) : otherwise;
 }
 
-HeapScanSettings read_settings(const Arguments& arguments) {
-  HeapScanSettings settings;
+process::HeapScanSettings read_settings(const Arguments& arguments) {
+  process::HeapScanSettings settings;
   settings.pause = read_time(arguments, "--pause", settings.pause);
   settings.stop_limit = read_time(arguments, "--stop-limit", settings.stop_limit);
   settings.tag_bits = static_cast<unsigned>(arguments.number("--tag-bits", 0, 0, 4));
@@ -481,20 +484,20 @@ int tell(const Arguments& arguments, const Streams& streams, const UnreachableAn
 
 int look_at_core(const Arguments& arguments, const Streams& streams) {
   if (arguments.operands().size() > 1) throw UsageError("unreachable: give at most one ledger");
-  const HeapScanSettings settings = read_settings(arguments);
+  const process::HeapScanSettings settings = read_settings(arguments);
   std::vector<analyze::StackPattern> suppressions;
   add_suppressions(arguments, suppressions);
   const process::CoreMemory core(arguments.value("--core"), search_path(arguments).sysroot);
   const auto ledger =
       core.ledger(arguments.operands().empty() ? std::string() : arguments.operands()[0]);
-  HeapScan scan(core, *ledger, settings);
+  process::HeapScan scan(core, *ledger, settings);
   return tell(arguments, streams, UnreachableAnswer(arguments, *ledger, &core, scan, suppressions));
 }
 
 int run_unreachable(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--core")) return look_at_core(arguments, streams);
   if (arguments.operands().size() != 1) throw UsageError(arguments.lacking("give one process"));
-  const HeapScanSettings settings = read_settings(arguments);
+  const process::HeapScanSettings settings = read_settings(arguments);
   std::vector<analyze::StackPattern> suppressions;
   add_suppressions(arguments, suppressions);
   WatchedProcess target(arguments, streams);
@@ -502,7 +505,7 @@ int run_unreachable(const Arguments& arguments, const Streams& streams) {
                         process::start_environment(target.pid(), "LSAN_OPTIONS").value_or(""),
                         fmt::format("/proc/{}/cwd", target.pid()),
                         util::array_text(target.ledger().header().program), suppressions);
-  std::optional<HeapScan> scan;
+  std::optional<process::HeapScan> scan;
   process::catch_interruption();
   try {
     scan.emplace(target.pid(), target.ledger(), settings);

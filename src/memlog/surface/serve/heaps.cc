@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "format/memlog.h"
+#include "model/heap/expiry.h"
 #include "model/ledger/ledger_memlog.h"
 #include "model/profile/writer.h"
 #include "process/inspect/ledgers.h"
@@ -19,7 +20,6 @@
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
-#include "view/heap/expiry.h"
 #include "view/reports/reports.h"
 #include "view/text/top_text.h"
 
@@ -195,12 +195,12 @@ std::vector<FunctionRow> Heap::functions() {
   return out;
 }
 
-std::vector<ExpiredRow> Heap::expired(const std::vector<const analyze::ExpiryStack*>& stacks) {
+std::vector<ExpiredRow> Heap::expired(const std::vector<const heap::ExpiryStack*>& stacks) {
   absl::flat_hash_map<uint32_t, const ledger::LedgerStackState*> by_index;
   for (const ledger::LedgerStackState& stack : state().stacks) by_index[stack.index] = &stack;
-  std::vector<const analyze::ExpiryStack*> there;
+  std::vector<const heap::ExpiryStack*> there;
   std::vector<const ledger::LedgerStackState*> unnamed;
-  for (const analyze::ExpiryStack* stack : stacks) {
+  for (const heap::ExpiryStack* stack : stacks) {
     const auto found = by_index.find(stack->index);
     if (found == by_index.end()) continue;
     there.push_back(stack);
@@ -209,7 +209,7 @@ std::vector<ExpiredRow> Heap::expired(const std::vector<const analyze::ExpirySta
   names_.learn(*ledger_, state(), unnamed);
   const auto group_of = [&](uint32_t index) { return names_.group_of(*by_index.at(index)); };
   std::vector<ExpiredRow> out;
-  for (const analyze::ExpiryGroup& one : analyze::ExpiryGroups::sums(there, group_of)) {
+  for (const heap::ExpiryGroup& one : heap::ExpiryGroups::sums(there, group_of)) {
     const analyze::Group& group = names_.group(one.group);
     out.push_back({.function = util::escaped(group.name, ""),
                    .source = util::escaped(group.source, ""),

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include "model/heap/expiry.h"
 #include "model/ledger/ledger_file.h"
 #include "model/ledger/ledger_memlog.h"
 #include "model/ledger/ledger_state.h"
@@ -16,7 +17,6 @@
 #include "util/file.h"
 #include "util/prelude.h"
 #include "view/analyze/responsible.h"
-#include "view/heap/expiry.h"
 #include "view/json/views.h"
 #include "view/text/stack_names.h"
 
@@ -157,7 +157,7 @@ struct FunctionRow {
 struct ExpiredRow {
   std::string function;
   std::string source;  // as in FunctionRow
-  analyze::ExpiryStack sum;
+  heap::ExpiryStack sum;
   size_t stacks = 0;
 };
 
@@ -179,7 +179,7 @@ class Heap {
   std::vector<FunctionRow> functions();
   // Returns a row for each function, the one that may leak most first. Leaves out stacks that are
   // not in the ledger any more.
-  std::vector<ExpiredRow> expired(const std::vector<const analyze::ExpiryStack*>& stacks);
+  std::vector<ExpiredRow> expired(const std::vector<const heap::ExpiryStack*>& stacks);
 
  private:
   std::unique_ptr<ledger::LedgerFile> ledger_;
@@ -203,7 +203,7 @@ class ExpireWatch {
   bool over() const;
 
   std::chrono::milliseconds watched() const;  // since the beginning
-  const analyze::Expiry& expiry() const { return expiry_; }
+  const heap::Expiry& expiry() const { return expiry_; }
 
  private:
   uint64_t now() const;  // ticks
@@ -211,7 +211,7 @@ class ExpireWatch {
   ledger::LedgerFile& ledger_;
   ExpireRequest request_;
   uint64_t begun_;  // ticks
-  analyze::Expiry expiry_;
+  heap::Expiry expiry_;
 };
 
 // Keeps those that were looked at last: the stacks of a large process take tens of megabytes.

@@ -170,7 +170,7 @@ class MassifSink : public EventSink {
 };
 
 void add_block(SizeClasses& classes, uint64_t size) {
-  analyze::SizeClass& sum = classes[analyze::SizeHistogram::class_of(size)];
+  heap::SizeClass& sum = classes[heap::SizeHistogram::class_of(size)];
   ++sum.blocks;
   sum.bytes += size;
 }
@@ -197,7 +197,7 @@ class CourseSink : public EventSink {
     advance(time);
     live_ -= block.size;
     ++changes_;
-    analyze::SizeClass& sum = sizes_[block.stack][analyze::SizeHistogram::class_of(block.size)];
+    heap::SizeClass& sum = sizes_[block.stack][heap::SizeHistogram::class_of(block.size)];
     --sum.blocks;
     sum.bytes -= block.size;
   }

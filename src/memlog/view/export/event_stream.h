@@ -4,11 +4,11 @@
 #include "model/events/event_log.h"
 #include "model/events/live_blocks.h"
 #include "model/events/replay_memlog.h"
+#include "model/heap/heap_pages.h"
 #include "model/profile/timeline.h"
 #include "util/prelude.h"
 #include "view/analyze/table.h"
 #include "view/export/stacks.h"
-#include "view/heap/heap_pages.h"
 
 namespace mtrace::exporting {
 
@@ -147,8 +147,8 @@ std::string massif_of_events(const EventStream& stream, const Stacks& stacks);
 // the 1,000 largest blocks. The first location of `stacks` must be the responsible one.
 void chrome_trace(const EventStream& stream, const Stacks& stacks, const WriteText& write);
 
-// The live blocks of a stack, by class of their sizes (analyze::SizeHistogram::class_of).
-using SizeClasses = std::map<size_t, analyze::SizeClass>;
+// The live blocks of a stack, by class of their sizes (heap::SizeHistogram::class_of).
+using SizeClasses = std::map<size_t, heap::SizeClass>;
 using StackSizes = absl::flat_hash_map<uint64_t, SizeClasses>;  // by the id of the stack
 
 // What the page shows of a log.

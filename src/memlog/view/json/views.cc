@@ -230,16 +230,16 @@ void put_findings(Value& out, const Series& series, const std::vector<Finding>& 
   out["stacks"] = std::move(stacks);
 }
 
-void put_sizes(Value& out, const analyze::SizeHistogram& sizes) {
+void put_sizes(Value& out, const heap::SizeHistogram& sizes) {
   out["bytes"] = sizes.bytes();
   out["blocks"] = sizes.blocks();
   out["average_bytes"] = sizes.average();
   Value classes = Value::array();
-  for (size_t i = 0; i < analyze::SizeHistogram::kClasses; ++i) {
-    const analyze::SizeClass& one = sizes.classes()[i];
+  for (size_t i = 0; i < heap::SizeHistogram::kClasses; ++i) {
+    const heap::SizeClass& one = sizes.classes()[i];
     if (one.blocks == 0) continue;
-    classes.push_back({{"least_bytes", analyze::SizeHistogram::least(i)},
-                       {"most_bytes", analyze::SizeHistogram::most(i)},
+    classes.push_back({{"least_bytes", heap::SizeHistogram::least(i)},
+                       {"most_bytes", heap::SizeHistogram::most(i)},
                        {"blocks", one.blocks},
                        {"bytes", one.bytes}});
   }

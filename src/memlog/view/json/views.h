@@ -2,6 +2,7 @@
 #pragma once
 
 #include "format/ledger.h"
+#include "model/heap/heap_pages.h"
 #include "model/ledger/ledger_file.h"
 #include "model/ledger/ledger_memlog.h"
 #include "model/profile/model.h"
@@ -13,7 +14,6 @@
 #include "view/analyze/groups.h"
 #include "view/analyze/series.h"
 #include "view/analyze/table.h"
-#include "view/heap/heap_pages.h"
 
 namespace mtrace::json {
 
@@ -106,7 +106,7 @@ void put_findings(Value& out, const analyze::Series& series,
 
 // Adds "bytes", "blocks", "average_bytes", and "sizes": for each class with blocks {"least_bytes",
 // "most_bytes", "blocks", "bytes"}.
-void put_sizes(Value& out, const analyze::SizeHistogram& sizes);
+void put_sizes(Value& out, const heap::SizeHistogram& sizes);
 
 // Trees of stacks as JSON.
 

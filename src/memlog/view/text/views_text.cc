@@ -11,7 +11,7 @@
 namespace mtrace::text {
 namespace {
 
-using analyze::SizeHistogram;
+using heap::SizeHistogram;
 
 // "64..127", "1 KiB..".
 std::string range(size_t number, const Style& style) {

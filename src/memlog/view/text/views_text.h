@@ -1,24 +1,24 @@
 // Views as text: histograms of block sizes, source files, trees of stacks, leaks.
 #pragma once
 
+#include "model/heap/heap_pages.h"
 #include "util/prelude.h"
 #include "view/analyze/compare.h"
 #include "view/analyze/filter.h"
 #include "view/analyze/groups.h"
 #include "view/analyze/series.h"
 #include "view/analyze/table.h"
-#include "view/heap/heap_pages.h"
 #include "view/text/report_text.h"
 #include "view/text/style.h"
 
 namespace mtrace::text {
 
 // Returns "72,000 bytes in 1,000 blocks of 72 bytes on average".
-std::string sizes_line(const analyze::SizeHistogram& sizes, const Style& style);
+std::string sizes_line(const heap::SizeHistogram& sizes, const Style& style);
 
 // Returns a line for each class from the least to the largest block: sizes, blocks, bytes, and a
 // bar. A bar of n characters stands for 2^(n-1) to 2^n - 1 blocks.
-std::string sizes_text(const analyze::SizeHistogram& sizes, const Style& style);
+std::string sizes_text(const heap::SizeHistogram& sizes, const Style& style);
 
 // Returns the lines of a function that have numbers, with a few lines around them, under a title:
 // flat sum, cumulative sum, number, text. Reads ListedFunction::file; says so when the file cannot

@@ -5,7 +5,7 @@
 #include "model/ledger/ledger_state.h"
 #include "util/prelude.h"
 
-namespace mtrace::analyze {
+namespace mtrace::heap {
 
 // A stack's blocks that were allocated since the watch began.
 struct ExpiryStack {
@@ -152,4 +152,4 @@ LiveTime live_time(const ledger::LedgerStackState* before, const ledger::LedgerS
 // is unknown where that of either is.
 void add(LiveTime& sum, const LiveTime& more);
 
-}  // namespace mtrace::analyze
+}  // namespace mtrace::heap

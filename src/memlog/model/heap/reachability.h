@@ -3,7 +3,7 @@
 
 #include "util/prelude.h"
 
-namespace mtrace::analyze {
+namespace mtrace::heap {
 
 // There may be many millions.
 struct HeapBlock {
@@ -377,4 +377,4 @@ class WordReader {
   std::vector<uint64_t> numbers_;  // 1 + the page in each place; 0: none
 };
 
-}  // namespace mtrace::analyze
+}  // namespace mtrace::heap

@@ -1,6 +1,6 @@
-#include "view/heap/heap_pages.h"
+#include "model/heap/heap_pages.h"
 
-namespace mtrace::analyze {
+namespace mtrace::heap {
 namespace {
 
 // Goes through the pages of one heap, in order.
@@ -175,4 +175,4 @@ std::vector<StackSizes> BlockSizes::stacks(bool by_size) const {
   return out;
 }
 
-}  // namespace mtrace::analyze
+}  // namespace mtrace::heap

@@ -1,6 +1,6 @@
-#include "view/heap/reachability.h"
+#include "model/heap/reachability.h"
 
-namespace mtrace::analyze {
+namespace mtrace::heap {
 namespace {
 
 constexpr uint64_t kWord = sizeof(uint64_t);
@@ -542,4 +542,4 @@ const std::vector<uint64_t>& WordReader::read(const std::vector<Piece>& pieces) 
   return words_;
 }
 
-}  // namespace mtrace::analyze
+}  // namespace mtrace::heap

@@ -1,6 +1,6 @@
-#include "view/heap/expiry.h"
+#include "model/heap/expiry.h"
 
-namespace mtrace::analyze {
+namespace mtrace::heap {
 
 void Expiry::see(const ledger::LedgerBlock& block, uint64_t now) {
   if (block.birth < begin_ || now < block.birth || now - block.birth < after_) return;
@@ -198,4 +198,4 @@ void add(LiveTime& sum, const LiveTime& more) {
   }
 }
 
-}  // namespace mtrace::analyze
+}  // namespace mtrace::heap

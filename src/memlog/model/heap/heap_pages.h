@@ -3,10 +3,10 @@
 
 #include <span>
 
+#include "model/heap/reachability.h"
 #include "util/prelude.h"
-#include "view/heap/reachability.h"
 
-namespace mtrace::analyze {
+namespace mtrace::heap {
 
 // Whose blocks keep the pages of a heap in memory. A page can be given back to the system only when
 // no live block lies on it. A stack that alone has blocks on a page pins it; a page on which k
@@ -118,4 +118,4 @@ class BlockSizes {
   absl::flat_hash_map<uint32_t, SizeHistogram> stacks_;
 };
 
-}  // namespace mtrace::analyze
+}  // namespace mtrace::heap
