@@ -131,7 +131,7 @@ TOOL_SRC := $(sort $(wildcard src/memlog/*/*.cc src/memlog/*/*/*.cc src/memlog/*
 # The sources of a folder are compiled some at a time, in one go: headers and templates cost more
 # than the code itself. So a name in an anonymous namespace is the only one in its folder.
 units     = $(patsubst %.cc,%.o,$(shell tools/units.sh $(BUILD)/obj/unit $(1)))
-TOOL_UNITS := $(call units,4 $(filter-out $(patsubst $(BUILD)/obj/%.o,%.cc,$(ALONE) $(HTTP_OBJ)),$(TOOL_SRC)))
+TOOL_UNITS := $(call units,8 $(filter-out $(patsubst $(BUILD)/obj/%.o,%.cc,$(ALONE) $(HTTP_OBJ)),$(TOOL_SRC)))
 # What reads reports, sums them up and prints them is optimised; the rest waits for it, for files or
 # for people. The hot ones first: of an inline function that several have, the linker takes the first.
 HOT      := util model/profile model/events model/recording model/heap view/analyze view/text

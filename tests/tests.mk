@@ -17,7 +17,7 @@ clang_target := $(if $(CROSS),--target=$(CROSS:%-=%))
 TEST_FLAGS := $(filter-out -O% -Isrc/memlog,$(TOOL_FLAGS)) -O0 -Itests/support -Itests/host
 MEMLOG_FILE := $(call objects,tests/host/memlog_file.cc)
 STRING_TEST := $(call objects,tests/unit/library/string_functions_test.cc)
-test_units   = $(call units,6 $(filter-out tests/host/memlog_file.cc %/string_functions_test.cc,$(wildcard $(1))))
+test_units   = $(call units,12 $(filter-out tests/host/memlog_file.cc %/string_functions_test.cc,$(wildcard $(1))))
 LIBRARY_TESTS   := $(call test_units,tests/unit/library/*.cc tests/unit/library/$(ARCH)/*.cc) $(STRING_TEST)
 TOOL_TESTS      := $(call test_units,tests/unit/tool/*.cc)
 HOST_TESTS      := $(MEMLOG_FILE) $(call test_units,tests/host/*.cc)

@@ -3,7 +3,6 @@
 
 #include <elf.h>
 #include <sys/user.h>
-#include <x86intrin.h>
 
 #include "util/prelude.h"
 
@@ -27,7 +26,7 @@ inline uint64_t tls_storage(uint64_t pointer, uint64_t align, uint64_t first, ui
 
 inline uint64_t counter() {
   unsigned processor = 0;
-  return __rdtscp(&processor);
+  return __builtin_ia32_rdtscp(&processor);  // of x86intrin.h, which is large
 }
 
 }  // namespace mtrace::util::machine

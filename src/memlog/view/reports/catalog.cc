@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <fmt/chrono.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -278,12 +277,11 @@ std::vector<RunProcess> processes_of(std::vector<Listed> all, const std::string&
 }  // namespace
 
 std::string just_before(double seconds_ago) {
-  using std::chrono::microseconds;
+  using std::chrono::nanoseconds;
   const auto time = std::chrono::system_clock::now() - std::chrono::milliseconds(100) -
-                    microseconds(static_cast<int64_t>(seconds_ago * 1e6));
-  const auto since = std::chrono::duration_cast<microseconds>(time.time_since_epoch()).count();
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z",
-                     fmt::gmtime(static_cast<std::time_t>(since / 1000000)), since % 1000000);
+                    nanoseconds(static_cast<int64_t>(seconds_ago * 1e9));
+  const auto since = std::chrono::duration_cast<nanoseconds>(time.time_since_epoch());
+  return util::time_text(static_cast<uint64_t>(since.count()));
 }
 
 RunReports reports_of_run(const std::string& directory, pid_t pid, const std::string& begun,
