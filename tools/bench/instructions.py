@@ -58,19 +58,25 @@ def collected(build, options, arguments, pairs, traced):
 def count_each(build):
     """For each limit: a dictionary of arguments, limit, base, libmtrace (instructions a pair)."""
     build = os.path.abspath(build)
-    results = []
-    for limit, options, arguments in limits():
-        def count(pairs, traced):
-            # A sample that falls into one of the runs is seldom, and into both of two more so.
-            return min(collected(build, options, arguments, pairs, traced)
-                       for _ in range(2 if options and traced else 1))
 
-        a_pair = [(count(LONG, traced) - count(SHORT, traced)) / (LONG - SHORT)
-                  for traced in (False, True)]
+    def a_pair(options, arguments, traced):
+        # A sample that falls into one of the runs is seldom, and into both of two more so.
+        rounds = 2 if "MTRACE_SAMPLE" in " ".join(options) else 1
+        count = [min(collected(build, options, arguments, pairs, traced) for _ in range(rounds))
+                 for pairs in (SHORT, LONG)]
+        return (count[1] - count[0]) / (LONG - SHORT)
+
+    results = []
+    bases = {}  # without the library no option matters
+    for limit, options, arguments in limits():
         program, own = program_of(arguments)
+        command = " ".join([program] + own)
+        if command not in bases:
+            bases[command] = a_pair([], arguments, False)
         results.append({"arguments": " ".join(arguments + options),
-                        "command": " ".join([program] + own + options), "base": a_pair[0],
-                        "libmtrace": a_pair[1], "limit": limit * allowance(build) // 100})
+                        "command": " ".join([command] + options), "base": bases[command],
+                        "libmtrace": a_pair(options, arguments, True),
+                        "limit": limit * allowance(build) // 100})
     return results
 
 
