@@ -52,13 +52,9 @@ void each(const char* pattern, int least, const Check& check) {
   EXPECT_GE(found, least) << pattern;
 }
 
-std::set<std::string> all_of(const std::string& text, const char* pattern) {
-  const std::regex expression(pattern);
-  std::set<std::string> found;
-  for (std::sregex_iterator at(text.begin(), text.end(), expression), end; at != end; ++at) {
-    found.insert(at->str(1));
-  }
-  return found;
+std::set<std::string> all_of(const std::string& text, const std::string& pattern) {
+  const std::vector<std::string> found = matches(text, pattern);
+  return {found.begin(), found.end()};
 }
 
 // The text of all files below a folder whose names end so.

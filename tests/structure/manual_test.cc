@@ -41,15 +41,6 @@ std::string flat(const std::string& text) {
   return std::regex_replace(text, std::regex("\\s+"), " ");
 }
 
-std::vector<std::string> matches(const std::string& text, const std::string& pattern) {
-  std::vector<std::string> found;
-  const std::regex expression(pattern);
-  for (std::sregex_iterator at(text.begin(), text.end(), expression), end; at != end; ++at) {
-    found.push_back(at->str(1));
-  }
-  return found;
-}
-
 std::string help_of(const std::string& command) {
   return run_words({memlog_tool(), "help", command}).out;
 }
