@@ -64,8 +64,10 @@ WARN     := -Wall -Wextra $(if $(WERROR),-Werror)
 CLANG    := $(findstring clang,$(CXX))
 OPT      ?= -O2 -g $(if $(CLANG),-gdwarf-4)
 CPPFLAGS += -Isrc -Iinclude -D_GNU_SOURCE -DMTRACE_VERSION='"$(VERSION)"'
-# COVERAGE=1: set by make coverage. Otherwise no file names the directory in which it was built.
-COMMON   := -std=c++20 $(OPT) $(WARN) -MMD -MP \
+# COVERAGE=1, FUZZER=1: set by make coverage and fuzz. Otherwise no file names the directory in which it
+# was built.
+COMMON   := -std=c++20 $(OPT) $(WARN) -MMD -MP $(if $(FUZZER),-fsanitize=fuzzer-no-link \
+                -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=all -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION) \
             $(if $(COVERAGE),--coverage -fprofile-update=atomic,'-ffile-prefix-map=$(CURDIR)=.')
 # The library: no exceptions, no RTTI, no guards for statics, no canary (it may run before the
 # thread control block is complete), TLS that never allocates, frame pointers so that a hook finds

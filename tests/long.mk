@@ -1,19 +1,7 @@
 # What takes long, and what `make check` needs of it: the walker's checks, the tables' checkers, fuzz
 # targets, benchmarks and programs of others.
 
-# The long forms of tests, each for as long, or as often, as a variable says.
-soak             = MTRACE_SOAK_SECONDS=$$(($(or $(SOAK_SECONDS),1800) / 2)) GTEST_FILTER='SoakTest.*:StormTest.*:Descriptor*'
-attach-soak      = MTRACE_ATTACH_ROUNDS=$(or $(ATTACH_ROUNDS),1000) GTEST_FILTER='AttachProgramsTest.*'
-unreachable-soak = MTRACE_SCAN_ROUNDS=$(or $(SCAN_ROUNDS),1000) GTEST_FILTER='UnreachableProgramsTest.*'
-hostile          = MTRACE_HOSTILE_SECONDS=$(or $(HOSTILE_SECONDS),300) GTEST_FILTER='HostileLoadTest.*'
-walks            = MTRACE_WALKS=$(or $(WALKS),1000000) GTEST_FILTER='*/WalkerAgainstLibunwind.*'
-faults           = MTRACE_THOROUGH=1 GTEST_FILTER='FaultTest.*'
-suites           = MTRACE_SUITES=1 GTEST_FILTER='SuitesTest.*'
-LONG := soak attach-soak unreachable-soak hostile walks faults suites
-$(LONG): all tests
-	$($@) $(run_tests) $(T)/host_tests
-walks: $(PROGRAMS)/walkcheck.so
-.PHONY: fuzz hosts bench bench-events bench-serve bench-tool performance schedule schedule-bugs tsan $(LONG)
+.PHONY: fuzz hosts bench performance
 
 # ---- The walker: code compiled for its tests with and without frame pointers, by both compilers, two
 # libraries of one layout and different code, to be loaded in turn at one address, and a preloaded
@@ -74,62 +62,35 @@ $(TSAN_OBJ): $(BUILD)/tsan/%.o: %.cc $(ready)
 	$(call run,TSAN,$<)clang++ $(CPPFLAGS) -Isrc/libmtrace -Itests/support -std=c++20 -O1 -g1 $(WARN) -MMD -MP -fsanitize=thread -c $< -o $@
 $(BUILD)/tsan/tables: $(TSAN_OBJ)
 	$(call run,LINK,$@)clang++ -fsanitize=thread -o $@ $^ -lgtest -lgtest_main $(ABSL_LIBS)
-schedule: $(S)/scenarios
-	$< --bound 3 --orders $(or $(ORDERS),5000000) --sample 20000
-	$< --arm --bound 3 --orders $(or $(ORDERS),5000000) --sample 20000
-schedule-bugs: $(SCHEDULE_BUGS:%=$(S)/bugs/%/scenarios)
-	@tests/schedule/find_bugs.sh $(S)
-# Not what forks: in the child of a process with threads ThreadSanitizer waits for ever. It also runs
-# handlers of signals later.
-tsan: $(BUILD)/tsan/tables
-	$< --gtest_filter='-*Fork*:*Child*:*Killed*:*InAHandler*'
 CHECKERS := $(S)/scenarios $(SCHEDULE_BUGS:%=$(S)/bugs/%/scenarios) $(BUILD)/tsan/tables
 
-# ---- Fuzzing: libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer, by clang whatever builds
-# the rest; make check-long runs each a few thousand times, and make check gives the seeds to the
-# targets as the compiler of the rest builds them, with its objects. -O0: half the time of building.
-FUZZ_TARGETS  := cfi memlog elf options decode ledger events request
-FUZZ          ?= $(FUZZ_TARGETS)
-FUZZ_OPT      ?= -O0
-F             := $(BUILD)/fuzz$(if $(filter-out -O0,$(FUZZ_OPT)),-long)
-SECONDS       ?= 600
-FUZZ_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
-FUZZ_FLAGS    := -Isrc/libmtrace -Isrc/memlog -std=c++20 $(FUZZ_OPT) -g1 $(WARN) -MMD -MP -fno-omit-frame-pointer \
-                 -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE) -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-# The parts of the library that each target is about, with what a system call of the library's takes.
-# All of memlog but main and, for decode, the worker process is in one archive: a target takes what it calls.
-KERNEL        := $(patsubst %,src/libmtrace/base/%.cc,clock file filters own_memory probe process spawn syscall writer)
+# ---- Fuzzing: make check gives the seeds to the targets as they are built here. make fuzz and
+# check-long build them again, with all that they call, for libFuzzer (FUZZER=1).
+FUZZ_TARGETS := cfi memlog elf options decode ledger events request
+FUZZ         ?= $(FUZZ_TARGETS)
+SECONDS      ?= 600
+# The parts of the library that two targets are about, with what a system call of the library's takes.
+# The others take all of memlog but main.
+KERNEL       := $(patsubst %,src/libmtrace/base/%.cc,clock file filters own_memory probe process spawn syscall writer)
 FUZZ_SRC_cfi     := $(wildcard src/cfi/*.cc) src/libmtrace/unwind/$(ARCH)/compile.cc src/libmtrace/unwind/stack_memory.cc \
                     $(patsubst %,src/libmtrace/modules/%.cc,c_library linkage object) $(KERNEL)
 FUZZ_SRC_options := $(patsubst %,src/libmtrace/%.cc,life/environment life/options modules/c_library modules/linkage \
                     modules/object base/table_file base/turn report/host) $(KERNEL)
-$(F)/obj/%.o: %.cc $(F)/headers.h.gch
-	$(call run,FUZZ,$<)clang++ $(CPPFLAGS) $(INSTALLED_AT) $(FUZZ_FLAGS) $(if $(filter src/libmtrace/%,$<),,-include $(F)/headers.h) -c $< -o $@
-$(F)/headers.h.gch: src/memlog/headers.h $(ready)
-	$(call headers_rule,clang++,$(FUZZ_FLAGS))
-$(F)/obj/%.o: $(BUILD)/obj/%.cc $(F)/headers.h.gch
-	$(call run,FUZZ,$*.cc ...)clang++ $(CPPFLAGS) $(INSTALLED_AT) $(FUZZ_FLAGS) -iquote . -include $(F)/headers.h -c $< -o $@
-$(F)/memlog.a: $(patsubst $(BUILD)/%,$(F)/%,$(filter-out %/commands/main.o,$(TOOL_OBJ)))
-	$(call run,AR,$@)rm -f $@ && ar rcs $@ $^
-define fuzz_rules
-$(F)/$(1): $(F)/obj/tests/fuzz/$(1)_fuzz.o $(if $(FUZZ_SRC_$(1)),$(FUZZ_SRC_$(1):%.cc=$(F)/obj/%.o),$(F)/memlog.a)
-	$$(call run,LINK,$$@)clang++ -fsanitize=fuzzer $(FUZZ_SANITIZE) -o $$@ $$^ $(TOOL_LIBS)
-$(T)/seeds/$(1): $(call objects,tests/fuzz/$(1)_fuzz.cc tests/fuzz/replay.cc $(FUZZ_SRC_$(1))) \
-    $(if $(FUZZ_SRC_$(1)),,$(filter-out %/commands/main.o,$(TOOL_OBJ)))
-	$$(call run,LINK,$$@)$(CXX) $(LDFLAGS) -o $$@ $$^ $(TOOL_LIBS) -lpthread
+FUZZ_OBJ := $(call objects,$(wildcard tests/fuzz/*.cc))
+$(FUZZ_OBJ): FLAGS = $(TEST_FLAGS) -Isrc/libmtrace -Isrc/memlog
+$(FUZZ_OBJ): $(if $(FUZZER),,$(ready))
+define fuzz_rule
+$(T)/seeds/$(1): $(BUILD)/obj/tests/fuzz/$(1)_fuzz.o $(if $(FUZZER),,$(BUILD)/obj/tests/fuzz/replay.o) \
+    $(if $(FUZZ_SRC_$(1)),$(call objects,$(FUZZ_SRC_$(1))),$(filter-out %/commands/main.o,$(TOOL_OBJ)))
+	$$(call run,LINK,$$@)$(CXX) $(LDFLAGS) $(FUZZER:1=-fsanitize=fuzzer,address,undefined) -o $$@ $$^ $(TOOL_LIBS) -lpthread
 endef
-$(foreach target,$(FUZZ_TARGETS),$(eval $(call fuzz_rules,$(target))))
+$(foreach target,$(FUZZ_TARGETS),$(eval $(call fuzz_rule,$(target))))
 SEEDS := $(FUZZ_TARGETS:%=$(T)/seeds/%)
-$(call objects,$(wildcard tests/fuzz/*.cc)): FLAGS = $(TEST_FLAGS) -Isrc/libmtrace -Isrc/memlog
-$(call objects,$(wildcard tests/fuzz/*.cc)): $(ready)
-ifeq ($(FUZZ_OPT),-O0)
-fuzz:
-	@$(MAKE) --no-print-directory FUZZ_OPT=-O1 fuzz
-else
-fuzz: $(FUZZ:%=$(F)/%)
+F     := $(BUILD)/fuzz/tests/seeds
+build_fuzzers = +@$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CXX=clang++ FUZZER=1 OPT=-O1 $(FUZZ:%=$(F)/%)
+fuzz: $(ready)
+	$(build_fuzzers)
 	@tests/fuzz/run.sh $(F) --seconds $(SECONDS) $(FUZZ)
-endif
-LONG_EXTRA := $(WALKCHECK) $(FUZZ_TARGETS:%=$(F)/%)
 
 # ---- Benchmarks: tools/bench/bench.py measures, tools/bench/document.py makes doc/performance.md of
 # it, and doc/internals/measurements.md.
@@ -162,12 +123,6 @@ bench: all $(BENCH_TOOLS)
 performance: bench
 	@tools/bench/document.py --results $(BUILD)/bench/results.json --document doc/performance.md \
 		--details doc/internals/measurements.md
-bench-events: all $(BENCH_TOOLS)
-	@tools/bench/events.py --build $(BUILD) --document doc/internals/notebook/events.md $(BENCH)
-bench-serve: all $(BENCH_TOOLS)
-	@tools/bench/bench_serve.py --build $(BUILD) $(BENCH)
-bench-tool: all
-	@tools/bench/bench_tool.py $(BUILD)/bench-tool $(or $(REPORTS),100) 10000
 
 # ---- Programs of others under the library, one at a time, as root (namespaces). HOSTS=NAME: one or
 # more, with the reasons and where the logs are. All of them make the table of doc/internals/notebook.

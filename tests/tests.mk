@@ -158,7 +158,8 @@ endif
 check: all tests $(if $(UNCHECKED),$(CHECKERS))
 	@GTEST_FILTER="$${GTEST_FILTER:--$(call filter_of,$(filter-out $(UNCHECKED),$(LONG_SUITES)))}" $(run_tests) $(TEST_BINARIES)
 	@[ -n "$$GTEST_FILTER" ] || echo $(CHECKED_SUM) >>$(T)/checked
-check-long: all tests $(CHECKERS) $(LONG_EXTRA)
+check-long: all tests $(CHECKERS) $(WALKCHECK)
+	$(build_fuzzers)
 	@GTEST_FILTER="$${GTEST_FILTER:-$(call filter_of,$(LONG_SUITES))}" $(run_tests) $(T)/host_tests
 	@[ -n "$$GTEST_FILTER" ] || echo $(CHECKED_SUM) >tests/checked
 # The units and the structure, with the few programs that they run and libraries that they load. Not

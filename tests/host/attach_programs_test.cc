@@ -11,11 +11,7 @@ namespace {
 
 class AttachProgramsTest : public HostTest {
  protected:
-  // `make attach-soak` asks for more.
-  static int rounds() {
-    const char* wish = std::getenv("MTRACE_ATTACH_ROUNDS");
-    return wish != nullptr ? std::atoi(wish) : 4;
-  }
+  static int rounds() { return 4 * longer(); }
 
   Result memlog(Words arguments, pid_t pid) const {
     arguments.push_back(std::to_string(pid));

@@ -1,6 +1,5 @@
 // The numbers of descriptors are the host's: a thread that closes 0 and opens a file gets 0,
-// whatever the library opens meanwhile, and nobody closes it or writes to it. `make soak` sets
-// MTRACE_SOAK_SECONDS, for more rounds.
+// whatever the library opens meanwhile, and nobody closes it or writes to it.
 #include <cstdio>
 
 #include "host_test.h"
@@ -14,10 +13,8 @@ class DescriptorTest : public HostTest {
  protected:
   // A report of its 16,384 stacks has up to 15 MB: few are for each check.
   static Words lowest() {
-    const char* const soak = std::getenv("MTRACE_SOAK_SECONDS");
-    const long seconds = soak != nullptr ? std::atol(soak) : 0;
-    return {program("lowest"), std::to_string(40'000 + seconds * 5'000),
-            std::to_string(kReports + seconds)};
+    return {program("lowest"), std::to_string(40'000 * longer()),
+            std::to_string(kReports * static_cast<size_t>(longer()))};
   }
   // It has at least its reports, with no number left out.
   void expect_own_numbers(const Command& command) {

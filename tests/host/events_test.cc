@@ -495,8 +495,7 @@ TEST_F(EventsTest, BeginAnewAfterAnExecThatFailed) {
 
 TEST_F(EventsTest, SurviveAKillAtAnyMoment) {
   std::mt19937 random(20);
-  const bool soak = std::getenv("MTRACE_SOAK_SECONDS") != nullptr;
-  for (int i = 0; i < (soak ? 100 : 12); ++i) {
+  for (int i = 0; i < 12 * longer(); ++i) {
     Process process(logged({program("event_endless"), "tells"}));
     for (unsigned left = 1 + random() % 6; left > 0; --left) process.read_until("ready");
     process.send(SIGKILL);

@@ -38,8 +38,9 @@ TEST_F(SeedsTest, DoNoHarm) {
 
 TEST_F(FuzzTest, SeedsAndAFewThousandMore) {
   each([&](const std::string& target, const Words&) {
-    const Result result = expect_exit(run(plain(
-        {source_dir() + "/tests/fuzz/run.sh", build_dir() + "/fuzz", "--runs", "3000", target})));
+    const Result result =
+        expect_exit(run(plain({source_dir() + "/tests/fuzz/run.sh",
+                               build_dir() + "/fuzz/tests/seeds", "--runs", "3000", target})));
     std::smatch match;
     ASSERT_TRUE(std::regex_search(result.out, match, std::regex(": ([0-9]+) executions")))
         << result.out;

@@ -1,6 +1,5 @@
 // memlog serve under hostile load: clients that send or read slowly, floods of connections,
 // requests that are none. The page answers meanwhile, and memory stays bounded.
-// MTRACE_HOSTILE_SECONDS: for how long, 3 unless told (make hostile).
 #include <atomic>
 #include <chrono>
 #include <fstream>
@@ -18,10 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 class HostileLoadTest : public HostTest {
  protected:
-  static std::chrono::seconds length() {
-    const char* given = getenv("MTRACE_HOSTILE_SECONDS");
-    return std::chrono::seconds(given != nullptr ? atol(given) : 3);
-  }
+  static std::chrono::seconds length() { return std::chrono::seconds(3 * longer()); }
   // Bytes of a line "NAME:  N kB" of /proc/PID/status.
   static int64_t memory(pid_t pid, const std::string& name) {
     std::ifstream status("/proc/" + std::to_string(pid) + "/status");

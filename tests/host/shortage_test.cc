@@ -111,7 +111,7 @@ TEST_F(FaultTest, EachMapping) {
 
 // In the short form from every fourth mapping on.
 TEST_F(FaultTest, EachMappingAndAllAfterIt) {
-  const long step = std::getenv("MTRACE_THOROUGH") != nullptr ? 1 : 4;
+  const long step = longer() > 1 ? 1 : 4;
   for (long call = 1; survives({call, true, SYS_mmap, ENOMEM}) && !HasFailure(); call += step) {
   }
   printf("%ld faults injected\n", faults_);
@@ -120,10 +120,10 @@ TEST_F(FaultTest, EachMappingAndAllAfterIt) {
 
 // Every call of whatever kind, or in the short form every nineteenth.
 TEST_F(FaultTest, EachCall) {
-  const char* thorough = std::getenv("MTRACE_THOROUGH");
-  const long step = thorough != nullptr ? 1 : 19;
+  const bool thorough = longer() > 1;
+  const long step = thorough ? 1 : 19;
   for (const int error : {ENOMEM, ENOSYS, EPERM, EMFILE, ENOSPC, EINTR}) {
-    if (thorough == nullptr && error != ENOMEM && error != EPERM) continue;
+    if (!thorough && error != ENOMEM && error != EPERM) continue;
     for (long call = 1 + error % step; survives({call, false, -1, error}) && !HasFailure();
          call += step) {
     }

@@ -13,11 +13,7 @@ using nlohmann::json;
 
 class UnreachableProgramsTest : public HostTest {
  protected:
-  // `make unreachable-soak` asks for more.
-  static size_t rounds() {
-    const char* wish = std::getenv("MTRACE_SCAN_ROUNDS");
-    return wish != nullptr ? static_cast<size_t>(std::atoi(wish)) : 3;
-  }
+  static size_t rounds() { return 3 * static_cast<size_t>(longer()); }
 
   Command served(Words argv) const { return traced(std::move(argv), {{"MTRACE_LEDGER", temp()}}); }
 

@@ -22,7 +22,7 @@ using walkcheck::Shared;
 
 constexpr uint64_t kAllStacks = 1'000'000;
 constexpr uint64_t kOneDifferenceIn = 10'000;
-constexpr uint64_t kRandomWalks = 60'000;  // `make walks` sets MTRACE_WALKS
+constexpr uint64_t kRandomWalks = 60'000;
 
 struct Work {
   const char* name;
@@ -191,10 +191,9 @@ class WalkerAgainstLibunwind : public testing::TestWithParam<Work> {};
 
 TEST_P(WalkerAgainstLibunwind, EqualFrameByFrame) {
   Work work = GetParam();
-  const char* const walks = getenv("MTRACE_WALKS");
   const char* const seed = getenv("SEED");
-  if (walks != nullptr) work.every = 1;
-  if (walks != nullptr && work.ours) work.at_least = strtoull(walks, nullptr, 10);
+  if (longer() > 1) work.every = 1;
+  if (work.ours) work.at_least *= static_cast<uint64_t>(longer());
   const TemporaryDirectory directory;
   const TemporaryDirectory results;
   const std::string path = results / "counts";

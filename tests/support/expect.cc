@@ -1,5 +1,8 @@
 #include "expect.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 namespace mtrace::test {
 
 testing::AssertionResult has(const char* text_name, const char* /*part_name*/,
@@ -21,6 +24,11 @@ Result expect_exit(Result result, int code, std::source_location where) {
         << result.out << result.err;
   }
   return result;
+}
+
+int longer() {
+  const char* const given = std::getenv("LONGER");
+  return given == nullptr ? 1 : std::max(1, std::atoi(given));
 }
 
 }  // namespace mtrace::test

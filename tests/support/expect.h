@@ -24,4 +24,7 @@ testing::AssertionResult lacks(const char* text_name, const char* part_name, std
 Result expect_exit(Result result, int code = 0,
                    std::source_location where = std::source_location::current());
 
+// How many times as long as in `make check` a test runs that can run longer: $LONGER, 1 unless set.
+int longer();
+
 }  // namespace mtrace::test
