@@ -23,7 +23,6 @@
 #   make dist       all of these, with an SBOM, sums and (SIGN=KEYID) signatures, in build/dist
 #   make reproducible  builds twice, elsewhere and otherwise, and compares byte for byte
 #   make lint       clang-tidy and the format check;  make format  rewrites the sources
-#   make compile_commands.json   for editors and clang tools
 #   make clean
 #
 # doc/internals/testing.md has the variables that make tests run longer.
@@ -88,9 +87,6 @@ TOOL_SANITIZE := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=a
 # garbage again and again: a twelfth of the time, for a tenth of the memory.
 TOOL_FLAGS := -Isrc/memlog $(COMMON) $(TOOL_SANITIZE) -g1 \
               $(if $(CLANG),,--param=ggc-min-expand=10000 --param=ggc-min-heapsize=1000000)
-# Where each looks for the other when it is not beside it; not among the flags that make stale.
-INSTALLED_AT = -DMTRACE_INSTALLED_MEMLOG='"$(BINDIR)/memlog"' \
-               -DMTRACE_INSTALLED_LIBRARY='"$(LIBDIR)/libmtrace.so"'
 # The marker tells a preloaded libmtrace.so not to trace memlog itself.
 TOOL_LINK  := -Wl,--export-dynamic-symbol=mtrace_host_opt_out $(TOOL_SANITIZE)
 # flat_hash_map: memlog's model, and the reference for the stack table in the tests.
@@ -127,8 +123,8 @@ LIB_OBJ := $(call objects,$(LIB_SRC))
 PARTS_OBJ := $(filter-out $(BUILD)/obj/src/libmtrace/next/% $(BUILD)/obj/src/libmtrace/record/% \
                $(BUILD)/obj/src/libmtrace/life/% $(BUILD)/obj/src/libmtrace/entry/%,$(LIB_OBJ))
 HTTP_OBJ := $(call objects,src/memlog/surface/serve/http_server.cc src/memlog/surface/fleet/http_client.cc)
-# What tests replace, and what packages compile once more.
-ALONE    := $(call objects,$(addprefix src/memlog/,surface/commands/main.cc model/symbols/worker.cc process/run/preload.cc))
+# What tests replace.
+ALONE    := $(call objects,$(addprefix src/memlog/,surface/commands/main.cc model/symbols/worker.cc))
 TOOL_SRC := $(sort $(wildcard src/memlog/*/*.cc src/memlog/*/*/*.cc src/memlog/*/*/$(ARCH)/*.cc))
 # The sources of a folder are compiled some at a time, in one go: headers and templates cost more
 # than the code itself. So a name in an anonymous namespace is the only one in its folder.
@@ -182,9 +178,9 @@ all_flags = $(filter-out -Werror,$(subst $(CURDIR),.,$(CXX) $(CPPFLAGS) $(LIB_FL
 $(BUILD)/flags: $(if $(filter-out install uninstall $(PACKAGES) dist,$(or $(MAKECMDGOALS),all)),always)
 	$(call keep,$(all_flags))
 $(BUILD)/obj/%.o: %.cc $(BUILD)/flags | $(BUILD)/.build-deps
-	$(call run,CXX,$<)$(CXX) $(CPPFLAGS) $(FLAGS) $(INSTALLED_AT) $(PCH) $(CXXFLAGS) -c $< -o $@
+	$(call run,CXX,$<)$(CXX) $(CPPFLAGS) $(FLAGS) $(PCH) $(CXXFLAGS) -c $< -o $@
 $(BUILD)/obj/unit/%.o: $(BUILD)/obj/unit/%.cc $(BUILD)/flags | $(BUILD)/.build-deps
-	$(call run,CXX,$*.cc ...)$(CXX) $(CPPFLAGS) $(FLAGS) $(INSTALLED_AT) $(UNIT_FLAGS) $(PCH) $(CXXFLAGS) -c $< -o $@
+	$(call run,CXX,$*.cc ...)$(CXX) $(CPPFLAGS) $(FLAGS) $(UNIT_FLAGS) $(PCH) $(CXXFLAGS) -c $< -o $@
 
 # They hold the styles and scripts of what memlog export draws and memlog serve shows.
 $(filter $(BUILD)/obj/unit/src/memlog/view/export/% $(BUILD)/obj/unit/src/memlog/surface/serve/%,$(TOOL_UNITS)): \
@@ -204,15 +200,14 @@ $(REPLAY): src/replay/memlog_replay.cc src/format/replay.h $(BUILD)/flags | $(BU
 include package.mk tests/tests.mk
 
 SOURCES = $(shell git ls-files 'src/*.cc' 'src/*.h' 'tests/*.cc' 'tests/*.h' 'include/*.h')
-# One entry a source, as it is compiled alone, without the headers that are compiled once.
-compile_commands.json: Makefile $(LIB_SRC) $(TOOL_SRC)
-	@tools/commands.sh '$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(LIB_FLAGS)) $(INSTALLED_AT)' $(LIB_SRC) -- \
-	    '$(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(TOOL_FLAGS)) $(INSTALLED_AT)' $(TOOL_SRC) >$@
 format:
 	clang-format -i $(SOURCES)
-lint: compile_commands.json | $(BUILD)/.test-deps
+# Each source alone, without the headers that are compiled once.
+tidy = @printf '%s\n' $(1) | xargs -P $(JOBS) -I{} clang-tidy --quiet {} -- $(CPPFLAGS) $(filter-out -MMD -MP --param%,$(2))
+lint: | $(BUILD)/.test-deps
 	clang-format --dry-run --Werror $(SOURCES)
-	@printf '%s\n' $(LIB_SRC) $(TOOL_SRC) | xargs -P $(JOBS) -I{} clang-tidy --quiet -p . {}
+	$(call tidy,$(LIB_SRC),$(LIB_FLAGS))
+	$(call tidy,$(TOOL_SRC),$(TOOL_FLAGS))
 clean:
 	rm -rf $(BUILD)
 

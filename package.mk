@@ -42,11 +42,8 @@ $(SHARE)/%: doc/%.in $(SHARE)/commands.roff $(SHARE)/options.roff $(SHARE)/paths
 	    -e '/^@COMMANDS@$$/{r $(SHARE)/commands.roff' -e 'd}' \
 	    -e '/^@OPTIONS@$$/{r $(SHARE)/options.roff' -e 'd}' $< >$@
 
-# What is installed of the library and memlog: with STAGE=FOLDER, those for another PREFIX.
-LIBRARY := $(if $(STAGE),$(STAGE)/libmtrace.so,$(BUILD)/libmtrace.so)
-TOOL    := $(if $(STAGE),$(STAGE)/memlog$(STATIC:%=-static),$(BUILD)/memlog)
 # What install puts where: SOURCE:MODE:PLACE, and the links between pages.
-INSTALLED := $(LIBRARY):755:$(LIBDIR)/libmtrace.so $(TOOL):755:$(BINDIR)/memlog \
+INSTALLED := $(BUILD)/libmtrace.so:755:$(LIBDIR)/libmtrace.so $(BUILD)/memlog$(STATIC):755:$(BINDIR)/memlog \
     $(if $(STATIC),,$(HTTP):644:$(LIBDIR)/mtrace/memlog-http.so) $(REPLAY):755:$(LIBDIR)/mtrace/memlog-replay \
     $(foreach h,mtrace.h mtrace_gtest.h mtrace_resources.h,include/$(h):644:$(INCDIR)/$(h)) \
     $(foreach p,$(PAGES),$(SHARE)/man/$(p):644:$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(p)) \
@@ -61,52 +58,31 @@ INSTALLED := $(LIBRARY):755:$(LIBDIR)/libmtrace.so $(TOOL):755:$(BINDIR)/memlog 
 LINK_PAGES := $(foreach f,$(filter-out mtrace_report,$(API_FUNCTIONS)),$(MANDIR)/man3/$(f).3)
 INSTALLED_FILES := $(foreach i,$(INSTALLED),$(lastword $(subst :, ,$(i)))) $(LINK_PAGES)
 to_system = @if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
-install: all share $(LIBRARY) $(TOOL)
+install: all share $(BUILD)/memlog$(STATIC)
 	$(Q)for entry in $(INSTALLED); do IFS=: read -r from mode to <<<"$$entry"; \
 	    install -D -m "$$mode" "$$from" "$(DESTDIR)$$to" || exit 1; done
 	$(Q)for page in $(LINK_PAGES); do \
 	    echo '.so man3/mtrace_report.3' >"$(DESTDIR)$$page" && chmod 644 "$(DESTDIR)$$page" || exit 1; done
 	@echo "  INSTALL  $(DESTDIR)$(PREFIX)"
 	$(to_system)
-# Under DESTDIR directories that are empty then go, too; elsewhere only the one that is ours, since
-# the others may have been there before.
+# Directories of others stay: they may have been there before.
 OWN_DIRS := $(LIBDIR)/mtrace $(LIBDIR)/cmake/mtrace $(addprefix $(DOCDIR),/doc/performance /doc/pictures \
             /doc/systemd /doc/examples/project /doc/examples /doc/internals /doc) $(DOCDIR)
 uninstall:
 	$(Q)rm -f $(foreach f,$(INSTALLED_FILES),"$(DESTDIR)$(f)")
-	$(Q)if [ -z "$(DESTDIR)" ]; then rmdir $(OWN_DIRS) 2>/dev/null || true; \
-	else for file in $(INSTALLED_FILES); do \
-	    (cd "$(DESTDIR)" 2>/dev/null && rmdir -p ".$$(dirname "$$file")" 2>/dev/null) || true; done; fi
+	$(Q)rmdir $(foreach d,$(OWN_DIRS),"$(DESTDIR)$(d)") 2>/dev/null || true
 	@echo "  REMOVE  $(DESTDIR)$(PREFIX)"
 	$(to_system)
 
-# ---- Packages: what is installed below a folder of their own, for another PREFIX. The programs find
-# each other by where they are, but where /proc is not mounted only at the paths they were built for:
-# what knows these is compiled once more.
+# ---- Packages. For systems that lack Debian's libraries, STATIC=-static. That has no HTTP, since Debian
+# has no static library for it. The linker warns of functions of libc that would load libraries;
+# src/static replaces them.
 STATIC_LIBS := -lgcc_eh -ldw -lelf -liberty -lre2 -lz -lzstd -lsqlite3 -llzma -lbz2 $(ABSL_LIBS)
-ifdef STAGE
-again = $(CXX) $(CPPFLAGS) $(filter-out -MMD -MP,$(FLAGS)) $(INSTALLED_AT) $(CXXFLAGS) -c $< -o $@
-ENVIRONMENT := src/libmtrace/life/environment
-PRELOAD     := src/memlog/process/run/preload
-$(STAGE)/environment.o: FLAGS = $(LIB_FLAGS)
-$(STAGE)/environment.o: $(ENVIRONMENT).cc
-	$(call run,CXX,$@)$(again)
-$(STAGE)/preload.o $(STAGE)/preload-static.o: FLAGS = $(TOOL_FLAGS) $(STATIC:%=-DMTRACE_STATIC -O2)
-$(STAGE)/preload.o $(STAGE)/preload-static.o: $(PRELOAD).cc
-	$(call run,CXX,$@)$(again)
-$(STAGE)/static_memlog.o: FLAGS = $(TOOL_FLAGS) -DMTRACE_STATIC -O2
-$(STAGE)/static_memlog.o: src/static/static_memlog.cc
-	$(call run,CXX,$@)$(again)
-$(STAGE)/libmtrace.so: $(filter-out %/$(ENVIRONMENT).o,$(LIB_OBJ)) $(STAGE)/environment.o
-	$(call run,LINK,$@)$(CXX) $(LIB_LINK) $(LDFLAGS) -o $@ $^ -lc
-$(STAGE)/memlog: $(filter-out %/$(PRELOAD).o,$(TOOL_OBJ)) $(STAGE)/preload.o
-	$(call run,LINK,$@)$(CXX) $(LDFLAGS) $(TOOL_LINK) -o $@ $^ $(TOOL_LIBS)
-# For systems that lack Debian's libraries. It has no HTTP, since Debian has no static library for
-# that. The linker warns of functions of libc that would load libraries; src/static replaces them.
-$(STAGE)/memlog-static: $(filter-out %/$(PRELOAD).o,$(TOOL_OBJ)) $(STAGE)/preload-static.o $(STAGE)/static_memlog.o
+STATIC_OBJ  := $(call objects,src/static/static_memlog.cc)
+$(STATIC_OBJ): FLAGS = $(TOOL_FLAGS)
+$(BUILD)/memlog-static: $(TOOL_OBJ) $(STATIC_OBJ)
 	$(call run,LINK,$@)$(CXX) $(LDFLAGS) -static-pie -o $@ $^ -Wl,--start-group $(STATIC_LIBS) \
 	    -Wl,--end-group 2> >(grep -v ' in function \| in statically linked applications ' >&2)
-endif
 
 # What a package says of its time: the date of the newest version in CHANGELOG.
 export SOURCE_DATE_EPOCH ?= $(shell date -u -d "$$(sed -n 's/^[0-9][0-9.]* (\(.*\))$$/\1/p;T;q' CHANGELOG)" +%s)

@@ -33,7 +33,7 @@ $(PROGRAMS)/random_frames: $(FRAMES)
 WALKCHECK     := $(PROGRAMS)/walkcheck.so
 WALKCHECK_OBJ := $(CFI_OBJ) $(filter $(foreach f,base modules unwind python,$(BUILD)/obj/src/libmtrace/$(f)/%),$(LIB_OBJ))
 $(WALKCHECK): tests/walkcheck/walkcheck.cc tests/walkcheck/walkcheck.h $(WALKCHECK_OBJ) $(ready)
-	$(call run,LINK,$@)$(CXX) $(CPPFLAGS) -Itests $(filter-out -MMD -MP,$(LIB_FLAGS)) $(INSTALLED_AT) -shared \
+	$(call run,LINK,$@)$(CXX) $(CPPFLAGS) -Itests $(filter-out -MMD -MP,$(LIB_FLAGS)) -shared \
 	    -static-libgcc -o $@ $< $(WALKCHECK_OBJ) -lgcc_eh
 
 # ---- The tables in every order of a few threads: the library's own sources, with a scheduler in place

@@ -103,19 +103,18 @@ PROGRAM_LIST += $(TRUTHS) $(SANITIZED)
 MUSL_GCC   := $(if $(CROSS),$(CROSS)gcc -specs=/usr/lib/$(ARCH)-linux-musl/musl-gcc.specs,musl-gcc)
 MUSL_FLAGS := $(PROGRAM_FLAGS) $(c) -Dpvalloc=valloc -Wl,--eh-frame-hdr -Wl,--build-id
 MUSL_TRUTH := $(foreach level,O0 O2,$(foreach pie,pie nopie,$(PROGRAMS)/musl/truth_c.$(level).$(pie)))
-$(PROGRAMS)/foreign_musl: tests/programs/foreign/musl.c $(ready)
-	$(call run,MAKE,$@)musl-gcc -O1 -o $@ $<
-$(PROGRAMS)/foreign_loader: tests/programs/foreign/musl.c $(ready)
-	$(call run,MAKE,$@)cp -L /lib/ld-musl-$(MACHINE).so.1 $(@D)/unknown-loader.so && \
-	    musl-gcc -O1 -Wl,--dynamic-linker='$(abspath $(@D))/unknown-loader.so' -o $@ $<
-$(PROGRAMS)/foreign_i386: tests/programs/foreign/i386.c $(ready)
-	$(call run,MAKE,$@)gcc -m32 -O1 -fpie -pie -fno-stack-protector -nostdlib -ffreestanding \
-	    -Wl,--dynamic-linker=/lib/ld-linux.so.2 -o $@ $<
+foreign_musl   := musl-gcc -O1
+foreign_loader := cp -L /lib/ld-musl-$(MACHINE).so.1 $(PROGRAMS)/unknown-loader.so && \
+                  musl-gcc -O1 -Wl,--dynamic-linker='$(abspath $(PROGRAMS))/unknown-loader.so'
+foreign_i386   := gcc -m32 -O1 -fpie -pie -fno-stack-protector -nostdlib -ffreestanding -Wl,--dynamic-linker=/lib/ld-linux.so.2
+$(PROGRAMS)/foreign_%: tests/programs/foreign/%.c $(ready)
+	$(call run,MAKE,$@)$(foreign_$*) -o $@ $<
 $(MUSL_TRUTH): tests/programs/truth_c.c $(PROGRAM_NEEDS) $(BUILD)/.test-deps
 	$(call run,MAKE,$@)$(MUSL_GCC) $(MUSL_FLAGS) -$(call part,2) $($(call part,3)) -o $@ $<
-$(PROGRAMS)/musl/ways $(PROGRAMS)/musl/plugin.so: $(PROGRAMS)/musl/%: $(PROGRAM_NEEDS) $(BUILD)/.test-deps
-	$(call run,MAKE,$@)$(MUSL_GCC) $(MUSL_FLAGS) -O2 $(if $(filter %.so,$@),-shared -fPIC) -o $@ tests/programs/foreign/musl_$(basename $*).c
-$(PROGRAMS)/musl/ways $(PROGRAMS)/musl/plugin.so: $(wildcard tests/programs/foreign/musl_*.c)
+$(PROGRAMS)/musl/ways: tests/programs/foreign/musl_ways.c $(PROGRAM_NEEDS) $(BUILD)/.test-deps
+	$(call run,MAKE,$@)$(MUSL_GCC) $(MUSL_FLAGS) -O2 -o $@ $<
+$(PROGRAMS)/musl/plugin.so: tests/programs/foreign/musl_plugin.c $(PROGRAM_NEEDS) $(BUILD)/.test-deps
+	$(call run,MAKE,$@)$(MUSL_GCC) $(MUSL_FLAGS) -O2 -shared -fPIC -o $@ $<
 PROGRAM_LIST += $(addprefix $(PROGRAMS)/foreign_,musl loader i386) $(MUSL_TRUTH) $(PROGRAMS)/musl/ways $(PROGRAMS)/musl/plugin.so
 
 # Stripped, with the debug information in a file beside it (debuglink) or by build-id elsewhere.
@@ -141,7 +140,7 @@ include tests/long.mk
 # ---- The targets. That clang++ takes the library's sources, too, but for code generation:
 $(T)/clang.ok: $(LIB_SRC) $(wildcard src/format/*.h src/cfi/*.h src/libmtrace/*/*.h) $(ready)
 	$(call run,CLANG,src)printf '%s\n' $(LIB_SRC) | xargs -P $(JOBS) -I{} clang++ -fsyntax-only \
-	    $(CPPFLAGS) $(filter-out -MMD -MP,$(LIB_FLAGS)) $(INSTALLED_AT) {} && touch $@
+	    $(CPPFLAGS) $(filter-out -MMD -MP,$(LIB_FLAGS)) {} && touch $@
 .PHONY: check check-quick check-tool check-long check-aarch64 coverage demo pictures programs tests
 tests: $(TEST_BINARIES) programs share $(T)/clang.ok $(UNWIND_PLUGS) $(SEEDS) $(BENCH_TOOLS) $(T)/check_memlogs
 run_tests = tests/run_tests.sh $(BUILD)

@@ -56,7 +56,7 @@ TEST_F(SecurityTest, NamesOfFunctionsAndLibraries) {
   }
 }
 
-// The tool is looked for beside the library and where it was installed, and nowhere else.
+// The tool is looked for beside the library, and nowhere else.
 TEST_F(SecurityTest, ToolIsNotLookedForByPath) {
   fs::create_directories(temp() + "/lib");
   fs::copy_file(library(), temp() + "/lib/libmtrace.so");

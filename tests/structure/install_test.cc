@@ -138,7 +138,7 @@ TEST_F(InstallTest, InstallsWhatWorksAndTakesItAwayAgain) {
   EXPECT_HAS(page, "mtrace_savepoint_free()");
 
   good("make -s uninstall BUILD=\"$BUILD\" DESTDIR=\"$ROOT\"");
-  EXPECT_EQ(good("find \"$ROOT\" -mindepth 1"), "");
+  EXPECT_EQ(good("find \"$ROOT\" ! -type d -o -name mtrace"), "");
 }
 
 TEST_F(InstallTest, OtherPrefixAndFilesOfOthers) {
@@ -203,9 +203,7 @@ TEST_F(InstallTest, DebianPackageHasTheSameAndWorks) {
       "test -f share/doc/mtrace/doc/examples/project/CMakeLists.txt");
   expect_works("/usr");
   expect_units();
-  // Where they look for each other when they cannot tell where they are.
-  EXPECT_EQ(good("strings \"$ROOT\"/usr/lib/*/libmtrace.so | awk '/^.usr.*.bin.memlog$/'"),
-            "/usr/bin/memlog\n");
+  // Elsewhere it looks for the library where that usually is.
   const Result alone = shell(
       "mkdir \"$TMP/alone\"; cp \"$ROOT/usr/bin/memlog\" \"$TMP/alone\"; cd \"$TMP/alone\"; "
       "./memlog run true");

@@ -159,7 +159,7 @@ const char* find_tool() {
         0;
     if (fits && base::is_executable(g_tool_path)) return g_tool_path;
   }
-  return base::is_executable(MTRACE_INSTALLED_MEMLOG) ? MTRACE_INSTALLED_MEMLOG : nullptr;
+  return nullptr;
 }
 
 namespace {

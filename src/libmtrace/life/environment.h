@@ -38,8 +38,8 @@ void learn_own_path();
 const char* own_path();
 
 // Path of memlog, which fills in names; nullptr: none. MTRACE_RESOLVER, or else the first
-// executable of: beside the library, ../bin and ../../bin from there, the place of the
-// installation. Never looked up in PATH or in the working directory.
+// executable of: beside the library, ../bin and ../../bin from there. Never looked up in PATH or in the
+// working directory.
 const char* find_tool();
 
 // ---- This process's parent and children, as read from /proc. Async-signal-safe.

@@ -2,6 +2,7 @@
 // its own. Each processor has a file of that name in a folder of its own, with the same names.
 //
 //   kElfMachine          in ELF files
+//   kLibraries           below a prefix, as Debian has it
 //   kVectorSet           the register set with vector registers, in ptrace(2) and in core files
 //   kThreadPointerSet    the one with the thread pointer; 0: none, thread_pointer() has it
 //   program_counter(), stack_pointer()

@@ -1,15 +1,13 @@
 #include "process/run/preload.h"
 
+#include <dlfcn.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "model/symbols/elf_file.h"
+#include "util/machine.h"
 #include "util/text.h"
-
-#ifndef MTRACE_INSTALLED_LIBRARY
-#error "the Makefile defines MTRACE_INSTALLED_LIBRARY"
-#endif
 
 namespace mtrace::process {
 namespace {
@@ -80,22 +78,21 @@ std::string more_rights(const std::string& path) {
 }  // namespace
 
 std::string find_installed(const std::string& name) {
-#ifdef MTRACE_STATIC
-  if (name.ends_with("memlog-http.so")) {
+  // src/static has a dlopen() that finds nothing.
+  if (name.ends_with("memlog-http.so") && ::dlopen(nullptr, RTLD_NOW) == nullptr) {
     throw std::runtime_error(
         "this memlog is static and has no HTTP: install the Debian package, or build mtrace");
   }
-#endif
-  const std::string own = own_directory();
-  std::vector<std::string> places = {own + name};
-  // Finds PREFIX/lib/MULTIARCH/NAME from PREFIX/bin/memlog, also when the tree was moved.
-  const std::string_view library = MTRACE_INSTALLED_LIBRARY;
-  std::string installed = fmt::format("{}{}", library.substr(0, library.rfind('/') + 1), name);
-  const size_t lib = installed.rfind("/lib/");
-  if (own.ends_with("/bin/") && lib != std::string::npos) {
-    places.push_back(fmt::format("{}{}", own.substr(0, own.size() - 4), installed.substr(lib + 1)));
+  const std::string own = own_directory();  // empty where /proc is not mounted
+  std::vector<std::string> places;
+  if (!own.empty()) places.push_back(own + name);
+  std::vector<std::string> prefixes = {"/usr/local/", "/usr/"};
+  if (own.ends_with("/bin/")) prefixes.insert(prefixes.begin(), own.substr(0, own.size() - 4));
+  for (const std::string& prefix : prefixes) {
+    for (const char* folder : {util::machine::kLibraries, "lib64", "lib"}) {
+      places.push_back(fmt::format("{}{}/{}", prefix, folder, name));
+    }
   }
-  places.push_back(std::move(installed));
   for (const std::string& place : places) {
     if (is_file(place)) return place;
   }

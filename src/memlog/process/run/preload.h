@@ -6,7 +6,7 @@
 namespace mtrace::process {
 
 // Returns the path of a file of mtrace, named as below the directory of libraries: beside this
-// program, in the lib directory of the same prefix, or where it is installed. Throws
+// program, or in a directory of libraries of the same prefix, of /usr/local or of /usr. Throws
 // std::runtime_error that lists these places.
 std::string find_installed(const std::string& name);
 // The same of libmtrace.so.

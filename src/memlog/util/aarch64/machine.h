@@ -9,6 +9,7 @@
 namespace mtrace::util::machine {
 
 inline constexpr unsigned kElfMachine = EM_AARCH64;
+inline constexpr char kLibraries[] = "lib/aarch64-linux-gnu";
 inline constexpr uint32_t kVectorSet = NT_ARM_SVE;
 inline constexpr uint32_t kThreadPointerSet = NT_ARM_TLS;
 

@@ -9,6 +9,7 @@
 namespace mtrace::util::machine {
 
 inline constexpr unsigned kElfMachine = EM_X86_64;
+inline constexpr char kLibraries[] = "lib/x86_64-linux-gnu";
 inline constexpr uint32_t kVectorSet = NT_X86_XSTATE;
 inline constexpr uint32_t kThreadPointerSet = 0;
 

@@ -1,0 +1,2 @@
+// The same under a loader that nobody knows.
+#include "musl.c"
