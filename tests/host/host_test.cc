@@ -187,7 +187,11 @@ void HostTest::clear_out() const {
 
 Sites site_sums(const std::vector<Memlog>& logs, const std::string& module,
                 const std::string& symbols_file) {
-  const Symbols symbols(symbols_file);
+  // Most tests ask for those of one file again and again.
+  static std::map<std::pair<std::string, fs::file_time_type>, Symbols> known;
+  const Symbols& symbols =
+      known.try_emplace({symbols_file, fs::last_write_time(symbols_file)}, symbols_file)
+          .first->second;
   return sum_sites(logs, [&](const Frame& frame) {
     return frame.module == module ? symbols.at(frame.offset) : std::string();
   });

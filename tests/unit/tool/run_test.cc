@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "process/inspect/process.h"
-#include "process/run/preload.h"
+#include "process/run/launch.h"
 #include "tool_test.h"
 
 namespace mtrace::test {

@@ -4,7 +4,7 @@
 #include <sys/types.h>
 
 #include "model/ledger/ledger_file.h"
-#include "model/symbols/core_file.h"
+#include "model/symbols/elf_file.h"
 #include "process/inspect/mappings.h"
 #include "process/inspect/target_objects.h"
 #include "util/file.h"

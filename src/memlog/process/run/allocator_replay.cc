@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "process/run/launch.h"
-#include "process/run/preload.h"
 #include "util/file.h"
 #include "util/text.h"
 

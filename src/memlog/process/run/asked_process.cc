@@ -13,7 +13,7 @@
 #include "process/inspect/process.h"
 #include "process/ptrace/attach.h"
 #include "process/ptrace/safe_point.h"
-#include "process/run/preload.h"
+#include "process/run/launch.h"
 #include "util/compression.h"
 #include "util/file.h"
 #include "util/text.h"

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "process/run/launch.h"
-#include "process/run/preload.h"
 #include "surface/cli/arguments.h"
 #include "surface/cli/command.h"
 #include "surface/cli/exit_looks.h"

@@ -1,6 +1,6 @@
 // The program around the commands.
 
-#include "process/run/preload.h"
+#include "process/run/launch.h"
 #include "surface/cli/command.h"
 #include "util/error.h"
 #include "util/screen.h"

@@ -13,7 +13,6 @@
 #include "process/inspect/process.h"
 #include "process/inspect/traced.h"
 #include "process/run/launch.h"
-#include "process/run/preload.h"
 #include "process/run/regular_reports.h"
 #include "surface/cli/arguments.h"
 #include "surface/cli/command.h"

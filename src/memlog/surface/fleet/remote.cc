@@ -10,7 +10,7 @@
 #include "model/profile/reader.h"
 #include "model/profile/writer.h"
 #include "model/recording/ring_reader.h"
-#include "process/run/preload.h"
+#include "process/run/launch.h"
 #include "surface/fleet/store.h"
 #include "util/compression.h"
 #include "util/error.h"
