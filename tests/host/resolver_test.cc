@@ -104,13 +104,16 @@ TEST_F(ResolverTest, ResolveKeepsEverythingElse) {
 }
 
 // In the background behind everybody else; but while the program waits for it at its end, as the
-// program itself.
-TEST_F(ResolverTest, Niceness) {
+// program itself. It is the first to go when memory is short, and leaves no core file.
+TEST_F(ResolverTest, NicenessAndLimits) {
   const std::string tool = temp() + "/tool";
-  write_script(tool, "#!/bin/sh\n/usr/bin/nice >>" + temp() + "/niceness\n");
+  write_script(tool, "#!/bin/sh\ncd " + temp() +
+                         "\n/usr/bin/nice >>niceness\nread adjustment </proc/self/oom_score_adj\n"
+                         "echo $adjustment $(ulimit -v) $(ulimit -c) >limits\n");
   Command command = traced({program("idle"), "poll"}, {{"MTRACE_RESOLVER", tool}});
   run(command);
   EXPECT_LE(std::stoi(read_file(temp() + "/niceness")), ::getpriority(PRIO_PROCESS, 0));
+  EXPECT_EQ(read_file(temp() + "/limits"), "1000 8388608 0\n");
 
   fs::remove(temp() + "/niceness");
   command.env["MTRACE_EXIT_REPORT"] = "0";
