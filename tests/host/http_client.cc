@@ -18,19 +18,23 @@ namespace mtrace::test {
 
 HttpConnection::HttpConnection(int port, const char* from)
     : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  // Who waits for a server tries often.
+  const auto fail = [this](const std::string& what) {
+    const int error = errno;
+    close(socket_);
+    throw std::runtime_error(what + std::strerror(error));
+  };
   sockaddr_in own = {};
   own.sin_family = AF_INET;
   if (from != nullptr && (inet_pton(AF_INET, from, &own.sin_addr) != 1 ||
                           bind(socket_, reinterpret_cast<sockaddr*>(&own), sizeof own) != 0)) {
-    throw std::runtime_error(std::string("bind: ") + std::strerror(errno));
+    fail("bind: ");
   }
   sockaddr_in to = {};
   to.sin_family = AF_INET;
   to.sin_port = htons(static_cast<uint16_t>(port));
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(socket_, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0) {
-    throw std::runtime_error(std::string("connect: ") + std::strerror(errno));
-  }
+  if (connect(socket_, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0) fail("connect: ");
 }
 
 HttpConnection::~HttpConnection() { close(socket_); }
