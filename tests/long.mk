@@ -70,7 +70,7 @@ FUZZ_TARGETS := cfi memlog elf options decode ledger events request
 FUZZ         ?= $(FUZZ_TARGETS)
 SECONDS      ?= 600
 # The parts of the library that two targets are about, with what a system call of the library's takes.
-# The others take all of memlog but main.
+# The others take all of memlog but main; decode has a worker.cc of its own when it is fuzzed.
 KERNEL       := $(patsubst %,src/libmtrace/base/%.cc,clock file filters own_memory probe process spawn syscall writer)
 FUZZ_SRC_cfi     := $(wildcard src/cfi/*.cc) src/libmtrace/unwind/$(ARCH)/compile.cc src/libmtrace/unwind/stack_memory.cc \
                     $(patsubst %,src/libmtrace/modules/%.cc,c_library linkage object) $(KERNEL)
@@ -81,7 +81,7 @@ $(FUZZ_OBJ): FLAGS = $(TEST_FLAGS) -Isrc/libmtrace -Isrc/memlog
 $(FUZZ_OBJ): $(if $(FUZZER),,$(ready))
 define fuzz_rule
 $(T)/seeds/$(1): $(BUILD)/obj/tests/fuzz/$(1)_fuzz.o $(if $(FUZZER),,$(BUILD)/obj/tests/fuzz/replay.o) \
-    $(if $(FUZZ_SRC_$(1)),$(call objects,$(FUZZ_SRC_$(1))),$(filter-out %/commands/main.o,$(TOOL_OBJ)))
+    $(if $(FUZZ_SRC_$(1)),$(call objects,$(FUZZ_SRC_$(1))),$(filter-out %/commands/main.o $(if $(FUZZER),$(1:decode=%/symbols/worker.o)),$(TOOL_OBJ)))
 	$$(call run,LINK,$$@)$(CXX) $(LDFLAGS) $(FUZZER:1=-fsanitize=fuzzer,address,undefined) -o $$@ $$^ $(TOOL_LIBS) -lpthread
 endef
 $(foreach target,$(FUZZ_TARGETS),$(eval $(call fuzz_rule,$(target))))
