@@ -55,6 +55,7 @@ override BUILD := $(patsubst $(CURDIR)/%,%,$(BUILD))
 VERSION := 0.2.0
 MULTIARCH = $(shell $(CC) -print-multiarch 2>/dev/null)
 PREFIX ?= /usr/local
+# memlog looks for the library in lib/MULTIARCH, lib64 and lib of its prefix.
 LIBDIR ?= $(PREFIX)/lib/$(MULTIARCH)
 BINDIR ?= $(PREFIX)/bin
 
