@@ -91,7 +91,9 @@ package_env = MAKE='$(MAKE)' VERSION=$(VERSION) ARCH=$(ARCH) CROSS=$(CROSS) MULT
 .PHONY: $(PACKAGES) $(PACKAGES:%=%-test) dist reproducible
 # Each script installs by MAKE below STAGE, and puts its package into OUT.
 OUT ?= $(BUILD)
-rpm tarball: $(BUILD)/.dist-deps
+# Linked here: the makes of two packages that run at once would both write it.
+rpm tarball: $(BUILD)/memlog-static
+$(BUILD)/memlog-static: | $(BUILD)/.dist-deps
 $(PACKAGES): all
 	+@$(package_env) packaging/$@.sh '$(or $(STAGE),$(BUILD)/$@)' '$(OUT)'
 $(PACKAGES:%=%-test): %-test: % $(BUILD)/tests/programs/foreign_musl
