@@ -65,12 +65,15 @@ install: all share $(BUILD)/memlog$(STATIC)
 	    echo '.so man3/mtrace_report.3' >"$(DESTDIR)$$page" && chmod 644 "$(DESTDIR)$$page" || exit 1; done
 	@echo "  INSTALL  $(DESTDIR)$(PREFIX)"
 	$(to_system)
-# Directories of others stay: they may have been there before.
+# Under DESTDIR directories that are empty then go, too; elsewhere only the one that is ours, since
+# the others may have been there before.
 OWN_DIRS := $(LIBDIR)/mtrace $(LIBDIR)/cmake/mtrace $(addprefix $(DOCDIR),/doc/performance /doc/pictures \
             /doc/systemd /doc/examples/project /doc/examples /doc/internals /doc) $(DOCDIR)
 uninstall:
 	$(Q)rm -f $(foreach f,$(INSTALLED_FILES),"$(DESTDIR)$(f)")
-	$(Q)rmdir $(foreach d,$(OWN_DIRS),"$(DESTDIR)$(d)") 2>/dev/null || true
+	$(Q)if [ -z "$(DESTDIR)" ]; then rmdir $(OWN_DIRS) 2>/dev/null || true; \
+	else for file in $(INSTALLED_FILES); do \
+	    (cd "$(DESTDIR)" 2>/dev/null && rmdir -p ".$$(dirname "$$file")" 2>/dev/null) || true; done; fi
 	@echo "  REMOVE  $(DESTDIR)$(PREFIX)"
 	$(to_system)
 
