@@ -107,6 +107,7 @@ foreign_musl   := musl-gcc -O1
 foreign_loader := cp -L /lib/ld-musl-$(MACHINE).so.1 $(PROGRAMS)/unknown-loader.so && \
                   musl-gcc -O1 -Wl,--dynamic-linker='$(abspath $(PROGRAMS))/unknown-loader.so'
 foreign_i386   := gcc -m32 -O1 -fpie -pie -fno-stack-protector -nostdlib -ffreestanding -Wl,--dynamic-linker=/lib/ld-linux.so.2
+$(PROGRAMS)/foreign_loader: tests/programs/foreign/musl.c
 $(PROGRAMS)/foreign_%: tests/programs/foreign/%.c $(ready)
 	$(call run,MAKE,$@)$(foreign_$*) -o $@ $<
 $(MUSL_TRUTH): tests/programs/truth_c.c $(PROGRAM_NEEDS) $(BUILD)/.test-deps
