@@ -293,7 +293,8 @@ std::vector<std::string> whole_run(const Arguments& arguments, const analyze::Fi
                                    const std::vector<std::string>& files) {
   if (files.size() != 1 || arguments.operands() == files) return {};
   if (filter.chooses_reports() || filter.chooses_rows()) return {};
-  for (const char* asked : {"--json", "--oneline", "--partial", "--by", "--peak", "--min-bytes"}) {
+  for (const char* asked :
+       {"--sum", "--json", "--oneline", "--partial", "--by", "--peak", "--min-bytes"}) {
     if (arguments.has(asked)) return {};
   }
   constexpr size_t kMost = 200;  // more would take seconds
