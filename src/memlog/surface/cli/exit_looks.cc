@@ -78,8 +78,8 @@ std::string other_losses_text(const std::vector<ExitLook>& looks, const text::St
                                     std::pair(heap::Reach::kPossible, "possibly")}) {
     process::ReachSum sum;
     for (const ExitLook& look : looks) {
-      sum.bytes += look.sums[static_cast<size_t>(reach)].bytes;
-      sum.blocks += look.sums[static_cast<size_t>(reach)].blocks;
+      sum.bytes += look.sums[process::reach_index(reach)].bytes;
+      sum.blocks += look.sums[process::reach_index(reach)].blocks;
     }
     if (sum.blocks == 0) continue;
     out += fmt::format("{}{} lost {} in {}", out.empty() ? "also " : ", ", name,
@@ -133,7 +133,7 @@ void ExitLooks::search(ExitLook& found, ledger::LedgerFile& ledger) const {
   found.unknown = scan.unknown();
   found.blocks = scan.blocks().size();
   for (size_t i = 0; i < found.blocks; ++i) {
-    found.sums[static_cast<size_t>(scan.reach(i))].add(scan.blocks()[i].size);
+    found.sums[process::reach_index(scan.reach(i))].add(scan.blocks()[i].size);
   }
   found.suppressed = suppressed_sum(scan);
   found.lost = process::memlog_of(ledger, lost_state(ledger, scan),
