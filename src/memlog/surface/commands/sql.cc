@@ -64,7 +64,8 @@ int run_sql(const Arguments& arguments, const Streams& streams) {
     query = operands.front();
     operands.erase(operands.begin());
   }
-  if (query.empty() && !arguments.has("--save") && ::isatty(STDIN_FILENO) != 0) {
+  const bool from_input = query.empty() && !arguments.has("--save");
+  if (from_input && ::isatty(STDIN_FILENO) != 0) {
     throw UsageError(
         "sql: give a query; for a prompt: memlog sql --save app.db, then sqlite3 app.db");
   }
@@ -83,7 +84,7 @@ int run_sql(const Arguments& arguments, const Streams& streams) {
     if (query.starts_with('.')) {
       print(streams, sql::about_tables(query, database.tables()));
     } else {
-      if (query.empty() && !arguments.has("--save")) query = util::read_file("-");
+      if (from_input) query = util::read_file("-");
       database.run(query, *answer);
     }
     for (const std::string& remark : sources.remarks()) complain(streams, remark);

@@ -280,8 +280,7 @@ std::unique_ptr<Answer> answer_text(const std::string& format, size_t columns, P
   if (format == "table") return std::make_unique<TableText>(columns, std::move(print));
   if (format == "csv") return std::make_unique<CsvText>(std::move(print));
   if (format == "json") return std::make_unique<JsonText>(std::move(print));
-  if (format == "markdown") return std::make_unique<MarkdownText>(std::move(print));
-  return nullptr;
+  return std::make_unique<MarkdownText>(std::move(print));
 }
 
 }  // namespace mtrace::sql

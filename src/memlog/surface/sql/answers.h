@@ -11,8 +11,7 @@ using Print = std::function<void(const std::string&)>;
 
 inline constexpr char kFormats[] = "table|csv|json|markdown";
 
-// Returns the printer of a format among kFormats; null for another word. `columns` of the terminal;
-// 0: no limit.
+// Returns the printer of a format among kFormats. `columns` of the terminal; 0: no limit.
 //
 // table: texts to the left, numbers to the right; a long last column is cut at the edge of the
 // terminal. The widths follow from the first thousand rows. csv: RFC 4180, with a header line.
