@@ -427,7 +427,11 @@ std::string find_installed(const std::string& name) {
   std::vector<std::string> places;
   if (!own.empty()) places.push_back(own + name);
   std::vector<std::string> prefixes = {"/usr/local/", "/usr/"};
-  if (own.ends_with("/bin/")) prefixes.insert(prefixes.begin(), own.substr(0, own.size() - 4));
+  if (own.ends_with("/bin/")) {
+    const std::string prefix = own.substr(0, own.size() - 4);
+    std::erase(prefixes, prefix);  // is looked at first
+    prefixes.insert(prefixes.begin(), prefix);
+  }
   for (const std::string& prefix : prefixes) {
     for (const char* folder : {util::machine::kLibraries, "lib64", "lib"}) {
       places.push_back(fmt::format("{}{}/{}", prefix, folder, name));
