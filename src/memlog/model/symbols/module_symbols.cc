@@ -211,6 +211,11 @@ int find_debuginfo(Dwfl_Module* module, void** data, const char* name, Dwarf_Add
   return dwfl_standard_find_debuginfo(module, data, name, base, file, link, crc, found);
 }
 
+// In libc these have no lines. Every stack ends in them, in many programs nothing else of libc
+// allocates, and to inflate its debugging information takes longer than all else of a small report.
+constexpr std::string_view kOutermost[] = {"__libc_start_call_main", "__libc_start_main_impl",
+                                           "__libc_start_main", "start_thread", "clone3"};
+
 }  // namespace
 
 struct ModuleSymbols::State {
@@ -225,6 +230,7 @@ struct ModuleSymbols::State {
   Dwarf_Addr debug_bias = 0;
   std::optional<SymbolTable> symbols;
   std::optional<DwarfIndex> dwarf;
+  bool looked_for_dwarf = false;
 
   ~State() {
     dwarf.reset();
@@ -312,8 +318,6 @@ void ModuleSymbols::State::open(ElfFile file) {
   void** data = nullptr;
   dwfl_module_info(module, &data, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
   *data = &directories;
-  Dwarf* debug = dwfl_module_getdwarf(module, &debug_bias);
-  if (debug != nullptr) dwarf.emplace(debug);
   symbols.emplace(module);
 }
 
@@ -357,7 +361,13 @@ SourceFrames ModuleSymbols::frames(uint64_t address) {
   if (state_->module == nullptr) return {};
   const std::string symbol = state_->symbols->find(address + state_->symbol_bias);
   SourceFrames frames;
-  if (state_->dwarf) {
+  const bool outermost = state_->path.ends_with("/libc.so.6") &&
+                         std::ranges::find(kOutermost, symbol) != std::end(kOutermost);
+  if (!outermost && !std::exchange(state_->looked_for_dwarf, true)) {
+    Dwarf* debug = dwfl_module_getdwarf(state_->module, &state_->debug_bias);
+    if (debug != nullptr) state_->dwarf.emplace(debug);
+  }
+  if (!outermost && state_->dwarf) {
     frames = state_->dwarf->frames(address + state_->symbol_bias - state_->debug_bias, symbol);
   }
   if (frames.empty() && !symbol.empty()) frames.push_back({demangle(symbol.c_str()), "", ""});
@@ -399,21 +409,12 @@ constexpr uint64_t kAlignment = 16;
 
 // What names are read from. Any other section has only its header in the copy.
 bool is_kept(const Elf64_Shdr& section, std::string_view name) {
-  switch (section.sh_type) {
-    case SHT_SYMTAB:
-    case SHT_DYNSYM:
-    case SHT_STRTAB:
-    case SHT_SYMTAB_SHNDX:
-    case SHT_NOTE:
-    case SHT_GNU_versym:
-    case SHT_GNU_verdef:
-      return true;
-    case SHT_NOBITS:
-      return false;
-    default:
-      return name.starts_with(".debug_") || name.starts_with(".zdebug_") ||
-             name.starts_with(".gnu_debug");
-  }
+  constexpr Elf64_Word kTypes[] = {SHT_SYMTAB, SHT_DYNSYM,     SHT_STRTAB,    SHT_SYMTAB_SHNDX,
+                                   SHT_NOTE,   SHT_GNU_versym, SHT_GNU_verdef};
+  return std::ranges::find(kTypes, section.sh_type) != std::end(kTypes) ||
+         (section.sh_type != SHT_NOBITS &&
+          (name.starts_with(".debug_") || name.starts_with(".zdebug_") ||
+           name.starts_with(".gnu_debug")));
 }
 
 bool lies_within(std::string_view file, uint64_t offset, uint64_t size) {
