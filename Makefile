@@ -12,20 +12,16 @@
 #   make check-long   what is for a night: fuzz targets, thread orders, ThreadSanitizer, walks
 #   make check-aarch64  what of the tests runs under an emulator of arm64
 #   make fuzz       each fuzz target for SECONDS (600); FUZZ=NAME: only that one
-#   make hosts      200 programs of others under the library: 90 minutes; HOSTS=NAME, HOSTS=list
-#   make bench      measure the cost of tracing; make performance: for doc/performance.md and
-#                   doc/internals/measurements.md, too
-#   make pictures   doc/pictures again, from redis-server at work
+#   make bench      measure the cost of tracing
 #   make coverage   which lines of memlog and of the library's units the tests reach: HTML
 #   make install    PREFIX=/usr/local, DESTDIR=; make uninstall takes it away again
 #   make deb        Debian packages; make rpm, make tarball: a package for RPM, an archive for any
-#                   Linux, with a static memlog; each has a test: make deb-test
+#                   Linux, with a static memlog
 #   make dist       all of these, with an SBOM, sums and (SIGN=KEYID) signatures, in build/dist
-#   make reproducible  builds twice, elsewhere and otherwise, and compares byte for byte
 #   make lint       clang-tidy and the format check;  make format  rewrites the sources
 #   make clean
 #
-# doc/internals/testing.md has the variables that make tests run longer.
+# doc/internals/contributing.md has the scripts beside these, testing.md there what runs longer.
 
 .DEFAULT_GOAL := all
 JOBS ?= $(shell nproc)
@@ -57,7 +53,6 @@ MULTIARCH = $(shell $(CC) -print-multiarch 2>/dev/null)
 PREFIX ?= /usr/local
 # memlog looks for the library in lib/MULTIARCH, lib64 and lib of its prefix.
 LIBDIR ?= $(PREFIX)/lib/$(MULTIARCH)
-BINDIR ?= $(PREFIX)/bin
 
 # WERROR=1: a warning is an error, as continuous integration has it.
 WARN     := -Wall -Wextra $(if $(WERROR),-Werror)

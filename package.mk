@@ -1,14 +1,7 @@
 # The manual pages, the completion for shells, what pkg-config and CMake read, where all of it is
 # installed, and the packages. What commands and options there are is asked of memlog itself.
 
-INCDIR  ?= $(PREFIX)/include
-MANDIR  ?= $(PREFIX)/share/man
-DOCDIR  ?= $(PREFIX)/share/doc/mtrace
-UNITDIR ?= $(PREFIX)/lib/systemd/system
-BASH_COMPLETIONS ?= $(PREFIX)/share/bash-completion/completions
-ZSH_COMPLETIONS  ?= $(PREFIX)/share/zsh/site-functions
-FISH_COMPLETIONS ?= $(PREFIX)/share/fish/vendor_completions.d
-
+DOCDIR    := $(PREFIX)/share/doc/mtrace
 SHARE     ?= $(or $(STAGE),$(BUILD))/share
 # Made of SOURCE.in: manual pages, units of systemd, and files for pkg-config and CMake.
 TEMPLATES := $(patsubst doc/%.in,%,$(wildcard doc/man/*.in doc/systemd/*.in doc/cmake/*.in doc/mtrace.pc.in))
@@ -23,39 +16,35 @@ API_FUNCTIONS := $(shell sed -n -e '/How the library is found/q' -e 's/\x28.*//'
 share: $(TEMPLATES:%=$(SHARE)/%) $(foreach s,bash zsh fish,$(SHARE)/completion/memlog.$(s))
 # The paths are not the same in every run of make.
 $(SHARE)/paths: always
-	$(call keep,$(VERSION) $(PREFIX) $(LIBDIR) $(BINDIR) $(INCDIR) $(DOCDIR))
+	$(call keep,$(VERSION) $(PREFIX) $(LIBDIR))
 empty :=
 comma := ,
-# From the directory of CMake's files to another.
-cmake_to = $(shell realpath -ms --relative-to='$(LIBDIR)/cmake/mtrace' '$(1)')
-help     = $(if $(CROSS),$(EMULATOR)) $(BUILD)/memlog help
+help   = $(if $(CROSS),$(EMULATOR)) $(BUILD)/memlog help
 $(SHARE)/commands.roff $(SHARE)/options.roff: $(BUILD)/memlog
 	$(call run,HELP,$@)$(help) $(filter options,$(basename $(@F))) --roff >$@
 $(SHARE)/completion/memlog.%: $(BUILD)/memlog
 	$(call run,SHELL,$@)$(help) --completion $* >$@
 $(SHARE)/%: doc/%.in $(SHARE)/commands.roff $(SHARE)/options.roff $(SHARE)/paths include/mtrace.h
 	$(call run,FILE,$@)sed -e 's|@VERSION@|$(VERSION)|g; s|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g' \
-	    -e 's|@BINDIR@|$(BINDIR)|g; s|@INCDIR@|$(INCDIR)|g; s|@DOCDIR@|$(DOCDIR)|g' \
-	    -e 's|@CMAKE_TO_INCDIR@|$(call cmake_to,$(INCDIR))|; s|@CMAKE_TO_LIBDIR@|$(call cmake_to,$(LIBDIR))|' \
-	    -e 's|@CMAKE_TO_BINDIR@|$(call cmake_to,$(BINDIR))|' \
+	    -e 's|@TO_PREFIX@|$(shell realpath -ms --relative-to='$(LIBDIR)/cmake/mtrace' '$(PREFIX)')|' \
 	    -e 's|@NAMES@|$(subst $(empty) $(empty),$(comma) ,$(API_FUNCTIONS))|' \
 	    -e '/^@COMMANDS@$$/{r $(SHARE)/commands.roff' -e 'd}' \
 	    -e '/^@OPTIONS@$$/{r $(SHARE)/options.roff' -e 'd}' $< >$@
 
 # What install puts where: SOURCE:MODE:PLACE, and the links between pages.
-INSTALLED := $(BUILD)/libmtrace.so:755:$(LIBDIR)/libmtrace.so $(BUILD)/memlog$(STATIC):755:$(BINDIR)/memlog \
+INSTALLED := $(BUILD)/libmtrace.so:755:$(LIBDIR)/libmtrace.so $(BUILD)/memlog$(STATIC):755:$(PREFIX)/bin/memlog \
     $(if $(STATIC),,$(HTTP):644:$(LIBDIR)/mtrace/memlog-http.so) $(REPLAY):755:$(LIBDIR)/mtrace/memlog-replay \
-    $(foreach h,mtrace.h mtrace_gtest.h mtrace_resources.h,include/$(h):644:$(INCDIR)/$(h)) \
-    $(foreach p,$(PAGES),$(SHARE)/man/$(p):644:$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(p)) \
-    $(SHARE)/completion/memlog.bash:644:$(BASH_COMPLETIONS)/memlog \
-    $(SHARE)/completion/memlog.zsh:644:$(ZSH_COMPLETIONS)/_memlog \
-    $(SHARE)/completion/memlog.fish:644:$(FISH_COMPLETIONS)/memlog.fish \
+    $(foreach h,mtrace.h mtrace_gtest.h mtrace_resources.h,include/$(h):644:$(PREFIX)/include/$(h)) \
+    $(foreach p,$(PAGES),$(SHARE)/man/$(p):644:$(PREFIX)/share/man/man$(subst .,,$(suffix $(p)))/$(p)) \
+    $(SHARE)/completion/memlog.bash:644:$(PREFIX)/share/bash-completion/completions/memlog \
+    $(SHARE)/completion/memlog.zsh:644:$(PREFIX)/share/zsh/site-functions/_memlog \
+    $(SHARE)/completion/memlog.fish:644:$(PREFIX)/share/fish/vendor_completions.d/memlog.fish \
     $(SHARE)/mtrace.pc:644:$(LIBDIR)/pkgconfig/mtrace.pc \
     $(foreach f,$(filter cmake/%,$(TEMPLATES)),$(SHARE)/$(f):644:$(LIBDIR)/cmake/mtrace/$(notdir $(f))) \
-    $(if $(STATIC),,$(SHARE)/systemd/memlog-serve.service:644:$(UNITDIR)/memlog-serve.service) \
+    $(if $(STATIC),,$(SHARE)/systemd/memlog-serve.service:644:$(PREFIX)/lib/systemd/system/memlog-serve.service) \
     $(SHARE)/systemd/mtrace.conf:644:$(DOCDIR)/doc/systemd/mtrace.conf \
     $(foreach d,$(DOCUMENTS),$(d):644:$(DOCDIR)/$(d))
-LINK_PAGES := $(foreach f,$(filter-out mtrace_report,$(API_FUNCTIONS)),$(MANDIR)/man3/$(f).3)
+LINK_PAGES := $(foreach f,$(filter-out mtrace_report,$(API_FUNCTIONS)),$(PREFIX)/share/man/man3/$(f).3)
 INSTALLED_FILES := $(foreach i,$(INSTALLED),$(lastword $(subst :, ,$(i)))) $(LINK_PAGES)
 to_system = @if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 install: all share $(BUILD)/memlog$(STATIC)
@@ -91,7 +80,7 @@ $(BUILD)/memlog-static: $(TOOL_OBJ) $(STATIC_OBJ)
 export SOURCE_DATE_EPOCH ?= $(shell date -u -d "$$(sed -n 's/^[0-9][0-9.]* (\(.*\))$$/\1/p;T;q' CHANGELOG)" +%s)
 package_env = MAKE='$(MAKE)' VERSION=$(VERSION) ARCH=$(ARCH) CROSS=$(CROSS) MULTIARCH=$(MULTIARCH) CXX='$(CXX)' SIGN='$(SIGN)' \
     STATIC_LIBS='$(STATIC_LIBS)' DEB_ARCHITECTURE=$(patsubst x86_64,amd64,$(patsubst aarch64,arm64,$(ARCH)))
-.PHONY: $(PACKAGES) $(PACKAGES:%=%-test) dist reproducible
+.PHONY: $(PACKAGES) dist
 # Each script installs by MAKE below STAGE, and puts its package into OUT.
 OUT ?= $(BUILD)
 # Linked here: the makes of two packages that run at once would both write it.
@@ -99,10 +88,5 @@ rpm tarball: $(BUILD)/memlog-static
 $(BUILD)/memlog-static: | $(BUILD)/.dist-deps
 $(PACKAGES): all
 	+@$(package_env) packaging/$@.sh '$(or $(STAGE),$(BUILD)/$@)' '$(OUT)'
-$(PACKAGES:%=%-test): %-test: % $(BUILD)/tests/programs/foreign_musl
-	@$(package_env) packaging/$*_test.sh '$(OUT)' '$(BUILD)/$*-test' '$(BUILD)/tests/programs/foreign_musl'
 dist: $(PACKAGES)
 	@$(package_env) packaging/dist.sh '$(OUT)' '$(BUILD)/dist'
-# Builds what git has as HEAD twice: some minutes.
-reproducible: $(BUILD)/.dist-deps
-	@packaging/reproducible.sh '$(BUILD)/reproducible' '$(MAKE)'

@@ -60,7 +60,7 @@ make_package() {
   rm -r "$work"
 }
 
-$MAKE --no-print-directory install PREFIX=/usr LIBDIR="/usr/lib/$MULTIARCH" BINDIR=/usr/bin STAGE="$1" \
+$MAKE --no-print-directory install PREFIX=/usr LIBDIR="/usr/lib/$MULTIARCH" STAGE="$1" \
     DESTDIR="$stage/mtrace"
 find "$stage/mtrace/usr/share/man" -type f -exec gzip -9n {} +
 rm "$stage/mtrace/usr/share/doc/mtrace/LICENSE"

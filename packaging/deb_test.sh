@@ -1,10 +1,11 @@
 #!/bin/bash
-# deb_test.sh OUT DIRECTORY: installs the packages in OUT in a new root below DIRECTORY, uses them there
-# as packaging/deb_tests does, and removes them. Says "ok" and exits 0, or says what is wrong and exits 1.
+# deb_test.sh [BUILD]: installs the packages that make deb has made in BUILD (build) in a new root below it,
+# uses them there as packaging/deb_tests does, and removes them. Says "ok" and exits 0, or says what is
+# wrong and exits 1.
 set -eu
-directory=$2
-root=$2/root
-set -- "$1"/*mtrace*.deb
+directory=${1:-build}/deb-test
+root=$directory/root
+set -- "${1:-build}"/*mtrace*.deb
 [ "$(id -u)" = 0 ] || { echo "deb-test: debootstrap needs root" >&2; exit 1; }
 command -v debootstrap >/dev/null || { echo "deb-test: install debootstrap" >&2; exit 1; }
 

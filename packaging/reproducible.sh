@@ -1,11 +1,9 @@
 #!/bin/bash
-# reproducible.sh DIRECTORY MAKE: builds HEAD below DIRECTORY twice, in directories with other names,
-# with other umasks, languages, time zones, homes and, for root, users, and compares what is given to
+# reproducible.sh [DIRECTORY]: builds HEAD twice, below DIRECTORY (build/reproducible), with other names, umasks, languages, time zones, homes and, for root, users, and compares what is given to
 # others byte for byte. Says "ok" and exits 0, or names what differs and exits 1.
 set -eu -o pipefail
-make=$2
-mkdir -p "$1"
-directory=$(realpath "$1")
+mkdir -p "${1:-build/reproducible}"
+directory=$(realpath "${1:-build/reproducible}")
 first=$directory/first
 second="$directory/the second, elsewhere"
 rm -rf "$first" "$second"
@@ -20,7 +18,7 @@ build() {
   mkdir -p "$where"
   git archive HEAD | tar -x -C "$where"
   [ "$(id -u)" != 0 ] || [ "$mask" = 022 ] || chown -R nobody: "$where"
-  (cd "$where" && umask "$mask" && "$@" "$make" --silent "${targets[@]}") >"$where.log" 2>&1 ||
+  (cd "$where" && umask "$mask" && "$@" make --silent "${targets[@]}") >"$where.log" 2>&1 ||
       { tail "$where.log" >&2; echo "reproducible: cannot build in $where" >&2; exit 1; }
 }
 other_user=()

@@ -1,11 +1,13 @@
 #!/bin/bash
-# rpm_test.sh OUT DIRECTORY: looks into the package in OUT, installs it below DIRECTORY, in a root with a database
-# of its own, runs it there and removes it. Says "ok" and exits 0, or says what is wrong and exits 1.
+# rpm_test.sh [BUILD]: looks into the package that make rpm has made in BUILD (build), installs it below it, in
+# a root with a database of its own, runs it there and removes it. Says "ok" and exits 0, or says what is
+# wrong and exits 1.
 set -eu -o pipefail
-package=$(realpath "$1"/mtrace-*.rpm)
-rm -rf "$2"
-mkdir -p "$2/root/tmp"
-root=$(realpath "$2/root")
+build=${1:-build}
+package=$(realpath "$build"/mtrace-*.rpm)
+rm -rf "$build/rpm-test"
+mkdir -p "$build/rpm-test/root/tmp"
+root=$(realpath "$build/rpm-test/root")
 trap 'rm -rf "$root"' EXIT
 wrong() { echo "rpm-test: $*" >&2; exit 1; }
 [ "$(id -u)" = 0 ] || wrong "chroot needs root"

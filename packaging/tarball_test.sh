@@ -1,12 +1,14 @@
 #!/bin/bash
-# tarball_test.sh OUT DIRECTORY MUSL_PROGRAM: unpacks the archive in OUT with install.sh, and runs it below
-# DIRECTORY in a root with nothing else, in one with musl alone, in a new Debian of this machine's release,
-# and in Ubuntu 18.04 (glibc 2.27) and 20.04 (2.31). Says "ok" and exits 0, or what is wrong and exits 1.
+# tarball_test.sh [BUILD]: unpacks the archive that make tarball has made in BUILD (build) with install.sh, and
+# runs it in a root with nothing else, in one with musl alone, with the program of make tests, in a new Debian
+# of this machine's release, and in Ubuntu 18.04 (glibc 2.27) and 20.04 (2.31). Says "ok" and exits 0, or what
+# is wrong and exits 1.
 set -eu -o pipefail
-archive=$(realpath "$1"/mtrace-*-linux-*.tar.gz)
-musl_program=$(realpath "$3")
-mkdir -p "$2"
-directory=$(realpath "$2")
+build=${1:-build}
+archive=$(realpath "$build"/mtrace-*-linux-*.tar.gz)
+musl_program=$(realpath "$build/tests/programs/foreign_musl")
+mkdir -p "$build/tarball-test"
+directory=$(realpath "$build/tarball-test")
 sources=$(cd "$(dirname "$0")/.." && pwd)
 ubuntu=${UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}
 [ "$(id -u)" = 0 ] || { echo "tarball-test: chroot needs root" >&2; exit 1; }

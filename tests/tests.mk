@@ -40,7 +40,8 @@ $(T)/headers.h.gch: tests/headers.h $(BUILD)/flags | $(BUILD)/.test-deps
 	$(call headers_rule,$(CXX),$(TEST_FLAGS) $(CXXFLAGS))
 
 link_test = $(call run,LINK,$@)$(CXX) $(LDFLAGS) $(if $(COVERAGE),--coverage) -o $@ $^
-$(T)/unit_library: $(LIBRARY_TESTS) $(SUPPORT) $(PARTS_OBJ) $(call objects,src/libmtrace/life/environment.cc src/libmtrace/life/options.cc)
+LIBRARY_PARTS := $(PARTS_OBJ) $(call objects,src/libmtrace/life/environment.cc src/libmtrace/life/options.cc)
+$(T)/unit_library: $(LIBRARY_TESTS) $(SUPPORT) $(LIBRARY_PARTS)
 	$(link_test) -lgtest -lgtest_main -lpthread $(TOOL_LIBS)
 $(T)/unit_tool: $(TOOL_TESTS) $(SUPPORT) $(filter-out %/commands/main.o,$(TOOL_OBJ))
 	$(link_test) $(TOOL_SANITIZE) -lgtest -lgtest_main -lpthread $(TOOL_LIBS)
@@ -74,9 +75,14 @@ PLUGINS      := $(wildcard tests/programs/plugin_*.cc)
 PROGRAM_LIST := $(patsubst tests/programs/%,$(PROGRAMS)/%,$(PLUGINS:.cc=.so) $(basename \
                   $(filter-out $(PLUGINS) %/truth_c.c %/truth_cxx.cc %/sanitized.c,$(wildcard tests/programs/*.c tests/programs/*.cc))))
 
-# The truth programs in every combination, truth_c.gcc.O2.pie.nofp and so on; and one with each
-# sanitizer that has an allocator: sanitized.gcc.address.
-part = $(word $(1),$(subst ., ,$(@F)))
+# Of one source in a way of its own: $(call built,TARGET,SOURCE,COMMAND), for programs under test
+# $(call program,NAME,SOURCE,COMMAND).
+define built_rule
+$(1): $(strip $(2)) $(PROGRAM_NEEDS) $(BUILD)/.test-deps
+	$$(call run,MAKE,$$@)$(3) -o $$@ $$<
+endef
+built     = $(eval $(call built_rule,$(1),$(2),$(3)))
+program   = $(call built,$(PROGRAMS)/$(1),tests/programs/$(strip $(2)),$(3)) $(eval PROGRAM_LIST += $(PROGRAMS)/$(1))
 gcc_c     := $(CROSS)gcc $(c)
 clang_c   := clang $(clang_target) $(c)
 gcc_cxx   := $(CROSS)g++ $(cxx)
@@ -85,55 +91,29 @@ pie       := -fPIE -pie
 nopie     := -fno-pie -no-pie
 fp        := -fno-omit-frame-pointer
 nofp      := -fomit-frame-pointer
-TRUTHS_C  := $(foreach w,gcc clang,$(foreach o,O0 O2,$(foreach p,pie nopie,$(foreach f,fp nofp,$(PROGRAMS)/truth_c.$(w).$(o).$(p).$(f)))))
-TRUTHS    := $(TRUTHS_C) $(TRUTHS_C:$(PROGRAMS)/truth_c.%=$(PROGRAMS)/truth_cxx.%)
-$(TRUTHS_C): tests/programs/truth_c.c
-$(filter-out $(TRUTHS_C),$(TRUTHS)): tests/programs/truth_cxx.cc
-$(TRUTHS): $(PROGRAM_NEEDS) $(BUILD)/.test-deps
-	$(call run,MAKE,$@)$($(call part,2)_$(patsubst truth_%,%,$(call part,1))) $(PROGRAM_FLAGS) -$(call part,3) \
-	    $($(call part,4)) $($(call part,5)) -Wl,--build-id -o $@ $(filter %/$(call part,1).c %/$(call part,1).cc,$^)
-SANITIZED := $(addprefix $(PROGRAMS)/sanitized.,gcc.address gcc.leak gcc.thread clang.address clang.leak clang.thread clang.memory)
-$(SANITIZED): tests/programs/sanitized.c $(ready)
-	$(call run,MAKE,$@)$(call part,2) -g -O1 -fno-builtin -pthread -fsanitize=$(call part,3) -o $@ $<
-PROGRAM_LIST += $(TRUTHS) $(SANITIZED)
-
-# Of another libc, and of another word size. foreign_loader's loader is musl's under a name that nobody
-# knows. Debian's musl-gcc leaves the table of call-frame information out, which compilers of systems
-# with musl make.
-MUSL_GCC   := $(if $(CROSS),$(CROSS)gcc -specs=/usr/lib/$(ARCH)-linux-musl/musl-gcc.specs,musl-gcc)
-MUSL_FLAGS := $(PROGRAM_FLAGS) $(c) -Dpvalloc=valloc -Wl,--eh-frame-hdr -Wl,--build-id
-MUSL_TRUTH := $(foreach level,O0 O2,$(foreach pie,pie nopie,$(PROGRAMS)/musl/truth_c.$(level).$(pie)))
-foreign_musl   := musl-gcc -O1
-foreign_loader := cp -L /lib/ld-musl-$(MACHINE).so.1 $(PROGRAMS)/unknown-loader.so && \
-                  musl-gcc -O1 -Wl,--dynamic-linker='$(abspath $(PROGRAMS))/unknown-loader.so'
-foreign_i386   := gcc -m32 -O1 -fpie -pie -fno-stack-protector -nostdlib -ffreestanding -Wl,--dynamic-linker=/lib/ld-linux.so.2
-$(PROGRAMS)/foreign_loader: tests/programs/foreign/musl.c
-$(PROGRAMS)/foreign_%: tests/programs/foreign/%.c $(ready)
-	$(call run,MAKE,$@)$(foreign_$*) -o $@ $<
-$(MUSL_TRUTH): tests/programs/truth_c.c $(PROGRAM_NEEDS) $(BUILD)/.test-deps
-	$(call run,MAKE,$@)$(MUSL_GCC) $(MUSL_FLAGS) -$(call part,2) $($(call part,3)) -o $@ $<
-$(PROGRAMS)/musl/ways: tests/programs/foreign/musl_ways.c $(PROGRAM_NEEDS) $(BUILD)/.test-deps
-	$(call run,MAKE,$@)$(MUSL_GCC) $(MUSL_FLAGS) -O2 -o $@ $<
-$(PROGRAMS)/musl/plugin.so: tests/programs/foreign/musl_plugin.c $(PROGRAM_NEEDS) $(BUILD)/.test-deps
-	$(call run,MAKE,$@)$(MUSL_GCC) $(MUSL_FLAGS) -O2 -shared -fPIC -o $@ $<
-PROGRAM_LIST += $(addprefix $(PROGRAMS)/foreign_,musl loader i386) $(MUSL_TRUTH) $(PROGRAMS)/musl/ways $(PROGRAMS)/musl/plugin.so
-
-# Stripped, with the debug information in a file beside it (debuglink) or by build-id elsewhere.
-STRIPPED := $(PROGRAMS)/stripped
-$(STRIPPED)/truth_c: $(PROGRAMS)/truth_c.gcc.O2.pie.nofp
-	$(call run,MAKE,$@)cp $< $@ && objcopy --only-keep-debug $@ $@.debug && strip $@ && \
-	    cd $(@D) && objcopy --add-gnu-debuglink=$(@F).debug $(@F)
-$(STRIPPED)/truth_cxx: $(PROGRAMS)/truth_cxx.gcc.O2.pie.nofp
-	$(call run,MAKE,$@)id=$$(readelf -n $< | sed -n 's/.*Build ID: //p') && [ -n "$$id" ] && \
-	    directory=$(STRIPPED)/symbols/.build-id/$${id:0:2} && mkdir -p $$directory && \
-	    objcopy --only-keep-debug $< $$directory/$${id:2}.debug && cp $< $@ && strip $@
-PROGRAM_LIST += $(STRIPPED)/truth_c $(STRIPPED)/truth_cxx
+# Of another libc, for which Debian's compiler leaves the table of call-frame information out, which
+# those of systems with musl make.
+MUSL := $(if $(CROSS),$(CROSS)gcc -specs=/usr/lib/$(ARCH)-linux-musl/musl-gcc.specs,musl-gcc) \
+        $(PROGRAM_FLAGS) $(c) -Dpvalloc=valloc -Wl,--eh-frame-hdr -Wl,--build-id
+$(foreach o,O0 O2,$(foreach p,pie nopie,$(call program,musl/truth_c.$o.$p,truth_c.c,$(MUSL) -$o $($p)) \
+    $(foreach w,gcc clang,$(foreach f,fp nofp,$(foreach s,c cxx,$(call program,truth_$s.$w.$o.$p.$f,\
+    truth_$s.$(s:cxx=cc),$($w_$s) $(PROGRAM_FLAGS) -$o $($p) $($f) -Wl$(comma)--build-id))))))
+$(call program,musl/ways,foreign/musl_ways.c,$(MUSL) -O2)
+$(call program,musl/plugin.so,foreign/musl_plugin.c,$(MUSL) -O2 -shared -fPIC)
+# With each sanitizer that has an allocator.
+$(foreach s,gcc.address gcc.leak gcc.thread clang.address clang.leak clang.thread clang.memory,\
+    $(call program,sanitized.$s,sanitized.c,$(basename $s) -g -O1 -fno-builtin -pthread -fsanitize=$(patsubst .%,%,$(suffix $s))))
+# Of another word size, and of a loader that is musl's under a name that nobody knows.
+$(call program,foreign_i386,foreign/i386.c,gcc -m32 -O1 -fpie -pie -fno-stack-protector -nostdlib -ffreestanding -Wl$(comma)--dynamic-linker=/lib/ld-linux.so.2)
+$(call program,foreign_musl,foreign/musl.c,musl-gcc -O1)
+loader := $(abspath $(PROGRAMS))/unknown-loader.so
+$(call program,foreign_loader,foreign/musl.c,cp -L /lib/ld-musl-$(MACHINE).so.1 '$(loader)' && musl-gcc -O1 -Wl$(comma)--dynamic-linker='$(loader)')
 
 # Another processor's: not those that name registers and instructions of x86_64, that are linked with
 # more than libc, or that have an emulator take part in what they measure.
 NOT_CROSSED := $(addprefix $(PROGRAMS)/,blocking_calls continuations deaths dispatches filters gtest_leaky \
     held_blocks jit_frames misaligned model partitions plugin_unaligned.so python_embedded random_frames \
-    sandboxes state unaligned sanitized.% foreign_% stripped/%)
+    sandboxes state unaligned sanitized.% foreign_%)
 programs: $(if $(CROSS),$(filter-out $(NOT_CROSSED),$(PROGRAM_LIST)),$(PROGRAM_LIST))
 
 include tests/long.mk
@@ -142,7 +122,7 @@ include tests/long.mk
 $(T)/clang.ok: $(LIB_SRC) $(wildcard src/format/*.h src/cfi/*.h src/libmtrace/*/*.h) $(ready)
 	$(call run,CLANG,src)printf '%s\n' $(LIB_SRC) | xargs -P $(JOBS) -I{} clang++ -fsyntax-only \
 	    $(CPPFLAGS) $(filter-out -MMD -MP,$(LIB_FLAGS)) {} && touch $@
-.PHONY: check check-quick check-tool check-long check-aarch64 coverage demo pictures programs tests
+.PHONY: check check-quick check-tool check-long check-aarch64 coverage demo programs tests
 tests: $(TEST_BINARIES) programs share $(T)/clang.ok $(UNWIND_PLUGS) $(SEEDS) $(BENCH_TOOLS) $(T)/check_memlogs
 run_tests = tests/run_tests.sh $(BUILD)
 filter_of = $(subst $(empty) $(empty),:,$(patsubst %,%.*,$(1)))
@@ -163,34 +143,20 @@ check-long: all tests $(CHECKERS) $(WALKCHECK)
 	@GTEST_FILTER="$${GTEST_FILTER:-$(call filter_of,$(LONG_SUITES))}" $(run_tests) $(T)/host_tests
 	@[ -n "$$GTEST_FILTER" ] || echo $(CHECKED_SUM) >tests/checked
 # The units and the structure, with the few programs that they run and libraries that they load. Not
-# the suites that take more than two seconds: nine tenths of the time.
+# what takes more than two seconds: nine tenths of the time.
 UNIT_PROGRAMS := $(addprefix $(PROGRAMS)/,accounting attached deaths gtest_leaky many_stacks shop temporaries)
-QUICK_WITHOUT := BlockPlaces BuildSystems Check Completion Compressed DebugFiles Decode EhFrame Event Facts Install \
-    Lean MadeReports Manual Pack Partial Peak PythonLines Reachability Region Report Resolve ResourceTable Run Simulated \
-    Snapshot Sql StackTable Strip Tasks Terminal Trend Walk Worker $(addprefix Of/Transcript.IsAsExpected/,backtraces \
-    browser check event_blocks large programs run sql_agrees)
 check-quick: all $(T)/unit_library $(T)/unit_tool $(T)/structure_tests $(UNIT_PROGRAMS) $(UNWIND_PLUGS) share
-	@GTEST_FILTER="$${GTEST_FILTER:--$(subst $(empty) $(empty),:,$(QUICK_WITHOUT:%=%*))}" \
+	@GTEST_FILTER="$${GTEST_FILTER:--$$(paste -sd: tests/slow.txt)}" \
 	    $(run_tests) $(T)/unit_library $(T)/unit_tool $(T)/structure_tests
 check-tool: all $(T)/unit_tool $(UNIT_PROGRAMS)
 	@$(run_tests) $(T)/unit_tool
 # Which lines the unit tests reach, of memlog and of what libmtrace.so is made of. The library itself
 # has no runtime for counters: what the host tests reach inside programs is not in it.
 coverage: all $(UNIT_PROGRAMS) $(UNWIND_PLUGS) share
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)-coverage COVERAGE=1 OPT='-O0 -g' \
-	    $(BUILD)-coverage/tests/unit_library $(BUILD)-coverage/tests/unit_tool
-	@tests/coverage.sh $(BUILD) $(BUILD)-coverage $(addprefix $(BUILD)-coverage/tests/,unit_library unit_tool)
+	+@tests/coverage.sh $(BUILD) '$(MAKE)'
 # libmtrace.so and programs of aarch64 under an emulator, with this machine's memlog. What runs there
 # is in doc/internals/processors.md.
 check-aarch64: $(BUILD)/.aarch64-deps all $(T)/host_tests
-	@$(MAKE) --no-print-directory ARCH=aarch64 BUILD=$(BUILD)-aarch64 $(addprefix $(BUILD)-aarch64/,libmtrace.so \
-	    tests/unit_library tests/programs/walkcheck.so tests/unwind/libplug_small.so tests/unwind/libplug_large.so) programs
-	@MTRACE_SOURCE_DIR='$(CURDIR)' MTRACE_BUILD_DIR='$(abspath $(BUILD)-aarch64)' \
-	    $(EMULATOR) $(BUILD)-aarch64/tests/unit_library --gtest_brief=1 \
-	    --gtest_filter="-$$(sed '/^#/d' tests/unit/library/not_emulated.txt | paste -sd:)"
-	@MTRACE_TARGET_DIR='$(abspath $(BUILD)-aarch64)' MTRACE_EMULATOR='$(EMULATOR)' \
-	    GTEST_FILTER="$$(sed '/^#/d' tests/host/emulated.txt | paste -sd: | sed 's/:-/-/')" $(run_tests) $(T)/host_tests
+	+@tests/emulated.sh $(BUILD) '$(MAKE)' '$(EMULATOR)'
 demo: all $(PROGRAMS)/demo_service
 	@tests/demo.sh $(BUILD)
-pictures: all
-	@doc/pictures/make.sh $(BUILD)

@@ -1,9 +1,9 @@
 #!/bin/bash
-# make.sh BUILD: makes the pictures in this directory again, and the samples of output in documents.
+# make.sh [BUILD]: makes the pictures in this directory again, and the samples of output in documents.
 # redis-server runs under the library, is given work in rounds and asked for a report after each: a
 # queue that nobody reads grows, and users are deleted in the middle.
 set -eu
-build=$(cd "$1" && pwd)
+build=$(cd "${1:-build}" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 scratch=$(mktemp -d)
 trap 'kill "${server:-}" 2>/dev/null || true; rm -rf "$scratch"' EXIT

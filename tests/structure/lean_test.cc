@@ -256,7 +256,7 @@ TEST(LeanTest, FunctionsFindTheirCallersFrame) {
 // IFUNC relocations of its own would run code before relocation is done.
 TEST(LeanTest, NoIndirectFunctions) { EXPECT_LACKS(readelf("--relocs"), "IRELATIV"); }
 
-// Two builds in different places are equal: `make reproducible` compares them whole.
+// Two builds in different places are equal: packaging/reproducible.sh compares them whole.
 TEST(LeanTest, NamesNoDirectoryOfItsBuild) {
   const std::string place = source_dir();
   for (const char* name :

@@ -137,9 +137,10 @@ def programs(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--results", required=True)
-    parser.add_argument("--document", required=True, help="the page for users")
-    parser.add_argument("--details", required=True, help="the page for developers")
+    parser.add_argument("--results", default="build/bench/results.json")
+    parser.add_argument("--document", default="doc/performance.md", help="the page for users")
+    parser.add_argument("--details", default="doc/internals/measurements.md",
+                        help="the page for developers")
     args = parser.parse_args()
     with open(args.results, encoding="utf-8") as file:
         results = json.load(file)

@@ -114,8 +114,8 @@ def read_rows(directory):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--results", required=True, help="a directory of run.py")
-    parser.add_argument("--document", required=True)
+    parser.add_argument("--results", default="build/hosts/results", help="a directory of run.py")
+    parser.add_argument("--document", default="doc/internals/notebook/hosts.md")
     arguments = parser.parse_args()
     rows = read_rows(arguments.results)
     if all(row["date"] == "-" for row in rows):

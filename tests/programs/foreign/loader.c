@@ -1,2 +1,0 @@
-// The same under a loader that nobody knows.
-#include "musl.c"
