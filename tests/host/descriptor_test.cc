@@ -11,7 +11,7 @@ constexpr size_t kReports = 8;
 
 class DescriptorTest : public HostTest {
  protected:
-  // A report of its 16,384 stacks has up to 15 MB: few are for each check.
+  // A report of its 1,024 stacks has up to 1 MB: few are for each check.
   static Words lowest() {
     return {program("lowest"), std::to_string(40'000 * longer()),
             std::to_string(kReports * static_cast<size_t>(longer()))};

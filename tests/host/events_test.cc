@@ -358,7 +358,7 @@ TEST_F(EventsTest, GiveEachReportInAStorm) {
 // go.
 TEST_F(EventsTest, AreInOrderInAStormOfSignals) {
   const Result result =
-      expect_exit(run(logged({program("storm"), "30", program("plugin_first.so"), "7"})));
+      expect_exit(run(logged({program("storm"), "12", program("plugin_first.so"), "7"})));
   const Memlog last = logs_of(result.pid).back();
   EXPECT_EQ(last.get("trigger"), "exit");
   EXPECT_EQ(replayed(log_of("storm", result.pid)).total, last.amount("live"));
@@ -495,7 +495,7 @@ TEST_F(EventsTest, BeginAnewAfterAnExecThatFailed) {
 
 TEST_F(EventsTest, SurviveAKillAtAnyMoment) {
   std::mt19937 random(20);
-  for (int i = 0; i < 12 * longer(); ++i) {
+  for (int i = 0; i < 5 * longer(); ++i) {
     Process process(logged({program("event_endless"), "tells"}));
     for (unsigned left = 1 + random() % 6; left > 0; --left) process.read_until("ready");
     process.send(SIGKILL);

@@ -167,7 +167,7 @@ TEST_F(ForkTest, Daemon) {
 // Children born while other threads are inside allocation functions, also with a ledger.
 TEST_F(ForkTest, BusyThreads) {
   const std::string path = program("fork_busy");
-  for (const auto& [ledger, count] : {std::pair{"", 200}, {"/", 25}}) {
+  for (const auto& [ledger, count] : {std::pair{"", 80}, {"/", 25}}) {
     SCOPED_TRACE(count);
     Settings more;
     if (*ledger != '\0') more["MTRACE_LEDGER"] = temp() + ledger;

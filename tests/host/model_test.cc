@@ -91,7 +91,7 @@ TEST_F(ModelTest, OneThread) {
 }
 
 TEST_F(ModelTest, SeveralThreads) {
-  for (const char* seed : {"4", "5"}) expect_model(seed, "4", "150000", "4");
+  for (const char* seed : {"4", "5"}) expect_model(seed, "4", "60000", "4");
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ print('both lost' if requests >= 4 else requests)
 )TEXT";
 
 TEST_F(StreamedTest, NothingIsThereTwiceWhenAnAnswerIsLost) {
-  const std::vector<Step> steps = {{150'000, 4}, {100'000, 6}, {150'000, 4}};
+  const std::vector<Step> steps = {{50'000, 4}, {40'000, 6}, {50'000, 4}};
   const std::string sent = temp() + "/sent.events";
   Process receiver(plain({"/usr/bin/python3", "-c", kForgetfulReceiver, sent}));
   const std::string port = receiver.read_line().value_or("none");
@@ -197,7 +197,7 @@ TEST_F(StreamedTest, NothingIsThereTwiceWhenAnAnswerIsLost) {
 // The receiver is away for longer than the buffer lasts. What the log lacks then is counted, and no
 // stack that was first used then is missing later.
 TEST_F(StreamedTest, WhatFindsNoRoomIsCounted) {
-  const std::vector<Step> before = {{800'000, 3}, {1'000, 7}};
+  const std::vector<Step> before = {{300'000, 3}, {1'000, 7}};
   const std::vector<Step> after = {{999, 7}};
   receive();
   // Compact, all of it would find room.

@@ -74,7 +74,7 @@ class UnreachableTest : public HostTest {
 TEST_F(UnreachableTest, TellsEveryKindApart) {
   Waiting process(ledgered({program("held_blocks")}));
   const json sums = told(process.said());
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 2; ++round) {
     const Result result = expect_exit(look(process.pid(), {"--reachable", "--limit", "0"}), 1);
     const json found = answer(result);
     expect_lost(found, sums);
@@ -132,7 +132,7 @@ std::map<std::string, std::pair<uint64_t, uint64_t>> judged_by_memcheck(const Re
 // The same graphs to memcheck. It goes through lost blocks once, in order of their addresses: of a
 // cycle that a later block points to it has called one definitely lost by then.
 TEST_F(UnreachableTest, AgreesWithMemcheckOnRandomGraphs) {
-  for (const char* seed : {"1", "2", "3", "4", "5", "6"}) {
+  for (const char* seed : {"1", "2", "3"}) {
     const auto expected =
         judged_by_memcheck(run(plain({"/usr/bin/valgrind", "--leak-check=full",
                                       "--leak-resolution=low", program("random_graph"), seed})));

@@ -26,7 +26,7 @@ void* allocate_all_the_time(void*) {
   for (unsigned i = 0; !is_set(g_done); ++i) {
     void*& place = g_kept[i % kKept];
     free(place);
-    place = allocate(i * 2654435761u >> 16, 14);
+    place = allocate(i * 2654435761u >> 16, 10);
   }
   return nullptr;
 }

@@ -10,7 +10,7 @@
 
 namespace {
 
-constexpr int kWays = 12;
+constexpr int kWays = 10;
 constexpr int kStacks = 1 << kWays;
 constexpr int kKept = 64;
 constexpr int kBlocks = 3000;

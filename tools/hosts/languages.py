@@ -338,11 +338,11 @@ HOSTS = [
          prepare="rustc -g work.rs 2>/dev/null", env={"RUST_BACKTRACE": "1"}),
     Host("python", ["/usr/bin/python3", "a.py"], ["python3"], n=40000, 
          files={"a.py": PYTHON}),
-    Host("python-threads", ["/usr/bin/python3", "a.py"], ["python3"], n=100000, quick=4000, 
+    Host("python-threads", ["/usr/bin/python3", "a.py"], ["python3"], n=100000, 
          files={"a.py": PYTHON_PLAIN}),
     Host("pypy", ["pypy3", "a.py"], ["pypy3"], n=150000, files={"a.py": PYTHON_PLAIN}),
-    Host("node", ["/usr/bin/node", "a.js"], ["nodejs"], n=6000, quick=100, files={"a.js": NODE}),
-    Host("perl", ["perl", "a.pl"], ["perl"], n=400000, quick=20000, files={"a.pl": PERL}),
+    Host("node", ["/usr/bin/node", "a.js"], ["nodejs"], n=6000, files={"a.js": NODE}),
+    Host("perl", ["perl", "a.pl"], ["perl"], n=400000, files={"a.pl": PERL}),
     Host("perl-sleep", ["perl", "-e", "$t = time; for (1 .. @N@) { sleep 1 } "
                         "$t = time - $t; print $t >= @N@ ? \"slept\\n\" : \"short: $t\\n\"; "
                         "$l = select(undef, undef, undef, 0.7); print \"$l $!\\n\""], ["perl"],

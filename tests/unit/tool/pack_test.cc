@@ -14,18 +14,19 @@ namespace fs = std::filesystem;
 
 // Leaves a report, and a copy of its ledger as if it had been killed.
 constexpr char kOrders[] = R"(
-#include <csignal>
-#include <filesystem>
-#include <vector>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
 namespace shop {
 struct Order { char text[40]; };
-__attribute__((noinline)) void remember(std::vector<Order>& all) { all.push_back(Order()); }
+__attribute__((noinline)) Order* remember() { return new Order(); }
 }
+shop::Order* all[100];
 int main() {
-  static std::vector<shop::Order> all;
-  for (int i = 0; i < 100; ++i) shop::remember(all);
-  std::raise(SIGUSR1);
-  std::filesystem::copy_file("data/live", "data/a.ledger");
+  for (shop::Order*& one : all) one = shop::remember();
+  raise(SIGUSR1);
+  const int from = open("data/live", O_RDONLY), to = open("data/a.ledger", O_WRONLY | O_CREAT, 0600);
+  while (copy_file_range(from, nullptr, to, nullptr, 1 << 30, 0) > 0) {}
 }
 )";
 
@@ -38,7 +39,7 @@ class Pack : public Resolve {
           directory_.path(), compiler(), Script{flags});
     shell(
         "cd {0}/home && env LD_PRELOAD={1} MTRACE_OUTPUT=data/a MTRACE_LEDGER=data/live "
-        "MTRACE_EVENTS=data/a.events MTRACE_EXIT_REPORT=0 MTRACE_RESOLVER={2} "
+        "MTRACE_EVENTS=data/a.events MTRACE_DEPTH=2 MTRACE_EXIT_REPORT=0 MTRACE_RESOLVER={2} "
         "MTRACE_EXIT_WAIT=600 ./orders && mv data/a-*-1.memlog data/a.memlog",
         directory_.path(), library(), memlog_tool());
   }
@@ -66,9 +67,7 @@ class Pack : public Resolve {
              {"sql", "--format", "csv",
               "select function, file, line, module from frames order by 1, 2, 3, 4", "/a.events"},
              {"recover", "-o", "-", "/a.ledger"},
-             {"show", "--frames", "all", "/a.memlog"},
-             {"tree", "/a.memlog"},
-             {"export", "-f", "folded", "/a.memlog"}}) {
+             {"show", "--frames", "all", "/a.memlog"}}) {
       words.back() = place + words.back();
       const Outcome result = memlog(words);
       EXPECT_EQ(result.status, 0) << words[0] << ": " << result.err;
