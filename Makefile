@@ -7,8 +7,8 @@
 #                   emulator of arm64, and programs of others (4 GB)
 #   make demo       find a planted leak in a small service
 #   make check      the tests; ends with "N passed, N failed"; GTEST_FILTER='Suite.*' chooses some
-#   make check-quick  unit and structure tests without the longest, in half a minute
-#   make check-tool   memlog's unit tests; with SANITIZE=address,undefined under sanitizers
+#   make check-quick  unit and structure tests without the longest, in half a minute; with
+#                   SANITIZE=address,undefined memlog's unit tests under sanitizers
 #   make check-long   what is for a night: fuzz targets, thread orders, ThreadSanitizer, walks
 #   make check-aarch64  what of the tests runs under an emulator of arm64
 #   make fuzz       each fuzz target for SECONDS (600); FUZZ=NAME: only that one
@@ -39,12 +39,8 @@ CROSS := $(if $(filter-out $(MACHINE),$(ARCH)),$(ARCH)-linux-gnu-)
 # Runs programs of aarch64 elsewhere. Without -L: the loader of libc6:arm64, whose libc it would load
 # anyway. With that of the cross compiler, which may be another version, pthread_create loops for ever.
 EMULATOR ?= /usr/bin/qemu-aarch64
-ifeq ($(origin CXX),default)
-CXX := $(CROSS)g++
-endif
-ifeq ($(origin CC),default)
-CC := $(CROSS)gcc
-endif
+CXX := $(if $(filter default,$(origin CXX)),$(CROSS)g++,$(CXX))
+CC  := $(if $(filter default,$(origin CC)),$(CROSS)gcc,$(CC))
 BUILD   ?= build$(if $(CROSS),-$(ARCH))$(if $(SANITIZE),-sanitize)
 # One name for a folder in this one: what another make built by its whole path would never be stale.
 override BUILD := $(patsubst $(CURDIR)/%,%,$(BUILD))
@@ -76,8 +72,8 @@ LIB_FLAGS := -Isrc/libmtrace $(COMMON) -fPIC -fvisibility=hidden -fno-exceptions
 # inside a hook. Never unloaded.
 LIB_LINK  := -shared -nostdlib -nostartfiles -Wl,-z,now,-z,relro,-z,defs,-z,nodelete \
              -Wl,-soname,libmtrace.so -Wl,--version-script,src/libmtrace/next/exports.map
-# SANITIZE=address,undefined: memlog and its unit tests with these sanitizers, in a place of their
-# own. The library takes none: it runs inside other programs, and replaces malloc.
+# SANITIZE: memlog and its unit tests with sanitizers, in a place of their own. The library takes
+# none: it runs inside other programs, and replaces malloc.
 TOOL_SANITIZE := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 # -g1: lines and functions for a backtrace; all of -g doubles the time of building. g++ looks for
 # garbage again and again: a twelfth of the time, for a tenth of the memory.
@@ -143,16 +139,15 @@ LIB_HOT  := $(filter-out %/python/runtime.o %/unwind/registered_frames.o %/unwin
               entry/interface_hooks.o entry/process_hooks.o base/clock.o base/own_memory.o base/probe.o \
               base/writer.o report/snapshot.o report/memlog_writer.o report/frame_writer.o report/tails.o),\
               $(LIB_OBJ))) $(BUILD)/obj/src/cfi/row.o
-smaller  := $(if $(filter -O2,$(OPT)),-Os)
-cold     := $(if $(smaller),-Os $(if $(CLANG),,-Wno-maybe-uninitialized))
+smaller  := $(if $(filter -O2,$(OPT)),-Os $(if $(CLANG),,-Wno-maybe-uninitialized))
 $(LIB_OBJ): FLAGS = $(LIB_FLAGS)
 $(filter-out $(LIB_HOT),$(LIB_OBJ)): FLAGS = $(LIB_FLAGS) $(smaller)
 # A loop of its own is not to become a call of what it defines.
 $(BUILD)/obj/src/libmtrace/life/string_functions.o: FLAGS = $(LIB_FLAGS) $(smaller) -fno-builtin \
     $(if $(CLANG),,-fno-tree-loop-distribute-patterns)
 $(HOT_OBJ): FLAGS = $(TOOL_FLAGS)
-$(COLD_OBJ): FLAGS = $(TOOL_FLAGS) $(cold)
-$(HTTP_OBJ): FLAGS = $(TOOL_FLAGS) -fPIC -fvisibility=hidden $(cold)
+$(COLD_OBJ): FLAGS = $(TOOL_FLAGS) $(smaller)
+$(HTTP_OBJ): FLAGS = $(TOOL_FLAGS) -fPIC -fvisibility=hidden $(smaller)
 # What g++ says of files that are included, but not of these alone.
 UNIT_FLAGS := -iquote . $(if $(CLANG),,-Wno-subobject-linkage -Wno-missing-field-initializers)
 

@@ -70,9 +70,8 @@ uninstall:
 # has no static library for it. The linker warns of functions of libc that would load libraries;
 # src/static replaces them.
 STATIC_LIBS := -lgcc_eh -ldw -lelf -liberty -lre2 -lz -lzstd -lsqlite3 -llzma -lbz2 $(ABSL_LIBS)
-STATIC_OBJ  := $(call objects,src/static/static_memlog.cc)
-$(STATIC_OBJ): FLAGS = $(TOOL_FLAGS)
-$(BUILD)/memlog-static: $(TOOL_OBJ) $(STATIC_OBJ)
+$(BUILD)/obj/src/static/static_memlog.o: FLAGS = $(TOOL_FLAGS)
+$(BUILD)/memlog-static: $(TOOL_OBJ) $(BUILD)/obj/src/static/static_memlog.o | $(BUILD)/.dist-deps
 	$(call run,LINK,$@)$(CXX) $(LDFLAGS) -static-pie -o $@ $^ -Wl,--start-group $(STATIC_LIBS) \
 	    -Wl,--end-group 2> >(grep -v ' in function \| in statically linked applications ' >&2)
 
@@ -85,7 +84,6 @@ package_env = MAKE='$(MAKE)' VERSION=$(VERSION) ARCH=$(ARCH) CROSS=$(CROSS) MULT
 OUT ?= $(BUILD)
 # Linked here: the makes of two packages that run at once would both write it.
 rpm tarball: $(BUILD)/memlog-static
-$(BUILD)/memlog-static: | $(BUILD)/.dist-deps
 $(PACKAGES): all
 	+@$(package_env) packaging/$@.sh '$(or $(STAGE),$(BUILD)/$@)' '$(OUT)'
 dist: $(PACKAGES)

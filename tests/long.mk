@@ -1,8 +1,6 @@
 # What takes long, and what `make check` needs of it: the walker's checks, the tables' checkers, fuzz
 # targets and benchmarks.
 
-.PHONY: fuzz bench
-
 # ---- The walker: code compiled for its tests with and without frame pointers, by both compilers, two
 # libraries of one layout and different code, to be loaded in turn at one address, and a preloaded
 # library that holds the walker against libunwind inside other programs. Another name for each kind.
@@ -72,17 +70,15 @@ $(T)/seeds/cfi $(T)/seeds/options: $(LIBRARY_PARTS)
 $(filter-out %/cfi %/options,$(SEEDS)): $(filter-out %/commands/main.o,$(TOOL_OBJ))
 $(SEEDS): $(T)/seeds/%: $(BUILD)/obj/tests/fuzz/%_fuzz.o $(if $(FUZZER),,$(BUILD)/obj/tests/fuzz/replay.o)
 	$(call run,LINK,$@)$(CXX) $(LDFLAGS) $(FUZZER:1=-fsanitize=fuzzer,address,undefined -Wl,-z,muldefs) -o $@ $^ $(TOOL_LIBS) -lpthread
-F     := $(BUILD)/fuzz/tests/seeds
-build_fuzzers = +@$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CXX=clang++ FUZZER=1 OPT=-O1 $(FUZZ:%=$(F)/%)
+build_fuzzers = +@$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CXX=clang++ FUZZER=1 OPT=-O1 $(FUZZ:%=$(BUILD)/fuzz/tests/seeds/%)
 fuzz: $(ready)
 	$(build_fuzzers)
-	@tests/fuzz/run.sh $(F) --seconds $(SECONDS) $(FUZZ)
+	@tests/fuzz/run.sh $(BUILD)/fuzz/tests/seeds --seconds $(SECONDS) $(FUZZ)
 
 # ---- Benchmarks. BENCH: options of bench.py (--quick, --only REGEX, --rounds N, --list). As programs are built, without
 # frame pointers; once with, for LeakSanitizer, which needs them. measure is static, so that its own
 # memory is less than that of any program it measures.
 B     := $(BUILD)/tools/bench
-BENCH ?=
 BENCH_TOOLS := $(addprefix $(B)/,churn churn.fp news paths paths.fp measure lsan_signals.so micro)
 BENCH_FLAGS := -O2 -g -fno-builtin -Wall -Wextra -Werror -D_GNU_SOURCE -pthread
 $(foreach p,churn paths,$(call built,$B/$p,tools/bench/$p.cc,$(CXX) $(BENCH_FLAGS) -std=c++20 $(nofp))\

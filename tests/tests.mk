@@ -13,12 +13,11 @@ clang_target := $(if $(CROSS),--target=$(CROSS:%-=%))
 
 # Not optimised: the tests wait for the programs they run, not the other way round. But for what
 # reads every memlog of every test, which is linked first, since of functions that several objects
-# have, the linker takes those of the first; and what looks at every line of src.
+# have, the linker takes those of the first.
 TEST_FLAGS := $(filter-out -O% -Isrc/memlog,$(TOOL_FLAGS)) -O0 -Itests/support -Itests/host
 MEMLOG_FILE := $(call objects,tests/host/memlog_file.cc)
-STRING_TEST := $(call objects,tests/unit/library/string_functions_test.cc)
-test_units   = $(call units,12 $(filter-out tests/host/memlog_file.cc %/string_functions_test.cc,$(wildcard $(1))))
-LIBRARY_TESTS   := $(call test_units,tests/unit/library/*.cc tests/unit/library/$(ARCH)/*.cc) $(STRING_TEST)
+test_units   = $(call units,12 $(filter-out tests/host/memlog_file.cc,$(wildcard $(1))))
+LIBRARY_TESTS   := $(call test_units,tests/unit/library/*.cc tests/unit/library/$(ARCH)/*.cc)
 TOOL_TESTS      := $(call test_units,tests/unit/tool/*.cc)
 HOST_TESTS      := $(MEMLOG_FILE) $(call test_units,tests/host/*.cc)
 STRUCTURE_TESTS := $(call test_units,tests/structure/*.cc)
@@ -27,30 +26,24 @@ TEST_OBJ := $(LIBRARY_TESTS) $(TOOL_TESTS) $(HOST_TESTS) $(STRUCTURE_TESTS) $(SU
 $(TEST_OBJ): FLAGS = $(TEST_FLAGS)
 $(TOOL_TESTS): FLAGS = $(TEST_FLAGS) -Isrc/memlog
 $(LIBRARY_TESTS): FLAGS = $(TEST_FLAGS) -Isrc/libmtrace -Itests/unit/library
-# Its loops are not to become calls of what they define.
-$(STRING_TEST): FLAGS = $(TEST_FLAGS) -Isrc/libmtrace -Itests/unit/library -fno-builtin
 $(MEMLOG_FILE): FLAGS = $(TEST_FLAGS) -O2
-$(STRUCTURE_TESTS): FLAGS = $(TEST_FLAGS) -O1
-$(TEST_OBJ): | $(BUILD)/.test-deps
+$(TEST_OBJ): PCH = -include $(T)/headers.h
+$(TEST_OBJ): $(T)/headers.h.gch | $(BUILD)/.test-deps
 # g++ 12 crashed on headers that were compiled for another optimisation, once in many builds.
-PRECOMPILED_TESTS := $(filter-out $(MEMLOG_FILE) $(STRUCTURE_TESTS),$(TEST_OBJ))
-$(PRECOMPILED_TESTS): PCH = -include $(T)/headers.h
-$(PRECOMPILED_TESTS): $(T)/headers.h.gch
+$(MEMLOG_FILE): PCH =
 $(T)/headers.h.gch: tests/headers.h $(BUILD)/flags | $(BUILD)/.test-deps
 	$(call headers_rule,$(CXX),$(TEST_FLAGS) $(CXXFLAGS))
 
-link_test = $(call run,LINK,$@)$(CXX) $(LDFLAGS) $(if $(COVERAGE),--coverage) -o $@ $^
 LIBRARY_PARTS := $(PARTS_OBJ) $(call objects,src/libmtrace/life/environment.cc src/libmtrace/life/options.cc)
-$(T)/unit_library: $(LIBRARY_TESTS) $(SUPPORT) $(LIBRARY_PARTS)
-	$(link_test) -lgtest -lgtest_main -lpthread $(TOOL_LIBS)
-$(T)/unit_tool: $(TOOL_TESTS) $(SUPPORT) $(filter-out %/commands/main.o,$(TOOL_OBJ))
-	$(link_test) $(TOOL_SANITIZE) -lgtest -lgtest_main -lpthread $(TOOL_LIBS)
-$(T)/host_tests: $(HOST_TESTS) $(SUPPORT)
-	$(link_test) -lgtest -lgtest_main -lpthread -lfmt
-$(T)/structure_tests: $(STRUCTURE_TESTS) $(SUPPORT)
-	$(link_test) -lgtest -lgtest_main -lpthread -lfmt
 # The longest first.
 TEST_BINARIES := $(addprefix $(T)/,host_tests structure_tests unit_library unit_tool)
+$(T)/host_tests: $(HOST_TESTS)
+$(T)/structure_tests: $(STRUCTURE_TESTS)
+$(T)/unit_library: $(LIBRARY_TESTS) $(LIBRARY_PARTS)
+$(T)/unit_tool: $(TOOL_TESTS) $(filter-out %/commands/main.o,$(TOOL_OBJ))
+$(TEST_BINARIES): $(SUPPORT)
+	$(call run,LINK,$@)$(CXX) $(LDFLAGS) $(if $(COVERAGE),--coverage) $(TOOL_SANITIZE) -Wl,--as-needed -o $@ \
+	    $(filter-out $(SUPPORT),$^) $(SUPPORT) -lgtest -lgtest_main -lpthread $(TOOL_LIBS)
 
 # ---- The programs under test. plugin_NAME.cc becomes a library to load. -fno-builtin: no allocation
 # is left out because its result is not used.
@@ -119,10 +112,11 @@ programs: $(if $(CROSS),$(filter-out $(NOT_CROSSED),$(PROGRAM_LIST)),$(PROGRAM_L
 include tests/long.mk
 
 # ---- The targets. That clang++ takes the library's sources, too, but for code generation:
+ALONE_TOO := src/libmtrace/life/string_functions.cc
 $(T)/clang.ok: $(LIB_SRC) $(wildcard src/format/*.h src/cfi/*.h src/libmtrace/*/*.h) $(ready)
-	$(call run,CLANG,src)printf '%s\n' $(LIB_SRC) | xargs -P $(JOBS) -I{} clang++ -fsyntax-only \
-	    $(CPPFLAGS) $(filter-out -MMD -MP,$(LIB_FLAGS)) {} && touch $@
-.PHONY: check check-quick check-tool check-long check-aarch64 coverage demo programs tests
+	$(call run,CLANG,src)printf '%s\n' $(patsubst %.o,%.cc,$(call units,99 $(filter-out $(ALONE_TOO),$(LIB_SRC)) $(ALONE_TOO))) | \
+	    xargs -P $(JOBS) -I{} clang++ -fsyntax-only $(CPPFLAGS) -iquote . $(filter-out -MMD -MP,$(LIB_FLAGS)) {} && touch $@
+.PHONY: check check-quick check-long check-aarch64 coverage demo programs tests fuzz bench
 tests: $(TEST_BINARIES) programs share $(T)/clang.ok $(UNWIND_PLUGS) $(SEEDS) $(BENCH_TOOLS) $(T)/check_memlogs
 run_tests = tests/run_tests.sh $(BUILD)
 filter_of = $(subst $(empty) $(empty),:,$(patsubst %,%.*,$(1)))
@@ -145,11 +139,9 @@ check-long: all tests $(CHECKERS) $(WALKCHECK)
 # The units and the structure, with the few programs that they run and libraries that they load. Not
 # what takes more than two seconds: nine tenths of the time.
 UNIT_PROGRAMS := $(addprefix $(PROGRAMS)/,accounting attached deaths gtest_leaky many_stacks shop temporaries)
-check-quick: all $(T)/unit_library $(T)/unit_tool $(T)/structure_tests $(UNIT_PROGRAMS) $(UNWIND_PLUGS) share
-	@GTEST_FILTER="$${GTEST_FILTER:--$$(paste -sd: tests/slow.txt)}" \
-	    $(run_tests) $(T)/unit_library $(T)/unit_tool $(T)/structure_tests
-check-tool: all $(T)/unit_tool $(UNIT_PROGRAMS)
-	@$(run_tests) $(T)/unit_tool
+QUICK := $(addprefix $(T)/,$(if $(SANITIZE),unit_tool,structure_tests unit_library unit_tool))
+check-quick: all $(QUICK) $(UNIT_PROGRAMS) $(UNWIND_PLUGS) share
+	@GTEST_FILTER="$${GTEST_FILTER:--$$(paste -sd: tests/slow.txt)}" $(run_tests) $(QUICK)
 # Which lines the unit tests reach, of memlog and of what libmtrace.so is made of. The library itself
 # has no runtime for counters: what the host tests reach inside programs is not in it.
 coverage: all $(UNIT_PROGRAMS) $(UNWIND_PLUGS) share

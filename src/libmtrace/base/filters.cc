@@ -47,7 +47,7 @@ bool has_added_filters() {
 
 // ---- Filters from before the start.
 
-constexpr size_t kStack = 16 * 1024;
+constexpr size_t kTrialStack = 16 * 1024;
 constexpr unsigned kMostChildren = 16;  // then the calls left count as ending the process
 constexpr uint32_t kNumbers = 512;
 
@@ -151,7 +151,7 @@ bool is_allowed(uint32_t number) {
 struct Shared {
   uint32_t trial;  // under way, or next
   uint64_t ends;   // bit i: the call of kTrials[i] ends the process
-  alignas(16) char stack[kStack];
+  alignas(16) char stack[kTrialStack];
 };
 static_assert(kCount <= 64);
 
@@ -182,7 +182,7 @@ bool try_in_children(Shared& shared) {
   uint32_t children[kMostChildren];
   unsigned count = 0;
   while (count < kMostChildren && load(shared.trial) < kCount) {
-    const long child = start_copy(Helper::kTrial, shared.stack + kStack, try_calls, &shared);
+    const long child = start_copy(Helper::kTrial, shared.stack + kTrialStack, try_calls, &shared);
     if (failed(child)) break;
     children[count++] = static_cast<uint32_t>(child);
     if (shared.trial < kCount) shared.ends |= uint64_t{1} << shared.trial++;

@@ -26,7 +26,7 @@ constexpr unsigned kMostScripts = 5;  // nested interpreters: the kernel's limit
 constexpr unsigned kMostSegments = 64;
 constexpr size_t kMostRoom = 64 * 1024;
 
-enum class Kind : uint8_t { kTakes, kForeign, kScript };
+enum class Image : uint8_t { kTakes, kForeign, kScript };
 
 // Whether this is the loader of this very program, by whatever name: it takes the library again.
 bool is_own_loader(std::string_view path) {
@@ -38,26 +38,26 @@ bool is_own_loader(std::string_view path) {
   return false;
 }
 
-Kind kind_of_program(int fd, const Elf64_Ehdr& header) {
+Image kind_of_program(int fd, const Elf64_Ehdr& header) {
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != machine::kElfMachine) {
-    return Kind::kForeign;
+    return Image::kForeign;
   }
   const unsigned count = header.e_phnum < kMostSegments ? header.e_phnum : kMostSegments;
   for (unsigned i = 0; i < count; ++i) {
     Elf64_Phdr segment;
     const uint64_t at = header.e_phoff + i * sizeof segment;
-    if (base::read_at(fd, &segment, sizeof segment, at) != sizeof segment) return Kind::kTakes;
+    if (base::read_at(fd, &segment, sizeof segment, at) != sizeof segment) return Image::kTakes;
     if (segment.p_type != PT_INTERP) continue;
     char loader[kHead];
     const size_t size = segment.p_filesz < kHead ? segment.p_filesz : kHead;
     const long got = base::read_at(fd, loader, size, segment.p_offset);
-    if (got <= 0) return Kind::kTakes;
+    if (got <= 0) return Image::kTakes;
     const std::string_view path(loader, strnlen(loader, static_cast<size_t>(got)));
     const bool takes =
         format::is_glibc_loader(path) || format::is_musl_loader(path) || is_own_loader(path);
-    return takes ? Kind::kTakes : Kind::kForeign;
+    return takes ? Image::kTakes : Image::kForeign;
   }
-  return Kind::kTakes;
+  return Image::kTakes;
 }
 
 // `head` begins "#! interpreter argument\n". Returns the interpreter, zero-terminated, or nullptr.
@@ -68,15 +68,15 @@ char* interpreter_of(char* head) {
   return *path != '\0' ? path : nullptr;
 }
 
-Kind kind_of(int fd, char (&head)[kHead + 1]) {
+Image kind_of(int fd, char (&head)[kHead + 1]) {
   const long got = base::read_at(fd, head, kHead, 0);
   if (got >= 2 && head[0] == '#' && head[1] == '!') {
     head[got] = '\0';
-    return Kind::kScript;
+    return Image::kScript;
   }
   Elf64_Ehdr header;
   if (got < static_cast<long>(sizeof header) || memcmp(head, ELFMAG, SELFMAG) != 0) {
-    return Kind::kTakes;
+    return Image::kTakes;
   }
   memcpy(&header, head, sizeof header);
   return kind_of_program(fd, header);
@@ -86,9 +86,9 @@ Kind kind_of(int fd, char (&head)[kHead + 1]) {
 bool opened_takes_library(long fd) {
   char head[kHead + 1];
   for (unsigned scripts = 0; fd >= 0 && scripts <= kMostScripts; ++scripts) {
-    const Kind kind = kind_of(static_cast<int>(fd), head);
+    const Image kind = kind_of(static_cast<int>(fd), head);
     base::close_file(static_cast<int>(fd));
-    if (kind != Kind::kScript) return kind == Kind::kTakes;
+    if (kind != Image::kScript) return kind == Image::kTakes;
     const char* next = interpreter_of(head);
     fd = next != nullptr ? base::open_to_read(next) : -1;
   }
@@ -103,10 +103,10 @@ bool file_takes_library(const char* path, int directory = AT_FDCWD) {
   return takes;
 }
 
-constexpr char kPreload[] = "LD_PRELOAD=";
-constexpr size_t kPrefix = sizeof kPreload - 1;
+constexpr char kEntry[] = "LD_PRELOAD=";
+constexpr size_t kPrefix = sizeof kEntry - 1;
 
-bool is_preload(const char* entry) { return strncmp(entry, kPreload, kPrefix) == 0; }
+bool is_preload(const char* entry) { return strncmp(entry, kEntry, kPrefix) == 0; }
 
 // Writes `entry` without this library to `out`. Returns `out`; nullptr: nothing is left.
 char* preload_without_library(const char* entry, char* out) {

@@ -30,26 +30,26 @@ bool operators_apart = false;
 }
 namespace {
 
-enum Search : uint32_t { kNotBegun, kUnderWay, kDone };
-uint32_t g_search = kNotBegun;
+enum State : uint32_t { kNotBegun, kUnderWay, kDone };
+uint32_t g_state = kNotBegun;
 bool g_is_libc = false;
 bool g_replaced = false;
 
 // The loader fills this pointer in with the other relative relocations. Until then the pointer is
 // null or, with some linkers, the address less the load base; and nothing that needs relocation
 // works yet, calls into libc included.
-const void* volatile g_relocated = &g_search;
+const void* volatile g_relocated = &g_state;
 
 using modules::object_of;
 
 template <typename Function>
-const void* address_of(Function* function) {
+const void* pointer_to(Function* function) {
   return reinterpret_cast<const void*>(function);
 }
 // The object that defines the function; nullptr: unknown.
 template <typename Function>
 const link_map* definer(Function* function) {
-  return object_of(address_of(function));
+  return object_of(pointer_to(function));
 }
 
 // dlsym(RTLD_NEXT), called only for a symbol that an object may define: a miss allocates and frees,
@@ -129,7 +129,7 @@ void take_over(NextFunctions& found) {
   internal::operators_apart =
       found.new_one != nullptr && definer(found.new_one) == definer(found.malloc);
   const auto is_libcs = [](auto* function) {
-    return function == nullptr || modules::is_in_glibc(address_of(function));
+    return function == nullptr || modules::is_in_glibc(pointer_to(function));
   };
   g_is_libc = is_libcs(found.malloc) && is_libcs(found.calloc) && is_libcs(found.realloc) &&
               is_libcs(found.memalign) && is_libcs(found.posix_memalign) &&
@@ -141,12 +141,12 @@ void take_over(NextFunctions& found) {
   if (!modules::is_glibc()) bypass_hooks(found);
   g_next = found;
   mtrace_next_system_call = found.system_call;
-  store_release<uint32_t>(g_search, kDone);
+  store_release<uint32_t>(g_state, kDone);
 }
 
 }  // namespace
 
-bool is_relocated() { return g_relocated == &g_search; }
+bool is_relocated() { return g_relocated == &g_state; }
 
 void* symbol_of(const char* library, const char* symbol) {
   const modules::LibcFunctions& libc = modules::libc();
@@ -167,7 +167,7 @@ long answer_of(long result) {
 bool find_next_functions() {
   uint32_t expected = kNotBegun;
   if (!is_relocated()) return false;
-  if (!compare_exchange<uint32_t>(g_search, expected, kUnderWay)) return expected == kDone;
+  if (!compare_exchange<uint32_t>(g_state, expected, kUnderWay)) return expected == kDone;
   NextFunctions found = {};
 #define MTRACE_HOOK(member, symbol, result, parameters) \
   found.member = reinterpret_cast<result(*) parameters>(next_definition(symbol));
@@ -179,7 +179,7 @@ bool find_next_functions() {
 }
 
 void find_real_late() {
-  if (load_acquire(g_search) == kDone) return;
+  if (load_acquire(g_state) == kDone) return;
   const link_map* const own = object_of(&g_next);
   NextFunctions found = {};
 #define MTRACE_HOOK(member, symbol, result, parameters) \

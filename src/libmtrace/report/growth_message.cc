@@ -13,9 +13,9 @@
 namespace mtrace::report {
 namespace {
 
-constexpr size_t kBuffer = 64 * 1024;
+constexpr size_t kMessageBuffer = 64 * 1024;
 constexpr uint64_t kLongest = 5'000'000'000u;  // nanoseconds
-constexpr uint64_t kCpuSeconds = 10;
+constexpr uint64_t kDecoderSeconds = 10;
 
 Writer& amount(Writer& out, int64_t bytes, int64_t blocks) {
   return out.signed_number(bytes).text(" bytes ").signed_number(blocks).text(" blocks");
@@ -59,7 +59,7 @@ bool decode_file(int raw, int named) {
   if (decoder == nullptr) return false;
   static constexpr const char* kArguments[] = {"memlog", "decode", "--no-modules", nullptr};
   // The program waits for it, so no lower priority.
-  prepare(*decoder, base::Helper::kDecoder, decode, kArguments, kCpuSeconds, 0);
+  prepare(*decoder, base::Helper::kDecoder, decode, kArguments, kDecoderSeconds, 0);
   decoder->program.input = raw;
   decoder->program.output = named;
   const bool started = start(*decoder);
@@ -71,7 +71,7 @@ bool decode_file(int raw, int named) {
 
 long write_decoded(const Growth& growth, char* buffer, int fd) {
   const long raw = base::create_memory_file();
-  Writer out(buffer, kBuffer, base::failed(raw) ? fd : static_cast<int>(raw));
+  Writer out(buffer, kMessageBuffer, base::failed(raw) ? fd : static_cast<int>(raw));
   write_raw(out, growth);
   long error = out.finish();
   if (base::failed(raw)) return error;
@@ -79,7 +79,7 @@ long write_decoded(const Growth& growth, char* buffer, int fd) {
     const long named = base::create_memory_file();
     const bool decoded = !base::failed(named) && growth.listed != 0 &&
                          decode_file(static_cast<int>(raw), static_cast<int>(named));
-    error = base::copy_file(static_cast<int>(decoded ? named : raw), fd, buffer, kBuffer);
+    error = base::copy_file(static_cast<int>(decoded ? named : raw), fd, buffer, kMessageBuffer);
     if (!base::failed(named)) base::close_file(static_cast<int>(named));
   }
   base::close_file(static_cast<int>(raw));
@@ -89,7 +89,7 @@ long write_decoded(const Growth& growth, char* buffer, int fd) {
 }  // namespace
 
 bool write_growth(const Growth& growth, int fd) {
-  const Scratch<char> buffer(kBuffer);
+  const Scratch<char> buffer(kMessageBuffer);
   if (!buffer) return false;
   long error = 0;
   base::with_own_files([&] { error = write_decoded(growth, buffer.get(), fd); }, fd);

@@ -34,9 +34,9 @@ constexpr unsigned kMostAgain = 8;
 constexpr uint64_t kLongestWait = 10'000'000'000u;  // nanoseconds
 constexpr const char* kTriggers[] = {"signal", "exit", "api", "request", "peak", "growth", "rss"};
 
-enum State : uint32_t { kIdle, kBusy, kBusyAndWanted };
+enum State : uint32_t { kFree, kBusy, kBusyAndWanted };
 
-uint32_t g_state = kIdle;
+uint32_t g_state = kFree;
 Trigger g_wanted = Trigger::kSignal;  // of kBusyAndWanted
 const char* g_note = nullptr;
 bool g_regions = false;
@@ -157,7 +157,7 @@ int report_once(Trigger trigger, const char* label, Names names) {
 bool become_reporter(Trigger trigger) {
   const uint64_t end = base::monotonic_time() + kLongestWait;
   for (;;) {
-    uint32_t state = kIdle;
+    uint32_t state = kFree;
     if (compare_exchange<uint32_t>(g_state, state, kBusy)) return true;
     if (!waits(trigger)) {
       store(g_wanted, trigger);
@@ -173,7 +173,7 @@ bool become_reporter(Trigger trigger) {
 
 // Gives the turn back, after one more report if one was wanted meanwhile.
 void end_turn() {
-  for (uint32_t state = kBusy; !compare_exchange<uint32_t>(g_state, state, kIdle); state = kBusy) {
+  for (uint32_t state = kBusy; !compare_exchange<uint32_t>(g_state, state, kFree); state = kBusy) {
     store<uint32_t>(g_state, kBusy);
     report_once(load(g_wanted), nullptr, Names::kOwn);
   }
@@ -214,12 +214,12 @@ void release_reports() {
 }
 
 void wait_for_reports() {
-  static_assert(kIdle == 0);
+  static_assert(kFree == 0);
   wait_for_zero(g_state, kLongestWait);
 }
 
 void reset_reports() {
-  g_state = kIdle;
+  g_state = kFree;
   reset_memory_use();
 }
 

@@ -17,7 +17,7 @@ constexpr uint64_t kCpuSeconds = 300;
 constexpr int kPolite = 19;                      // niceness
 constexpr uint64_t kForbearance = 500'000'000u;  // nanoseconds for a resolver to tidy up
 
-enum State : uint32_t {
+enum Phase : uint32_t {
   kIdle,     // no supervisor, or one that is about to exit
   kRunning,  // the supervisor looks at the queue again before it goes idle
   kMore,     // as kRunning, and something was queued since it last looked

@@ -27,7 +27,7 @@ namespace {
 
 using ledger::g_ledger;
 
-constexpr uint64_t kLook = 1'000'000u;               // nanoseconds from one look to the next
+constexpr uint64_t kFromLookToLook = 1'000'000u;     // nanoseconds from one look to the next
 constexpr uint64_t kLongestSignal = 2'000'000'000u;  // a memlog that was killed meanwhile
 constexpr uint32_t kMostNames = 1000;                // of one program and pid
 
@@ -120,7 +120,7 @@ void status_leaves(bool wait) {
   if (who == 0) return;
   const uint64_t end = base::monotonic_time() + kLongestSignal;
   while (who != 0 && base::monotonic_time() < end) {
-    base::wait_on(signaller, who, kLook);
+    base::wait_on(signaller, who, kFromLookToLook);
     who = load_acquire(signaller);
   }
   store(signaller, 0u);

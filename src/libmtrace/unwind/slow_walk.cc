@@ -11,7 +11,7 @@ namespace mtrace::unwind {
 namespace {
 
 // Frames of this library between full_walk and the hooked function's caller.
-constexpr unsigned kMaxOwnFrames = 32;
+constexpr unsigned kMostOwnSteps = 32;
 
 uintptr_t address_of(const uintptr_t* word) { return reinterpret_cast<uintptr_t>(word); }
 
@@ -123,7 +123,7 @@ cfi::Step step_by_interpreter(cfi::FrameRegisters* machine, bool* exact, StackMe
 // Unwinds this library's own frames. False: `from` is not among the callers.
 bool unwind_to(const Registers& from, cfi::FrameRegisters* machine, StackMemory* memory) {
   bool exact = true;
-  for (unsigned i = 0; i < kMaxOwnFrames; ++i) {
+  for (unsigned i = 0; i < kMostOwnSteps; ++i) {
     if (step_by_interpreter(machine, &exact, memory) != cfi::Step::kCaller) return false;
     if (machine->registers[cfi::kPc] == from.pc && machine->registers[cfi::kSp] == from.sp)
       return true;
