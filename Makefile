@@ -202,4 +202,4 @@ lint: | $(BUILD)/.test-deps
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD) -name npm -prune -o -type f -name '*.d' -print 2>/dev/null)
+-include $(shell find $(addprefix $(BUILD)/,obj schedule tests tools tsan) -type f -name '*.d' 2>/dev/null)

@@ -14,7 +14,7 @@ clang_target := $(if $(CROSS),--target=$(CROSS:%-=%))
 # Not optimised: the tests wait for the programs they run, not the other way round. But for what
 # reads every memlog of every test, which is linked first, since of functions that several objects
 # have, the linker takes those of the first.
-TEST_FLAGS := $(filter-out -O% -Isrc/memlog,$(TOOL_FLAGS)) -O0 -Itests/support -Itests/host
+TEST_FLAGS := $(filter-out -O% -g% -Isrc/memlog,$(TOOL_FLAGS)) -O0 -Itests/support -Itests/host
 MEMLOG_FILE := $(call objects,tests/host/memlog_file.cc)
 test_units   = $(call units,12 $(filter-out tests/host/memlog_file.cc,$(wildcard $(1))))
 LIBRARY_TESTS   := $(call test_units,tests/unit/library/*.cc tests/unit/library/$(ARCH)/*.cc)

@@ -72,7 +72,7 @@ TEST_F(MemoryLimitTest, ThreadsThatAreInAHook) {
   } kRuns[] = {{"2M", "4", {}}, {"4M", "1", {}}, {"6M", "2", {{"MTRACE_LEDGER", temp() + "/"}}}};
   for (const auto& [most, threads, settings] : kRuns) {
     SCOPED_TRACE(std::string(most) + ' ' + threads);
-    Command command = limited({program("outgrows"), threads, "60000"}, most);
+    Command command = limited({program("outgrows"), threads, "30000"}, most);
     command.env.insert(settings.begin(), settings.end());
     const auto logs = reports_of(command, 3);
     EXPECT_TRUE(says_so(logs[0]));
