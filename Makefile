@@ -118,15 +118,15 @@ HTTP_OBJ := $(call objects,src/memlog/surface/serve/http_server.cc src/memlog/su
 # What tests replace.
 ALONE    := $(call objects,$(addprefix src/memlog/,surface/commands/main.cc model/symbols/worker.cc))
 TOOL_SRC := $(sort $(wildcard src/memlog/*/*.cc src/memlog/*/*/*.cc src/memlog/*/*/$(ARCH)/*.cc))
-# The sources of a folder are compiled some at a time, in one go: headers and templates cost more
-# than the code itself. So a name in an anonymous namespace is the only one in its folder.
+# Sources are compiled some at a time, in one go: headers and templates cost more than the code
+# itself. So a name in an anonymous namespace is the only one in the namespace around it.
 units     = $(patsubst %.cc,%.o,$(shell tools/units.sh $(BUILD)/obj/unit $(1)))
-TOOL_UNITS := $(call units,8 $(filter-out $(patsubst $(BUILD)/obj/%.o,%.cc,$(ALONE) $(HTTP_OBJ)),$(TOOL_SRC)))
+IN_UNITS := $(filter-out $(patsubst $(BUILD)/obj/%.o,%.cc,$(ALONE) $(HTTP_OBJ)),$(TOOL_SRC))
 # What reads reports, sums them up and prints them is optimised; the rest waits for it, for files or
 # for people. The hot ones first: of an inline function that several have, the linker takes the first.
-HOT      := util model/profile model/events model/recording model/heap view/analyze view/text
-HOT_OBJ  := $(filter $(HOT:%=$(BUILD)/obj/unit/src/memlog/%/%),$(TOOL_UNITS))
-COLD_OBJ := $(filter-out $(HOT_OBJ),$(TOOL_UNITS)) $(ALONE)
+HOT      := $(addprefix src/memlog/,$(addsuffix /%,util model/profile model/events model/recording model/heap view/analyze view/text))
+HOT_OBJ  := $(call units,16 $(filter $(HOT),$(IN_UNITS)))
+COLD_OBJ := $(call units,16 $(filter-out $(HOT),$(IN_UNITS))) $(ALONE)
 TOOL_OBJ := $(HOT_OBJ) $(COLD_OBJ) $(CFI_OBJ)
 
 # Flags of one kind of object. The library's: for size what runs at the start, at a fork and once in a
@@ -174,8 +174,7 @@ $(BUILD)/obj/unit/%.o: $(BUILD)/obj/unit/%.cc $(BUILD)/flags | $(BUILD)/.build-d
 	$(call run,CXX,$*.cc ...)$(CXX) $(CPPFLAGS) $(FLAGS) $(UNIT_FLAGS) $(PCH) $(CXXFLAGS) -c $< -o $@
 
 # They hold the styles and scripts of what memlog export draws and memlog serve shows.
-$(filter $(BUILD)/obj/unit/src/memlog/view/export/% $(BUILD)/obj/unit/src/memlog/surface/serve/%,$(TOOL_UNITS)): \
-    $(wildcard src/memlog/view/export/page/* src/memlog/surface/serve/page/*)
+$(COLD_OBJ): $(wildcard src/memlog/view/export/page/* src/memlog/surface/serve/page/*)
 
 # Renamed when they are whole: what runs the one before goes on with it.
 $(BUILD)/libmtrace.so: $(LIB_OBJ) src/libmtrace/next/exports.map

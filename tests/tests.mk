@@ -16,7 +16,7 @@ clang_target := $(if $(CROSS),--target=$(CROSS:%-=%))
 # have, the linker takes those of the first.
 TEST_FLAGS := $(filter-out -O% -g% -Isrc/memlog,$(TOOL_FLAGS)) -O0 -Itests/support -Itests/host
 MEMLOG_FILE := $(call objects,tests/host/memlog_file.cc)
-test_units   = $(call units,12 $(filter-out tests/host/memlog_file.cc,$(wildcard $(1))))
+test_units   = $(call units,30 $(filter-out tests/host/memlog_file.cc,$(wildcard $(1))))
 LIBRARY_TESTS   := $(call test_units,tests/unit/library/*.cc tests/unit/library/$(ARCH)/*.cc)
 TOOL_TESTS      := $(call test_units,tests/unit/tool/*.cc)
 HOST_TESTS      := $(MEMLOG_FILE) $(call test_units,tests/host/*.cc)
@@ -114,7 +114,7 @@ include tests/long.mk
 # ---- The targets. That clang++ takes the library's sources, too, but for code generation:
 ALONE_TOO := src/libmtrace/life/string_functions.cc
 $(T)/clang.ok: $(LIB_SRC) $(wildcard src/format/*.h src/cfi/*.h src/libmtrace/*/*.h) $(ready)
-	$(call run,CLANG,src)printf '%s\n' $(patsubst %.o,%.cc,$(call units,99 $(filter-out $(ALONE_TOO),$(LIB_SRC)) $(ALONE_TOO))) | \
+	$(call run,CLANG,src)printf '%s\n' $(patsubst %.o,%.cc,$(call units,40 $(filter-out $(ALONE_TOO),$(LIB_SRC)) $(ALONE_TOO))) | \
 	    xargs -P $(JOBS) -I{} clang++ -fsyntax-only $(CPPFLAGS) -iquote . $(filter-out -MMD -MP,$(LIB_FLAGS)) {} && touch $@
 .PHONY: check check-quick check-long check-aarch64 coverage demo programs tests fuzz bench
 tests: $(TEST_BINARIES) programs share $(T)/clang.ok $(UNWIND_PLUGS) $(SEEDS) $(BENCH_TOOLS) $(T)/check_memlogs

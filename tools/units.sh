@@ -1,11 +1,10 @@
 #!/bin/bash
-# units.sh DIRECTORY N SOURCE...: for each N sources of a folder writes a file that includes them, below
-# DIRECTORY and with the name of the first, and prints where they are. A file that is right already
-# stays untouched.
+# units.sh DIRECTORY N SOURCE...: for each N sources writes a file that includes them, below DIRECTORY and
+# with the name of the first, and prints where they are. A file that is right already stays untouched.
 set -eu
 directory=$1 most=$2
 shift 2
-folder= file= text= count=0
+file= text= count=0
 flush() {
   [ -n "$text" ] || return 0
   mkdir -p "${file%/*}"
@@ -14,9 +13,9 @@ flush() {
   text= count=0
 }
 for source in "$@"; do
-  if [ "${source%/*}" != "$folder" ] || [ $count = "$most" ]; then flush; fi
+  if [ $count = "$most" ]; then flush; fi
   [ $count != 0 ] || file=$directory/$source
-  folder=${source%/*} count=$((count + 1))
+  count=$((count + 1))
   text+="#include \"$source\""$'\n'
 done
 flush

@@ -9,8 +9,8 @@ namespace {
 
 constexpr const char* kKeys[] = {"allocs",    "allocated", "frees", "freed",
                                  "temporary", "live",      "slack", "peak"};
-using Doings = std::array<int64_t, std::size(kKeys)>;
-using Model = std::map<int64_t, Doings>;  // by path
+using Counters = std::array<int64_t, std::size(kKeys)>;
+using Model = std::map<int64_t, Counters>;  // by path
 
 // The path that the names of the frames spell, or -1.
 int64_t path_of(const Entry& entry) {
@@ -34,7 +34,7 @@ Model found(const Memlog& log) {
   for (const Entry& entry : log.entries) {
     const int64_t path = path_of(entry);
     if (path < 0) continue;
-    Doings& did = model[path];
+    Counters& did = model[path];
     for (size_t i = 0; i < std::size(kKeys); ++i) {
       const auto count = entry.counts.find(kKeys[i]);
       did[i] += std::string(kKeys[i]) == "live" ? entry.live
@@ -53,7 +53,7 @@ std::map<size_t, Model> told_models(const std::string& output) {
     size_t phase;
     int64_t path;
     in >> word >> phase >> path;
-    Doings did = {};
+    Counters did = {};
     for (int64_t& count : did) in >> count;
     phases[phase][path] = did;
   }

@@ -49,7 +49,7 @@ reallocs and frees of these blocks pass. They read the log twice. FILE may be -,
 using events::Event;
 using events::Kind;
 
-constexpr auto kPause = std::chrono::milliseconds(100);  // between looks at a log that grows
+constexpr auto kQuiet = std::chrono::milliseconds(100);  // between looks at a log that grows
 constexpr size_t kEventBatch = 16384;                    // events whose stacks are named together
 
 class Filters {
@@ -244,7 +244,7 @@ class Printer {
 void await_header(const std::string& path) {
   struct stat state = {};
   while (::stat(path.c_str(), &state) == 0 && S_ISREG(state.st_mode) && state.st_size == 0) {
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kQuiet);
   }
 }
 
@@ -285,7 +285,7 @@ int run_events(const Arguments& arguments, const Streams& streams) {
   if (arguments.has("--header")) return printer.print_header(), kGood;
   printer.print_more();
   while (arguments.has("--follow") && !printer.ended()) {
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kQuiet);
     printer.print_more();
   }
   return printer.finish();

@@ -42,7 +42,7 @@ In a pipe, with --batch or with --once, prints the same as text, in exact bytes.
 averages since the process started.
 )";
 
-constexpr Option kOptions[] = {
+constexpr Option kTopOptions[] = {
     {"--by", "", "KEY", "Initial sort order.", "live|growth|allocs|peak"},
     {"--delay", "-d", "TIME",
      "Time between refreshes: 500ms, 2s (a number alone: seconds). Default 2s."},
@@ -448,9 +448,9 @@ const Command& top_command() {
        "watch the stacks of a running process",
        "[OPTION]... PID|NAME",
        kTopHelp,
-       {kOptions[0], kOptions[1], kOptions[2], kOptions[3], kOptions[4], kOptions[5], kOptions[6],
-        kJsonOption, kRowsOption, kLibraryOption, kAttachOption, kOwnOption, kSysrootOption,
-        kSymbolsOption},
+       {kTopOptions[0], kTopOptions[1], kTopOptions[2], kTopOptions[3], kTopOptions[4],
+        kTopOptions[5], kTopOptions[6], kJsonOption, kRowsOption, kLibraryOption, kAttachOption,
+        kOwnOption, kSysrootOption, kSymbolsOption},
        R"(0: done, also if the process ended; 1: the process does not exist, its ledger cannot be
        read, or memlog cannot attach to it; 2: wrong command line.)",
        R"(  memlog top app

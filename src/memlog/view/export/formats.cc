@@ -71,7 +71,7 @@ std::string speedscope(const Stacks& stacks) {
                                    {"weights", std::move(weights)}}});
   out["name"] = name;
   out["exporter"] = "memlog";
-  return text(out);
+  return json::text(out);
 }
 
 constexpr char kJson[] = "application/json";

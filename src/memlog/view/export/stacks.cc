@@ -320,7 +320,7 @@ std::string gprof2dot(const Stacks& stacks, const analyze::Table& table) {
   out["functions"] = std::move(functions);
   out["events"] = std::move(events);
   out["costs"] = Value::array({{{"description", stacks.column}, {"unit", stacks.unit}}});
-  return text(out);
+  return json::text(out);
 }
 
 namespace {
