@@ -114,7 +114,7 @@ include tests/long.mk
 # ---- The targets. That clang++ takes the library's sources, too, but for code generation:
 ALONE_TOO := src/libmtrace/life/string_functions.cc
 $(T)/clang.ok: $(LIB_SRC) $(wildcard src/format/*.h src/cfi/*.h src/libmtrace/*/*.h) $(ready)
-	$(call run,CLANG,src)printf '%s\n' $(patsubst %.o,%.cc,$(call units,40 $(filter-out $(ALONE_TOO),$(LIB_SRC)) $(ALONE_TOO))) | \
+	$(call run,CLANG,src)printf '%s\n' $(patsubst %.o,%.cc,$(call units,50 $(filter-out $(ALONE_TOO),$(LIB_SRC)))) $(ALONE_TOO) | \
 	    xargs -P $(JOBS) -I{} clang++ -fsyntax-only $(CPPFLAGS) -iquote . $(filter-out -MMD -MP,$(LIB_FLAGS)) {} && touch $@
 .PHONY: check check-quick check-long check-aarch64 coverage demo programs tests fuzz bench
 tests: $(TEST_BINARIES) programs share $(T)/clang.ok $(UNWIND_PLUGS) $(SEEDS) $(BENCH_TOOLS) $(T)/check_memlogs
