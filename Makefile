@@ -139,15 +139,16 @@ LIB_HOT  := $(filter-out %/python/runtime.o %/unwind/registered_frames.o %/unwin
               entry/interface_hooks.o entry/process_hooks.o base/clock.o base/own_memory.o base/probe.o \
               base/writer.o report/snapshot.o report/memlog_writer.o report/frame_writer.o report/tails.o),\
               $(LIB_OBJ))) $(BUILD)/obj/src/cfi/row.o
-smaller  := $(if $(filter -O2,$(OPT)),-Os $(if $(CLANG),,-Wno-maybe-uninitialized))
+smaller  := $(if $(filter -O2,$(OPT)),-Os)
+cold     := $(if $(smaller),-Os $(if $(CLANG),,-Wno-maybe-uninitialized))
 $(LIB_OBJ): FLAGS = $(LIB_FLAGS)
 $(filter-out $(LIB_HOT),$(LIB_OBJ)): FLAGS = $(LIB_FLAGS) $(smaller)
 # A loop of its own is not to become a call of what it defines.
 $(BUILD)/obj/src/libmtrace/life/string_functions.o: FLAGS = $(LIB_FLAGS) $(smaller) -fno-builtin \
     $(if $(CLANG),,-fno-tree-loop-distribute-patterns)
 $(HOT_OBJ): FLAGS = $(TOOL_FLAGS)
-$(COLD_OBJ): FLAGS = $(TOOL_FLAGS) $(smaller)
-$(HTTP_OBJ): FLAGS = $(TOOL_FLAGS) -fPIC -fvisibility=hidden $(smaller)
+$(COLD_OBJ): FLAGS = $(TOOL_FLAGS) $(cold)
+$(HTTP_OBJ): FLAGS = $(TOOL_FLAGS) -fPIC -fvisibility=hidden $(cold)
 # What g++ says of files that are included, but not of these alone.
 UNIT_FLAGS := -iquote . $(if $(CLANG),,-Wno-subobject-linkage -Wno-missing-field-initializers)
 

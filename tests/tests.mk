@@ -112,9 +112,9 @@ programs: $(if $(CROSS),$(filter-out $(NOT_CROSSED),$(PROGRAM_LIST)),$(PROGRAM_L
 include tests/long.mk
 
 # ---- The targets. That clang++ takes the library's sources, too, but for code generation:
-ALONE_TOO := src/libmtrace/life/string_functions.cc
+# string_functions.cc not beside others: it declares functions of libc otherwise than libc's headers.
 $(T)/clang.ok: $(LIB_SRC) $(wildcard src/format/*.h src/cfi/*.h src/libmtrace/*/*.h) $(ready)
-	$(call run,CLANG,src)printf '%s\n' $(patsubst %.o,%.cc,$(call units,50 $(filter-out $(ALONE_TOO),$(LIB_SRC)))) $(ALONE_TOO) | \
+	$(call run,CLANG,src)printf '%s\n' $(patsubst %.o,%.cc,$(call units,50 $(filter-out %/string_functions.cc,$(LIB_SRC)))) $(filter %/string_functions.cc,$(LIB_SRC)) | \
 	    xargs -P $(JOBS) -I{} clang++ -fsyntax-only $(CPPFLAGS) -iquote . $(filter-out -MMD -MP,$(LIB_FLAGS)) {} && touch $@
 .PHONY: check check-quick check-long check-aarch64 coverage demo programs tests fuzz bench
 tests: $(TEST_BINARIES) programs share $(T)/clang.ok $(UNWIND_PLUGS) $(SEEDS) $(BENCH_TOOLS) $(T)/check_memlogs
