@@ -24,7 +24,6 @@ namespace mtrace::life {
 
 namespace {
 
-constexpr char kPreload[] = "LD_PRELOAD=";
 constexpr char kFollow[] = "MTRACE_FOLLOW=";
 constexpr size_t kCapacity = 8192;
 

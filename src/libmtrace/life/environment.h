@@ -23,6 +23,8 @@ Arguments late_arguments(const char* options);
 // directories find it, and marks this process as the only one that MTRACE_FOLLOW=0 traces.
 void rewrite_environment(char** envp, const char* own_path, uint32_t pid);
 
+// How the entry of LD_PRELOAD in an environment begins.
+inline constexpr char kPreload[] = "LD_PRELOAD=";
 // Whether a token of LD_PRELOAD names this library: compares the last component, because the loader
 // found this library by it.
 bool is_own_token(const char* token, size_t length, const char* own_path);
@@ -38,8 +40,8 @@ void learn_own_path();
 const char* own_path();
 
 // Path of memlog, which fills in names; nullptr: none. MTRACE_RESOLVER, or else the first
-// executable of: beside the library, ../bin and ../../bin from there. Never looked up in PATH or in the
-// working directory.
+// executable of: beside the library, ../bin and ../../bin from there. Never looked up in PATH or in
+// the working directory.
 const char* find_tool();
 
 // ---- This process's parent and children, as read from /proc. Async-signal-safe.

@@ -103,10 +103,9 @@ bool file_takes_library(const char* path, int directory = AT_FDCWD) {
   return takes;
 }
 
-constexpr char kEntry[] = "LD_PRELOAD=";
-constexpr size_t kPrefix = sizeof kEntry - 1;
+constexpr size_t kPrefix = sizeof kPreload - 1;
 
-bool is_preload(const char* entry) { return strncmp(entry, kEntry, kPrefix) == 0; }
+bool is_preload(const char* entry) { return strncmp(entry, kPreload, kPrefix) == 0; }
 
 // Writes `entry` without this library to `out`. Returns `out`; nullptr: nothing is left.
 char* preload_without_library(const char* entry, char* out) {

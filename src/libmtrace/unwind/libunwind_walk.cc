@@ -10,9 +10,6 @@
 namespace mtrace::unwind {
 namespace {
 
-// Most frames of this library above the hooked function's caller; ends an endless unwind.
-constexpr unsigned kMaxOwnFrames = 32;
-
 struct Functions {
   int (*get_context)(unw_context_t*);
   int (*init_local)(unw_cursor_t*, unw_context_t*);

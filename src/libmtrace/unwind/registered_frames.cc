@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kSections = 512;
 constexpr uintptr_t kPage = 4096;
-constexpr size_t kMostTable = size_t{1} << 20;    // of a section
+constexpr size_t kMostSection = size_t{1} << 20;  // of a section
 constexpr size_t kMostMemory = size_t{64} << 20;  // of all copies
 
 // An encoding that no pointer can be read by: a copy has moved, so pointers relative to their own
@@ -67,7 +67,7 @@ size_t size_of(uintptr_t begin) {
     memcpy(&length, reinterpret_cast<const void*>(at), sizeof length);
     const uintptr_t next = at + sizeof length + length;
     // The 64-bit form occurs in no section of 1 MiB.
-    if (length == 0 || next - begin > kMostTable || !readable.up_to(next)) break;
+    if (length == 0 || next - begin > kMostSection || !readable.up_to(next)) break;
     at = next;
   }
   return at - begin;

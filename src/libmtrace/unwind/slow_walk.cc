@@ -10,9 +10,6 @@
 namespace mtrace::unwind {
 namespace {
 
-// Frames of this library between full_walk and the hooked function's caller.
-constexpr unsigned kMostOwnSteps = 32;
-
 uintptr_t address_of(const uintptr_t* word) { return reinterpret_cast<uintptr_t>(word); }
 
 uintptr_t offset_by(uintptr_t address, int64_t offset) {
@@ -123,7 +120,7 @@ cfi::Step step_by_interpreter(cfi::FrameRegisters* machine, bool* exact, StackMe
 // Unwinds this library's own frames. False: `from` is not among the callers.
 bool unwind_to(const Registers& from, cfi::FrameRegisters* machine, StackMemory* memory) {
   bool exact = true;
-  for (unsigned i = 0; i < kMostOwnSteps; ++i) {
+  for (unsigned i = 0; i < kMaxOwnFrames; ++i) {
     if (step_by_interpreter(machine, &exact, memory) != cfi::Step::kCaller) return false;
     if (machine->registers[cfi::kPc] == from.pc && machine->registers[cfi::kSp] == from.sp)
       return true;

@@ -25,6 +25,8 @@ struct OwnCode {
 };
 inline constinit OwnCode g_own_code = {};
 inline bool is_own(uintptr_t address) { return address - g_own_code.start < g_own_code.size; }
+// Most frames of it above the hooked function's caller; ends an endless unwind.
+inline constexpr unsigned kMaxOwnFrames = 32;
 
 // A walk between two steps: `count` frames are written, the last one is the frame that the
 // registers belong to.
