@@ -188,7 +188,7 @@ TEST_F(BenchTest, InstructionsOfAPairAreWithinTheLimit) {
       R"((?:churn|news) [a-z0-9 ]+(?: MTRACE_[A-Za-z0-9_=/]+)?: base ([\d.]+), libmtrace ([\d.]+), added [\d.]+, )"
       R"(limit \d+)");
   const Words lines = lines_of(result.out);
-  EXPECT_EQ(lines.size(), 9u) << result.out;
+  EXPECT_EQ(lines.size(), 12u) << result.out;
   for (const std::string& each : lines) {
     std::smatch match;
     ASSERT_TRUE(std::regex_match(each, match, line)) << each;

@@ -24,7 +24,8 @@ class FillTest : public HostTest, public ::testing::WithParamInterface<const cha
 
 TEST_P(FillTest, EveryFunction) {
   const std::vector<std::pair<std::string, std::string>> kValues = {
-      {"zero", "0"}, {"0xa5", "165"}, {"0xFf", "255"}, {"165", "165"}};
+      {"zero", "0"}, {"0", "0"},      {"0xa5", "165"}, {"165", "165"},
+      {"0x1", "1"},  {"0xFf", "255"}, {"255", "255"},  {"0x00a5", "165"}};
   for (const auto& [value, byte] : kValues) {
     const Result result = run(fills(value, {byte}));
     expect_fine(result, value);

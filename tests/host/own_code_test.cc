@@ -188,8 +188,7 @@ TEST_P(OwnCodeTest, EachViewBeginsWithTheLeaks) {
   view({"export", "-f", "pprof", "-o", profile}, files);
   expect_in_pprof(profile, plain({}), temp());
 
-  // The table of the page, as a browser has it.
-  if (GetParam() == std::string("-O0")) return;
+  // The table of the page, as the browser has it.
   const std::string page = temp() + "/page.html";
   view({"export", "-f", "html", "-o", page}, files);
   ASSERT_TRUE(fs::exists("/usr/bin/chromium")) << "make deps-test installs it";

@@ -67,7 +67,9 @@ class Pack : public Resolve {
              {"sql", "--format", "csv",
               "select function, file, line, module from frames order by 1, 2, 3, 4", "/a.events"},
              {"recover", "-o", "-", "/a.ledger"},
-             {"show", "--frames", "all", "/a.memlog"}}) {
+             {"show", "--frames", "all", "/a.memlog"},
+             {"tree", "/a.memlog"},
+             {"export", "-f", "folded", "/a.memlog"}}) {
       words.back() = place + words.back();
       const Outcome result = memlog(words);
       EXPECT_EQ(result.status, 0) << words[0] << ": " << result.err;
