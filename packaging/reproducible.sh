@@ -1,6 +1,7 @@
 #!/bin/bash
-# reproducible.sh [DIRECTORY]: builds HEAD twice, below DIRECTORY (build/reproducible), with other names, umasks, languages, time zones, homes and, for root, users, and compares what is given to
-# others byte for byte. Says "ok" and exits 0, or names what differs and exits 1.
+# reproducible.sh [DIRECTORY]: builds HEAD twice below DIRECTORY (build/reproducible), in directories with
+# other names, with other umasks, languages, time zones, homes and, for root, users, and compares what is
+# given to others byte for byte. Says "ok" and exits 0, or names what differs and exits 1.
 set -eu -o pipefail
 mkdir -p "${1:-build/reproducible}"
 directory=$(realpath "${1:-build/reproducible}")
