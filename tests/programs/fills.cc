@@ -20,7 +20,10 @@ void show(const char* what, size_t size, size_t at, int byte) {
   _exit(99);
 }
 void expect(const char* what, const void* p, size_t size, size_t from, size_t to, int byte) {
-  const volatile auto* bytes = static_cast<const volatile unsigned char*>(p);
+  const auto* bytes = static_cast<const unsigned char*>(p);
+  if (from < to && bytes[from] == byte &&
+      memcmp(bytes + from, bytes + from + 1, to - from - 1) == 0)
+    return;
   for (size_t i = from; i < to; ++i) {
     if (bytes[i] != byte) show(what, size, i, bytes[i]);
   }
@@ -62,7 +65,7 @@ const Way kWays[] = {
      [](size_t n) { return ::operator new[](sized(n), std::align_val_t{128}, std::nothrow); },
      [](void* p) { ::operator delete[](p, std::align_val_t{128}, std::nothrow); }},
 };
-constexpr size_t kSizes[] = {0, 1, 7, 16, 17, 24, 25, 100, 1000, 4096, 4097, 60000, 3000000};
+constexpr size_t kSizes[] = {0, 1, 7, 16, 17, 24, 25, 100, 1000, 4096, 4097, 60000, 300000};
 
 void each_way() {
   // jemalloc has none, and libc's own is not for its free.

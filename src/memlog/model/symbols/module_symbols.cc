@@ -66,15 +66,21 @@ std::string_view without_version(const char* name) {
                             : std::string_view(name, static_cast<size_t>(version - name));
 }
 
-// The section that holds `address`: a label without size reaches to its end at most.
+// Where the section that holds `address` ends: a label without size reaches so far at most.
+// libdwfl's own search for a section opens the debugging information.
 uint64_t section_end(Dwfl_Module* module, GElf_Addr address, bool* is_code) {
   GElf_Addr bias = 0;
-  GElf_Addr offset = address;
-  Elf_Scn* section = dwfl_module_address_section(module, &offset, &bias);
-  GElf_Shdr header;
-  if (section == nullptr || gelf_getshdr(section, &header) == nullptr) return address + 1;
-  *is_code = (header.sh_flags & SHF_EXECINSTR) != 0;
-  return address - offset + header.sh_size;
+  Elf* const elf = dwfl_module_getelf(module, &bias);
+  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr;
+       section = elf_nextscn(elf, section)) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr) continue;
+    if ((header.sh_flags & (SHF_ALLOC | SHF_TLS)) != SHF_ALLOC) continue;
+    if (address - bias - header.sh_addr >= header.sh_size) continue;
+    *is_code = (header.sh_flags & SHF_EXECINSTR) != 0;
+    return header.sh_addr + header.sh_size + bias;
+  }
+  return address + 1;
 }
 
 }  // namespace
@@ -211,10 +217,10 @@ int find_debuginfo(Dwfl_Module* module, void** data, const char* name, Dwarf_Add
   return dwfl_standard_find_debuginfo(module, data, name, base, file, link, crc, found);
 }
 
-// In libc these have no lines. Every stack ends in them, in many programs nothing else of libc
-// allocates, and to inflate its debugging information takes longer than all else of a small report.
-constexpr std::string_view kOutermost[] = {"__libc_start_call_main", "__libc_start_main_impl",
-                                           "__libc_start_main", "start_thread", "clone3"};
+// glibc's frames have no lines. Every stack ends in one, no leak is in its sources, and to inflate
+// its debugging information, which valgrind brings along, takes longer than all else of a small
+// report.
+constexpr std::string_view kGlibc = "/libc.so.6";
 
 }  // namespace
 
@@ -361,13 +367,11 @@ SourceFrames ModuleSymbols::frames(uint64_t address) {
   if (state_->module == nullptr) return {};
   const std::string symbol = state_->symbols->find(address + state_->symbol_bias);
   SourceFrames frames;
-  const bool outermost = state_->path.ends_with("/libc.so.6") &&
-                         std::ranges::find(kOutermost, symbol) != std::end(kOutermost);
-  if (!outermost && !std::exchange(state_->looked_for_dwarf, true)) {
+  if (!std::exchange(state_->looked_for_dwarf, true) && !state_->path.ends_with(kGlibc)) {
     Dwarf* debug = dwfl_module_getdwarf(state_->module, &state_->debug_bias);
     if (debug != nullptr) state_->dwarf.emplace(debug);
   }
-  if (!outermost && state_->dwarf) {
+  if (state_->dwarf) {
     frames = state_->dwarf->frames(address + state_->symbol_bias - state_->debug_bias, symbol);
   }
   if (frames.empty() && !symbol.empty()) frames.push_back({demangle(symbol.c_str()), "", ""});

@@ -194,7 +194,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLongestPause{1000};  // between two looks at a process
-constexpr size_t kFewest = 5;                // samples of a timeline that is worth a file
+constexpr size_t kFewest = 10;               // samples of a timeline that is worth a file
 constexpr int kMostTimelineNames = 100;
 constexpr uint64_t kMillisecond = 1'000'000;  // nanoseconds
 

@@ -292,6 +292,7 @@ RunReports reports_of_run(const std::string& directory, pid_t pid, const std::st
   std::vector<Listed> own;
   std::vector<Listed> all;
   std::set<std::string> seen;
+  std::set<std::string> elsewhere;
   for (const std::string& place :
        {directory, std::string(temporary != nullptr ? temporary : ""), std::string(kLastPlace)}) {
     if (place.empty() || !seen.insert(normal(place)).second) continue;
@@ -304,7 +305,7 @@ RunReports reports_of_run(const std::string& directory, pid_t pid, const std::st
         continue;
       }
       if (instead) {
-        ++out.elsewhere;
+        elsewhere.insert(listed.path);
         out.elsewhere_directory = place;
       }
       if (mine) own.push_back(listed);
@@ -318,6 +319,9 @@ RunReports reports_of_run(const std::string& directory, pid_t pid, const std::st
     if (listed.started == own.back().started) out.files.push_back(listed.path);
   }
   out.processes = processes_of(std::move(all), setting);
+  for (const RunProcess& process : out.processes) {
+    for (const std::string& file : process.files) out.elsewhere += elsewhere.count(file);
+  }
   return out;
 }
 
