@@ -1,6 +1,5 @@
 // mtrace.h in programs that know the answers.
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "host_test.h"
 
@@ -126,8 +125,7 @@ TEST_F(ApiTest, WrappedResources) {
   const std::string fds = answer({"top", "--once", "--kind", "fd"});
   EXPECT_HAS(fds, "  @fd live 8  ");
   for (const char* function : {"opens", "connects"}) {
-    EXPECT_TRUE(std::regex_search(fds, std::regex("\n +4 +4 .* " + std::string(function) + "  ")))
-        << fds;
+    EXPECT_TRUE(has_match(fds, "\n +4 +4 .* " + std::string(function) + "  ")) << fds;
   }
   const auto json = nlohmann::json::parse(answer({"top", "--once", "--json", "--kind", "cuda"}));
   EXPECT_EQ(json["kind"], "cuda");

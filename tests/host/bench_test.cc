@@ -1,6 +1,5 @@
 // The benchmarks' own test: that the driver measures, says what it left out, and makes a document
 // of it; and the instructions of a malloc+free pair, which callgrind counts and a file limits.
-#include <regex>
 
 #include "host_test.h"
 
@@ -39,23 +38,21 @@ class BenchTest : public HostTest {
 TEST_F(BenchTest, MeasuresAProgramUnderEach) {
   const Result result = expect_exit(bench({"--rounds", "3", "--only", "^nested 12$"}));
   // One row, whose first figure is of the program without tracing.
-  EXPECT_TRUE(std::regex_search(result.out, std::regex("\nnested 12 +[0-9.]+ ")))
-      << result.out << result.err;
+  EXPECT_TRUE(has_match(result.out, "\nnested 12 +[0-9.]+ ")) << result.out << result.err;
   EXPECT_EQ(result.out, read_file(temp() + "/bench/table.txt"));
   EXPECT_LACKS(result.err, "survive");
   // Three rounds of each key.
   const std::string text = results();
   for (const char* key : {"wall", "cpu", "rss", "written", "ns"}) {
-    const std::regex series("\"" + std::string(key) + R"re(": \[\s*[^,\]]+,[^,\]]+,[^,\]]+\])re");
-    const auto found = std::distance(std::sregex_iterator(text.begin(), text.end(), series),
-                                     std::sregex_iterator());
-    EXPECT_GE(found, 2) << key << text;
+    const size_t found =
+        all_matches(text, "\"" + std::string(key) + R"re(": \[\s*[^,\]]+,[^,\]]+,[^,\]]+\])re")
+            .size();
+    EXPECT_GE(found, 2u) << key << text;
   }
   // The library wrote its report at exit into the directory that is counted; base wrote nothing.
   const auto written = [&](const std::string& name, const std::string& figure) {
-    return std::regex_search(
-        text, std::regex("\"" + name + "\": \\{[^}]*\"written\": \\[\\s*" + figure + ",\\s*" +
-                         figure + ",\\s*" + figure + "\\s*\\]"));
+    return has_match(text, "\"" + name + "\": \\{[^}]*\"written\": \\[\\s*" + figure + ",\\s*" +
+                               figure + ",\\s*" + figure + "\\s*\\]");
   };
   EXPECT_TRUE(written("base", "0(\\.0)?")) << text;
   EXPECT_TRUE(written("libmtrace", "[1-9]\\d*(\\.\\d*)?")) << text;
@@ -98,11 +95,10 @@ contenders.find = lambda build: ({name: contenders.Contender(name)
   for name in ('base', 'libmtrace', 'libmtrace, sampled')}, [])
 )",
                                      {"--sampled-rounds", "7"});
-  EXPECT_TRUE(std::regex_search(
-      result.out, std::regex("\ngit +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ to [0-9.]+ +7\n")))
+  EXPECT_TRUE(has_match(result.out, "\ngit +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ to [0-9.]+ +7\n"))
       << result.out;
-  EXPECT_TRUE(std::regex_search(
-      result.out, std::regex("\ngit, sampled, upper end of the median's 95 % interval +1.03 ")))
+  EXPECT_TRUE(
+      has_match(result.out, "\ngit, sampled, upper end of the median's 95 % interval +1.03 "))
       << result.out;
 }
 
@@ -169,9 +165,8 @@ TEST_F(BenchTest, DocumentsKeepWhatIsWrittenByHand) {
     EXPECT_EQ(outside(once[page]), outside(real));
     EXPECT_HAS(once[page], "| stacks 100 | ");
     const fs::path folder = fs::path(source_dir() + "/doc/" + pages[page]).parent_path();
-    const std::regex picture(R"re(\]\(([\w/.]+\.svg)\))re");
-    for (std::sregex_iterator at(real.begin(), real.end(), picture), end; at != end; ++at) {
-      EXPECT_TRUE(fs::exists(folder / at->str(1))) << at->str(1);
+    for (const std::string& picture : matches(real, R"re(\]\(([\w/.]+\.svg)\))re")) {
+      EXPECT_TRUE(fs::exists(folder / picture)) << picture;
     }
   }
   EXPECT_HAS(once[1], "](../performance/pairs.svg)");
@@ -184,14 +179,14 @@ TEST_F(BenchTest, DocumentsKeepWhatIsWrittenByHand) {
 
 TEST_F(BenchTest, InstructionsOfAPairAreWithinTheLimit) {
   const Result result = expect_exit(script("instructions.py", {build_dir()}));
-  const std::regex line(
-      R"((?:churn|news) [a-z0-9 ]+(?: MTRACE_[A-Za-z0-9_=/]+)?: base ([\d.]+), libmtrace ([\d.]+), added [\d.]+, )"
-      R"(limit \d+)");
+  const std::string line =
+      R"(^(?:churn|news) [a-z0-9 ]+(?: MTRACE_[A-Za-z0-9_=/]+)?: base ([\d.]+), libmtrace ([\d.]+), added [\d.]+, )"
+      R"(limit \d+$)";
   const Words lines = lines_of(result.out);
   EXPECT_EQ(lines.size(), 12u) << result.out;
   for (const std::string& each : lines) {
-    std::smatch match;
-    ASSERT_TRUE(std::regex_match(each, match, line)) << each;
+    const Match match = first_match(each, line);
+    ASSERT_FALSE(match.empty()) << each;
     // A count that is far too low counts something else.
     EXPECT_GT(std::stod(match[1]), 50) << each;
     EXPECT_GT(std::stod(match[2]), std::stod(match[1]) + 15) << each;

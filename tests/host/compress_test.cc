@@ -34,6 +34,9 @@ TEST_F(CompressTest, TheResolverWritesThem) {
     EXPECT_TRUE(!named || log.get("resolved") != "no") << log.path;
   }
   EXPECT_EQ(names, expected);
+  ASSERT_TRUE(logs[4].entries.empty());
+  expect_exit(memlog({"resolve", "--compress", logs[4].path}));
+  EXPECT_TRUE(fs::exists(logs[4].path));
   EXPECT_TRUE(expected[0].ends_with(".zst"));
   EXPECT_EQ(named_site_sums({logs[0]}), told_sites(result.out).at(1));
 }

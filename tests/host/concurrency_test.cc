@@ -1,6 +1,5 @@
 // Threads that come and go, and the checkers of doc/internals/testing.md ("Concurrency") in their
 // short forms: every order of the tables' scenarios, ThreadSanitizer.
-#include <regex>
 
 #include "host_test.h"
 
@@ -24,9 +23,8 @@ class CheckersTest : public HostTest {
     Words within = {"--bound", bound, "--orders", std::to_string(8000 * longer())};
     if (longer() > 1) within = joined(within, {"--sample", "20000"});
     const Result result = expect_exit(checker(joined(command, within)));
-    const std::regex all("([0-9]+) orders, bound " + bound + "\n$");
-    std::smatch match;
-    ASSERT_TRUE(std::regex_search(result.out, match, all)) << result.out;
+    const Match match = first_match(result.out, "([0-9]+) orders, bound " + bound + "\n$");
+    ASSERT_FALSE(match.empty()) << result.out;
     EXPECT_GT(std::stoi(match[1]), 50'000);
   }
 };

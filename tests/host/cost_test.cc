@@ -1,7 +1,6 @@
 // What reports cost, in instructions as callgrind counts them: the same on every machine and under
 // any load, but for the compiler. What a stack, or a byte, costs must not depend on how many there
 // are, and stays within a limit.
-#include <regex>
 
 #include "host_test.h"
 
@@ -14,14 +13,12 @@ class CostTest : public HostTest {
   static constexpr long kMany = 3000;
 
   long instructions(Command command) {
-    static const std::regex total("Collected : ([0-9]+)");
     command.argv.insert(command.argv.begin(), {"/usr/bin/valgrind", "--tool=callgrind",
                                                "--callgrind-out-file=" + temp() + "/callgrind"});
     const Result result = expect_exit(run(command));
-    const std::sregex_iterator begin(result.err.begin(), result.err.end(), total);
     long sum = 0;  // of all processes that the command forked
-    for (auto match = begin; match != std::sregex_iterator(); ++match)
-      sum += std::stol((*match)[1]);
+    for (const std::string& one : matches(result.err, "Collected : ([0-9]+)"))
+      sum += std::stol(one);
     EXPECT_GT(sum, 0) << result.err;
     return sum;
   }

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "host_test.h"
 
@@ -157,8 +156,7 @@ TEST_F(MapTest, KnowsWhoseHeapsTheyAre) {
     EXPECT_EQ(result.out.find("last block of each heap") != std::string::npos, of_glibc)
         << allocator;
     // jemalloc's thread-local storage makes that of the first thread end with its control block.
-    EXPECT_TRUE(std::regex_search(result.out, std::regex("\nstack +1 ")))
-        << allocator << result.out;
+    EXPECT_TRUE(has_match(result.out, "\nstack +1 ")) << allocator << result.out;
     EXPECT_EQ(result.out.find("is not glibc's") == std::string::npos, of_glibc) << allocator;
     const json found = map_of(process.pid());
     EXPECT_EQ(found.contains("heap_tops"), of_glibc) << allocator;
@@ -378,14 +376,12 @@ TEST_F(MapTest, TextNamesStacksAndSaysWhatIsMissing) {
   Command command = plain({memlog_tool(), "map", process.id()});
   command.env.erase("MEMLOG_BYTES");
   const std::string kib = run(command).out;
-  const std::regex total("\ntotal +[0-9]+ +([0-9,]+) ");
-  std::smatch in_bytes;
-  std::smatch in_kib;
-  ASSERT_TRUE(std::regex_search(result.out, in_bytes, total) &&
-              std::regex_search(kib, in_kib, total))
-      << kib;
+  const std::string total = "\ntotal +[0-9]+ +([0-9,]+) ";
+  const Words in_bytes = matches(result.out, total);
+  const Words in_kib = matches(kib, total);
+  ASSERT_TRUE(in_bytes.size() == 1 && in_kib.size() == 1) << kib;
   const auto number = [](std::string text) { return std::stoull((std::erase(text, ','), text)); };
-  EXPECT_EQ(number(in_bytes.str(1)), 1024 * number(in_kib.str(1)));
+  EXPECT_EQ(number(in_bytes[0]), 1024 * number(in_kib[0]));
   EXPECT_HAS(result.out, " bytes resident, 0 bytes swapped; sizes in bytes\n");
   EXPECT_HAS(kib, " KiB swapped; sizes in KiB\n");
   expect_exit(process.wait());

@@ -1,7 +1,6 @@
 // Kernels of arm64 have pages of 4, 16 or 64 KiB, and refuse addresses that are not on a boundary.
 // qemu-user gives the program pages of any size and shows the calls, but takes what such a kernel
 // refuses.
-#include <regex>
 
 #include "host_test.h"
 
@@ -15,19 +14,18 @@ TEST_P(PagesTest, CallsAreOnBoundaries) {
                                                {{"QEMU_PAGESIZE", std::to_string(GetParam())},
                                                 {"QEMU_STRACE", "1"},
                                                 {"MTRACE_LEDGER", temp()}})));
-  static const std::regex kCall(
-      R"((msync|mincore|madvise|munmap|mremap|mmap)\((NULL|0x[0-9a-f]+|[0-9]+),([^\n)]*))");
+  const std::string kCall =
+      R"((msync|mincore|madvise|munmap|mremap|mmap)\((NULL|0x[0-9a-f]+|[0-9]+),([^\n)]*))";
   std::map<std::string, int> calls;
   const auto look = [&](const std::string& call, const std::string& number) {
     ++calls[call];
     const uint64_t place = number == "NULL" ? 0 : std::stoull(number, nullptr, 0);
     EXPECT_EQ(place % GetParam(), 0u) << call << ' ' << number;
   };
-  std::sregex_iterator call(result.err.begin(), result.err.end(), kCall);
-  for (; call != std::sregex_iterator(); ++call) {
-    look(call->str(1), call->str(2));
-    const std::string last = call->str(3).substr(call->str(3).rfind(',') + 1);
-    if (call->str(1) == "mmap" && last.starts_with("0x")) look("offset", last);
+  for (const Match& call : all_matches(result.err, kCall)) {
+    look(call[1], call[2]);
+    const std::string last = call[3].substr(call[3].rfind(',') + 1);
+    if (call[1] == "mmap" && last.starts_with("0x")) look("offset", last);
   }
   for (const char* made : {"msync", "mincore", "madvise", "munmap", "mremap", "mmap", "offset"}) {
     EXPECT_NE(calls[made], 0) << made;

@@ -1,5 +1,4 @@
 // The peak against an independent tool: valgrind's DHAT, which finds it exactly.
-#include <regex>
 
 #include "host_test.h"
 
@@ -11,9 +10,8 @@ using PeakToolsTest = HostTest;
 // "Total:     3,733,361 bytes in 11,016 blocks" of what DHAT says on stderr.
 Amount dhat_amount(std::string text, const std::string& what) {
   std::erase(text, ',');
-  std::smatch match;
-  const std::regex line(what + ":? +([0-9]+) bytes in ([0-9]+) blocks");
-  if (!std::regex_search(text, match, line)) return {};
+  const Match match = first_match(text, what + ":? +([0-9]+) bytes in ([0-9]+) blocks");
+  if (match.empty()) return {};
   return {std::stoll(match[1]), std::stoll(match[2])};
 }
 

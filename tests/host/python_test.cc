@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <iostream>
-#include <regex>
 
 #include "host_test.h"
 #include "shell.h"
@@ -163,12 +162,11 @@ class DebuggedPythonTest : public PythonTest {
   static Amounts by_debugger(const std::string& output) {
     std::vector<Stack> seen;
     std::istringstream lines(output);
-    std::smatch match;
-    static const std::regex kFrame("  File \"(.*)\", line (\\d+), in (.*)");
     for (std::string line; std::getline(lines, line);) {
       if (line.starts_with("Traceback (most recent call first)")) seen.emplace_back();
-      if (!seen.empty() && std::regex_match(line, match, kFrame)) {
-        seen.back().push_back(match[3].str() + '\t' + match[1].str() + '\t' + match[2].str());
+      const Match match = first_match(line, "^  File \"(.*)\", line (\\d+), in (.*)");
+      if (!seen.empty() && !match.empty()) {
+        seen.back().push_back(match[3] + '\t' + match[1] + '\t' + match[2]);
       }
     }
     Amounts amounts;

@@ -1,6 +1,5 @@
 // Debian's own programs, each at a real piece of work, with and without the library: what they
 // print and return is the same, and their memlogs hold together.
-#include <regex>
 
 #include "host_test.h"
 
@@ -251,7 +250,7 @@ TEST_F(RealProgramTest, Gdb) {
   Both both = run_each(argv, {});
   // It names the process that it ran.
   for (std::string* text : {&both.with.out, &both.without.out}) {
-    *text = std::regex_replace(*text, std::regex("process [0-9]+"), "process N");
+    *text = replaced(*text, "process [0-9]+", "process N");
   }
   expect_same(both);
   expect_exit(both.with);

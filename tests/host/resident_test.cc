@@ -1,6 +1,5 @@
 // Memory that is resident and not malloc's: a note names it.
 #include <cstring>
-#include <regex>
 
 #include "host_test.h"
 
@@ -23,9 +22,8 @@ class ResidentTest : public HostTest {
     EXPECT_EQ(at, text.rfind(begin)) << text;
     const size_t names = at + begin.size();
     const std::string rest = text.substr(names, text.find(" (of ", names) - names);
-    const std::regex item("(?:^|, )(.+?) ([0-9]+) MiB(?=,|$)");
-    for (std::sregex_iterator i(rest.begin(), rest.end(), item), end; i != end; ++i) {
-      kinds[(*i)[1]] = std::stoi((*i)[2]);
+    for (const Match& kind : all_matches(rest + ',', " ?(.+?) ([0-9]+) MiB,")) {
+      kinds[kind[1]] = std::stoi(kind[2]);
     }
     return kinds;
   }
@@ -78,8 +76,8 @@ TEST_F(ResidentTest, StacksOfThreads) {
   ASSERT_FALSE(logs.empty());
   std::map<std::string, unsigned long> regions;
   for (const std::string& line : logs[0].all("region")) {
-    std::smatch region;
-    ASSERT_TRUE(std::regex_match(line, region, std::regex("resident=([0-9]+) size=[0-9]+ (.*)")));
+    const Match region = first_match(line, "^resident=([0-9]+) size=[0-9]+ (.*)$");
+    ASSERT_FALSE(region.empty()) << line;
     regions[region[2]] = std::stoul(region[1]);
   }
   EXPECT_EQ(regions["anonymous rw-p stack"], stacks);
@@ -172,14 +170,14 @@ TEST_F(ResidentTest, HeapsOfRunningProcess) {
   uint64_t held[2] = {};
   const std::string texts[] = {top.out, report.err};
   for (size_t i = 0; i < 2; ++i) {
-    const std::regex line(
-        "heaps of malloc: [^\n]* live, ([^\n]*) free; malloc_trim[^\n]*; blocks of "
-        "decode keep ([^\n]*); for details while it runs: memlog map " +
-        pid + "\n");
-    std::smatch found;
-    ASSERT_TRUE(std::regex_search(texts[i], found, line)) << texts[i];
+    const Match found =
+        first_match(texts[i],
+                    "heaps of malloc: [^\n]* live, ([^\n]*) free; malloc_trim[^\n]*; blocks of "
+                    "decode keep ([^\n]*); for details while it runs: memlog map " +
+                        pid + "\n");
+    ASSERT_FALSE(found.empty()) << texts[i];
     // In bytes, or in MiB with a digit behind the point.
-    const double unit = found[1].str().ends_with(" MiB") ? 1 << 20 : 1;
+    const double unit = found[1].ends_with(" MiB") ? 1 << 20 : 1;
     free[i] = static_cast<uint64_t>(std::stod(found[1]) * unit);
     held[i] = static_cast<uint64_t>(std::stod(found[2]) * unit);
   }

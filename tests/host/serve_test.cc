@@ -4,7 +4,6 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <thread>
 
 #include "host_test.h"
@@ -275,7 +274,7 @@ TEST_F(ServeTest, EventsOfALogWithFilters) {
   const json logs = get_json("/api/reports/1/logs")["logs"];
   ASSERT_EQ(logs.size(), 1u) << logs;
   const std::string log = logs[0];
-  EXPECT_TRUE(std::regex_match(log, std::regex("event_schedule-[0-9]+\\.events"))) << log;
+  EXPECT_TRUE(is_match(log, "event_schedule-[0-9]+\\.events")) << log;
   const auto events = [&](const std::string& query) {
     const HttpAnswer answer = get("/api/reports/1/events?" + query);
     EXPECT_EQ(answer.status, 200) << answer.body;

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <regex>
 #include <string>
 
 #include "expect.h"
@@ -19,9 +18,6 @@ class BuildSystemsTest : public InstallFixture {
  protected:
   void need(const std::string& tool) const {
     if (!fs::exists("/usr/bin/" + tool)) GTEST_SKIP() << tool << " is not installed";
-  }
-  static bool has(const std::string& text, const std::string& regex) {
-    return std::regex_search(text, std::regex(regex));
   }
   // The library waits five seconds for names. On a busy machine it prints what memlog decode reads.
   static constexpr char kDecoded[] = " | \"$BUILD/memlog\" decode";
@@ -39,12 +35,14 @@ TEST_F(BuildSystemsTest, CMakeBuildsTheExample) {
   const Result result =
       shell("cd \"$TMP/project/build\"; ctest --output-on-failure" + std::string(kDecoded));
   EXPECT_FALSE(result.exited(0)) << result.out;
-  EXPECT_TRUE(has(result.out, R"(frees \.+ +Passed)")) << result.out << result.err;
-  EXPECT_TRUE(has(result.out, R"(leaks \.+\*+Failed)")) << result.out << result.err;
-  EXPECT_TRUE(has(result.out, R"(\+13 bytes .*\n.*\n *copy_name  names\.c:\d+\n)")) << result.out;
-  EXPECT_TRUE(has(result.out, R"(gtest \.+\*+Failed)")) << result.out << result.err;
-  EXPECT_TRUE(has(result.out, R"(\[       OK \] Names\.Frees)")) << result.out;
-  EXPECT_TRUE(has(result.out, R"(copy_name\(char const\*\)\tnames_test\.cc:\d+\t)")) << result.out;
+  EXPECT_TRUE(has_match(result.out, R"(frees \.+ +Passed)")) << result.out << result.err;
+  EXPECT_TRUE(has_match(result.out, R"(leaks \.+\*+Failed)")) << result.out << result.err;
+  EXPECT_TRUE(has_match(result.out, R"(\+13 bytes .*\n.*\n *copy_name  names\.c:\d+\n)"))
+      << result.out;
+  EXPECT_TRUE(has_match(result.out, R"(gtest \.+\*+Failed)")) << result.out << result.err;
+  EXPECT_TRUE(has_match(result.out, R"(\[       OK \] Names\.Frees)")) << result.out;
+  EXPECT_TRUE(has_match(result.out, R"(copy_name\(char const\*\)\tnames_test\.cc:\d+\t)"))
+      << result.out;
 }
 
 TEST_F(BuildSystemsTest, MesonBuildsTheExample) {
@@ -60,11 +58,13 @@ TEST_F(BuildSystemsTest, MesonBuildsTheExample) {
       shell("cd \"$TMP/project\"; meson test -C build -t 0 --setup memory --print-errorlogs" +
             std::string(kDecoded));
   EXPECT_FALSE(result.exited(0)) << result.out;
-  EXPECT_TRUE(has(result.out, R"(frees +OK)")) << result.out << result.err;
-  EXPECT_TRUE(has(result.out, R"(leaks +FAIL)")) << result.out << result.err;
-  EXPECT_TRUE(has(result.out, R"(\+13 bytes .*\n.*\n *copy_name  names\.c:\d+\n)")) << result.out;
-  EXPECT_TRUE(has(result.out, R"(gtest +FAIL)")) << result.out << result.err;
-  EXPECT_TRUE(has(result.out, R"(copy_name\(char const\*\)\tnames_test\.cc:\d+\t)")) << result.out;
+  EXPECT_TRUE(has_match(result.out, R"(frees +OK)")) << result.out << result.err;
+  EXPECT_TRUE(has_match(result.out, R"(leaks +FAIL)")) << result.out << result.err;
+  EXPECT_TRUE(has_match(result.out, R"(\+13 bytes .*\n.*\n *copy_name  names\.c:\d+\n)"))
+      << result.out;
+  EXPECT_TRUE(has_match(result.out, R"(gtest +FAIL)")) << result.out << result.err;
+  EXPECT_TRUE(has_match(result.out, R"(copy_name\(char const\*\)\tnames_test\.cc:\d+\t)"))
+      << result.out;
 }
 
 TEST_F(BuildSystemsTest, DocumentShowsTheExample) {
@@ -135,14 +135,15 @@ mtrace_add_test(NAME fails COMMAND later)
   const Result result = shell("cd \"$TMP/project/build\"; ctest --output-on-failure");
   EXPECT_FALSE(result.exited(0)) << result.out;
   for (const char* name : {"within", "left-out", "by-file", "program", "empty", "preloaded"}) {
-    EXPECT_TRUE(has(result.out, name + std::string(R"( \.+ +Passed)"))) << name << result.out;
+    EXPECT_TRUE(has_match(result.out, name + std::string(R"( \.+ +Passed)"))) << name << result.out;
   }
   for (const char* name : {"beyond", "nothing", "fails"}) {
-    EXPECT_TRUE(has(result.out, name + std::string(R"( \.+\*+Failed)"))) << name << result.out;
+    EXPECT_TRUE(has_match(result.out, name + std::string(R"( \.+\*+Failed)")))
+        << name << result.out;
   }
-  EXPECT_TRUE(has(result.out, R"(100 bytes in 1 stack, 99 bytes allowed)")) << result.out;
-  EXPECT_TRUE(has(result.out, R"(100 bytes in 1 stack, 0 bytes allowed)")) << result.out;
-  EXPECT_TRUE(has(result.out, R"(exited with status 3)")) << result.out;
+  EXPECT_TRUE(has_match(result.out, R"(100 bytes in 1 stack, 99 bytes allowed)")) << result.out;
+  EXPECT_TRUE(has_match(result.out, R"(100 bytes in 1 stack, 0 bytes allowed)")) << result.out;
+  EXPECT_TRUE(has_match(result.out, R"(exited with status 3)")) << result.out;
 
   // What the function cannot use ends the configuration.
   for (const auto& [wrong, why] : {std::pair("NAME x", "give a name and a command"),
@@ -185,10 +186,10 @@ find_package(mtrace REQUIRED)
   for (const std::string& bad : {it + ".1", "0...<" + it}) {
     EXPECT_HAS(result.out, "-- " + bad + "=0\n") << bad;
   }
-  EXPECT_TRUE(has(result.out, "-- [0-9]+=1\n")) << result.out;
-  EXPECT_TRUE(has(result.out, "-- [0-9]+=0\n")) << result.out;
+  EXPECT_TRUE(has_match(result.out, "-- [0-9]+=1\n")) << result.out;
+  EXPECT_TRUE(has_match(result.out, "-- [0-9]+=0\n")) << result.out;
   // A message is wrapped where it is long.
-  EXPECT_TRUE(has(result.err, R"(libmtrace\.so\s+is\s+missing)")) << result.err;
+  EXPECT_TRUE(has_match(result.err, R"(libmtrace\.so\s+is\s+missing)")) << result.err;
   EXPECT_FALSE(result.exited(0));
 }
 

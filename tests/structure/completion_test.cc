@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <regex>
 #include <set>
 #include <string>
 
@@ -38,9 +37,9 @@ std::set<std::string> options_of(const std::string& command) {
   const TemporaryDirectory home;
   const std::string help = run_in(home, {memlog_tool(), "help", command}).out;
   std::set<std::string> options = {"--help"};
-  const std::regex option("\n  (?:-[a-z], )?(--[a-z-]+(?:=[a-z]+)?)(?: \\S+)?(?=\n)");
-  for (std::sregex_iterator at(help.begin(), help.end(), option), end; at != end; ++at) {
-    options.insert(at->str(1));
+  for (const std::string& option :
+       matches(help, "(?m)^  (?:-[a-z], )?(--[a-z-]+(?:=[a-z]+)?)(?: \\S+)?$")) {
+    options.insert(option);
   }
   return options;
 }
@@ -129,10 +128,7 @@ TEST_F(CompletionTest, ChoicesAreThoseThatTheProgramTakes) {
     ASSERT_NE(at, std::string::npos) << result.err;
     Set told;
     const std::string words = result.err.substr(at + list.size());
-    const std::regex word("[a-z0-9]+");
-    for (std::sregex_iterator one(words.begin(), words.end(), word), end; one != end; ++one) {
-      told.insert(one->str());
-    }
+    for (const std::string& word : matches(words, "([a-z0-9]+)")) told.insert(word);
     EXPECT_EQ(bash({command, option, ""}), told) << command;
   }
 }

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,17 +35,16 @@ const std::map<std::string, std::string>& documents() {
   return all;
 }
 
-using Check = std::function<void(const std::smatch& match)>;
+using Check = std::function<void(const Match& match)>;
 
 // Checks every match in every document; there must be at least so many.
 void each(const char* pattern, int least, const Check& check) {
-  const std::regex expression(pattern);
   int found = 0;
   for (const auto& [path, text] : documents()) {
     SCOPED_TRACE(path);
-    for (std::sregex_iterator at(text.begin(), text.end(), expression), end; at != end; ++at) {
+    for (const Match& match : all_matches(text, pattern)) {
       ++found;
-      check(*at);
+      check(match);
     }
   }
   EXPECT_GE(found, least) << pattern;
@@ -89,18 +87,18 @@ std::set<std::string> anchors(const std::string& text) {
 
 TEST(DocumentsTest, LinksLeadSomewhere) {
   int links = 0;
-  const std::regex link(R"re((?:\]\(|(?:href|src|srcset|data)=")([^)"#]*)(?:#([^)"]+))?[)"])re");
+  const std::string link = R"re((?:\]\(|(?:href|src|srcset|data)=")([^)"#]*)(?:#([^)"]+))?[)"])re";
   for (const auto& [path, text] : documents()) {
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-    for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at) {
-      if (at->str(1).find(':') != std::string::npos) continue;
+    for (const Match& match : all_matches(text, link)) {
+      if (match[1].find(':') != std::string::npos) continue;
       ++links;
       const std::string target =
-          at->str(1).empty() ? path : (folder / at->str(1)).lexically_normal().string();
+          match[1].empty() ? path : (folder / match[1]).lexically_normal().string();
       EXPECT_TRUE(std::filesystem::exists(source_dir() + '/' + target)) << path << ": " << target;
-      if (at->length(2) == 0) continue;
-      EXPECT_TRUE(anchors(read_file(source_dir() + '/' + target)).contains(at->str(2)))
-          << path << ": " << at->str();
+      if (match[2].empty()) continue;
+      EXPECT_TRUE(anchors(read_file(source_dir() + '/' + target)).contains(match[2]))
+          << path << ": " << match[0];
     }
   }
   EXPECT_GE(links, 100);
@@ -108,12 +106,11 @@ TEST(DocumentsTest, LinksLeadSomewhere) {
 
 TEST(DocumentsTest, NamesTestsThatExist) {
   const std::set<std::string> tests =
-      all_of(std::regex_replace(sources("tests", {".cc"}), std::regex(",\\s+"), "."),
-             R"re(\bTEST\w*\((\w+\.\w+)\))re");
-  each(R"re(`(?:\w+/)?([A-Z]\w+Test)\.(\w+|\*))re", 50, [&](const std::smatch& match) {
-    const std::string name = match.str(1) + '.' + (match.str(2) == "*" ? "" : match.str(2));
+      all_of(replaced(sources("tests", {".cc"}), ",\\s+", "."), R"re(\bTEST\w*\((\w+\.\w+)\))re");
+  each(R"re(`(?:\w+/)?([A-Z]\w+Test)\.(\w+|\*))re", 50, [&](const Match& match) {
+    const std::string name = match[1] + '.' + (match[2] == "*" ? "" : match[2]);
     const auto at = tests.lower_bound(name);
-    EXPECT_TRUE(at != tests.end() && (match.str(2) == "*" ? at->starts_with(name) : *at == name))
+    EXPECT_TRUE(at != tests.end() && (match[2] == "*" ? at->starts_with(name) : *at == name))
         << name;
   });
 }
@@ -129,10 +126,10 @@ TEST(DocumentsTest, NamesCommandsAndOptionsThatExist) {
     }
     return text;
   };
-  each("(?:`|<code>|\\$ |\n    )memlog ([a-z]+)([^`\n|#<]*)", 300, [&](const std::smatch& match) {
-    const std::string page = help(match.str(1));
-    for (const std::string& option : all_of(match.str(2), " (--[a-z][-a-z]+)")) {
-      EXPECT_HAS(page, option) << match.str();
+  each("(?:`|<code>|\\$ |\n    )memlog ([a-z]+)([^`\n|#<]*)", 300, [&](const Match& match) {
+    const std::string page = help(match[1]);
+    for (const std::string& option : all_of(match[2], " (--[a-z][-a-z]+)")) {
+      EXPECT_HAS(page, option) << match[0];
     }
   });
 }
@@ -148,33 +145,32 @@ TEST(DocumentsTest, NamesVariablesAndTargetsThatExist) {
     names.insert(code.substr(at, end - at));
     at = end;
   }
-  each("\\b(M(?:TRACE|EMLOG)_[A-Z_]*[A-Z])\\b", 150, [&](const std::smatch& match) {
-    EXPECT_TRUE(names.contains(match.str(1))) << match.str(1);
-  });
+  each("\\b(M(?:TRACE|EMLOG)_[A-Z_]*[A-Z])\\b", 150,
+       [&](const Match& match) { EXPECT_TRUE(names.contains(match[1])) << match[1]; });
   const std::set<std::string> words =
       all_of(read_file(source_dir() + "/Makefile") + read_file(source_dir() + "/package.mk") +
                  sources("tests", {".mk"}),
              "([a-z][-a-z0-9]+)[ :\n]");
-  each("(?:`|<code>|\n    )make ([a-z][-a-z0-9]+)\\b(?![=/])", 20, [&](const std::smatch& match) {
-    EXPECT_TRUE(words.contains(match.str(1))) << match.str();
+  each("(?:`|<code>|\n    )make ([a-z][-a-z0-9]+)\\b([=/]?)", 20, [&](const Match& match) {
+    EXPECT_TRUE(!match[2].empty() || words.contains(match[1])) << match[0];
   });
 }
 
 TEST(DocumentsTest, ChangelogsHaveTheSameDates) {
   const std::string changes = read_file(source_dir() + "/CHANGELOG");
   const std::string packaged = read_file(source_dir() + "/packaging/changelog");
-  const std::regex release(R"re((?:^|\n)(\d[\d.]*) \((\d+)-(\d+)-(\d+)\)\n)re");
   int releases = 0;
-  for (std::sregex_iterator at(changes.begin(), changes.end(), release), end; at != end; ++at) {
+  for (const Match& match :
+       all_matches(changes, R"re((?:^|\n)(\d[\d.]*) \((\d+)-(\d+)-(\d+)\)\n)re")) {
     ++releases;
-    const size_t begin = packaged.find("mtrace (" + at->str(1) + ")");
-    ASSERT_NE(begin, std::string::npos) << at->str(1);
+    const size_t begin = packaged.find("mtrace (" + match[1] + ")");
+    ASSERT_NE(begin, std::string::npos) << match[1];
     const size_t signature = packaged.find("\n -- ", begin);
     const std::string line =
         packaged.substr(signature, packaged.find('\n', signature + 1) - signature);
     static const char* const kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                           "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-    EXPECT_HAS(line, at->str(4) + ' ' + kMonths[std::stoi(at->str(3)) - 1] + ' ' + at->str(2));
+    EXPECT_HAS(line, match[4] + ' ' + kMonths[std::stoi(match[3]) - 1] + ' ' + match[2]);
   }
   EXPECT_GE(releases, 2);
 }

@@ -1,7 +1,6 @@
 // The manual pages: that they render without a warning, and leave nothing out.
 #include <gtest/gtest.h>
 
-#include <regex>
 #include <set>
 #include <string>
 
@@ -37,9 +36,7 @@ std::string shown(const std::string& page) {
 }
 
 // All runs of white space as one blank.
-std::string flat(const std::string& text) {
-  return std::regex_replace(text, std::regex("\\s+"), " ");
-}
+std::string flat(const std::string& text) { return replaced(text, "\\s+", " "); }
 
 std::string help_of(const std::string& command) {
   return run_words({memlog_tool(), "help", command}).out;
@@ -50,7 +47,7 @@ TEST(ManualTest, RendersWithoutAWarning) {
     const Result result = expect_exit(run_words({"groff", "-man", "-ww", "-z", page_file(page)}));
     EXPECT_EQ(result.out + result.err, "") << page;
     const std::string left = shown(page);
-    EXPECT_FALSE(std::regex_search(left, std::regex("@[A-Z]+@"))) << page;
+    EXPECT_FALSE(has_match(left, "@[A-Z]+@")) << page;
   }
 }
 
@@ -77,10 +74,8 @@ std::string section_of(const std::string& page, const std::string& command) {
   const size_t begin = page.find("\n   memlog " + command + "\n");
   if (begin == std::string::npos) return {};
   const std::string rest = page.substr(begin + 1);
-  std::smatch next;
-  return std::regex_search(rest, next, std::regex("\n {3}[A-Za-z]"))
-             ? rest.substr(0, static_cast<size_t>(next.position()))
-             : rest;
+  const Match next = first_match(rest, "\n {3}[A-Za-z]");
+  return next.empty() ? rest : rest.substr(0, rest.find(next[0]));
 }
 
 TEST(ManualTest, DescribesEveryCommandAndOption) {
@@ -93,11 +88,10 @@ TEST(ManualTest, DescribesEveryCommandAndOption) {
     const std::string section = section_of(page, command);
     EXPECT_NE(section, "") << command;
     for (const std::string& option :
-         matches(help_of(command), "\n  (?:-[a-z], )?(--[a-z-]+)(?: \\S+)?(?=\n)")) {
+         matches(help_of(command), "(?m)^  (?:-[a-z], )?(--[a-z-]+)(?: \\S+)?$")) {
       ++options;
       EXPECT_HAS(section, option) << command << option;
-      const std::regex entry("\n {7}(-[a-z], )?" + option + "[ \n]");
-      EXPECT_TRUE(std::regex_search(page, entry)) << option;
+      EXPECT_TRUE(has_match(page, "\n {7}(-[a-z], )?" + option + "[ \n]")) << option;
     }
   }
   EXPECT_GE(options, 80);
@@ -106,14 +100,14 @@ TEST(ManualTest, DescribesEveryCommandAndOption) {
 TEST(ManualTest, DescribesEveryOptionOfTheLibrary) {
   const std::string page = shown("libmtrace.7");
   const std::string table = read_file(source_dir() + "/src/format/options.def");
-  const std::regex option(R"re(MTRACE_OPTION\(\w+, "(\w+)", \w+, "([^"]*)")re");
   int options = 0;
-  for (std::sregex_iterator at(table.begin(), table.end(), option), end; at != end; ++at) {
+  for (const Match& match :
+       all_matches(table, R"re(MTRACE_OPTION\(\w+, "(\w+)", \w+, "([^"]*)")re")) {
     ++options;
-    const size_t begin = page.find("\n       " + at->str(1) + "=", page.find("\nOPTIONS\n"));
-    ASSERT_NE(begin, std::string::npos) << at->str(1);
+    const size_t begin = page.find("\n       " + match[1] + "=", page.find("\nOPTIONS\n"));
+    ASSERT_NE(begin, std::string::npos) << match[1];
     const std::string entry = page.substr(begin + 1, page.find('\n', begin + 1) - begin - 1);
-    const std::string otherwise = at->str(2).empty() ? "unset" : at->str(2);
+    const std::string otherwise = match[2].empty() ? "unset" : match[2];
     EXPECT_TRUE(entry.ends_with("(default: " + otherwise + ")")) << entry;
   }
   EXPECT_GE(options, 19);
@@ -122,15 +116,14 @@ TEST(ManualTest, DescribesEveryOptionOfTheLibrary) {
 TEST(ManualTest, HasEveryFunctionOfTheHeader) {
   const std::string header = read_file(source_dir() + "/include/mtrace.h");
   const std::string page = shown("mtrace_report.3");
-  const std::string text = std::regex_replace(flat(page), std::regex("\\* "), "*");
+  const std::string text = replaced(flat(page), "\\* ", "*");
   int functions = 0;
   // "int mtrace_note(const char* format, ...)" as the page writes it: "char *format".
-  const std::regex prototype("\nMTRACE_INTERNAL_(?:FUNCTION|INLINE) ([^;{]*\\))[^;{)]*;");
   const std::string declared = header.substr(0, header.find("How the library is found"));
-  for (std::sregex_iterator at(declared.begin(), declared.end(), prototype), end; at != end; ++at) {
+  for (const std::string& prototype :
+       matches(declared, "\nMTRACE_INTERNAL_(?:FUNCTION|INLINE) ([^;{]*\\))[^;{)]*;")) {
     ++functions;
-    std::string line = flat(at->str(1));
-    line = std::regex_replace(line, std::regex("\\* "), " *");
+    const std::string line = replaced(flat(prototype), "\\* ", " *");
     EXPECT_HAS(text, line + ";") << line;
     // In the text, in what it returns, in what is safe: besides name and synopsis.
     const std::string name = matches(line, "(mtrace_[a-z_]+)\\(")[0];
@@ -158,7 +151,7 @@ TEST(ManualTest, NamesEveryKeyOfTheFormat) {
   for (const std::string& cell : matches(document, "\n\\| (`[^|]*`) \\|")) {
     for (const std::string& key : matches(cell, "`([a-z-]+)`")) {
       ++keys;
-      EXPECT_TRUE(std::regex_search(text, std::regex(" " + key + "(,| )"))) << key;
+      EXPECT_TRUE(has_match(text, " " + key + "(,| )")) << key;
     }
   }
   EXPECT_GE(keys, 50);

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -159,12 +158,11 @@ struct Include {
 };
 
 std::vector<Include> includes(const Source& source) {
-  static const std::regex kLine(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"])");
   std::vector<Include> found;
   for (const std::string& line : source.lines) {
-    std::smatch match;
     if (line.find("include") == std::string::npos) continue;
-    if (std::regex_search(line, match, kLine)) found.push_back({match[2], match[1] == "\""});
+    const Match match = first_match(line, R"(^\s*#\s*include\s*([<"])([^>"]+)[>"])");
+    if (!match.empty()) found.push_back({match[2], match[1] == "\""});
   }
   return found;
 }
@@ -179,22 +177,22 @@ bool among(const std::string& folder, const std::set<std::string>& names) {
 const std::set<std::string> kLibrary = {"cfi", "libmtrace/"};
 const std::set<std::string> kEverywhere = {"format", "cfi", "libmtrace/", "memlog", "memlog/"};
 
-void expect_words_only_in(const std::regex& words, const std::set<std::string>& allowed,
+void expect_words_only_in(const std::string& words, const std::set<std::string>& allowed,
                           const std::set<std::string>& searched) {
   for (const Source& source : sources()) {
     if (!among(source.folder, searched) || among(source.folder, allowed)) continue;
     for (size_t i = 0; i < source.code.size(); ++i) {
-      EXPECT_FALSE(std::regex_search(source.code[i], words))
+      EXPECT_FALSE(has_match(source.code[i], words))
           << "src/" << source.path << ":" << i + 1 << ": " << source.lines[i];
     }
   }
 }
 
-void expect_header_only_in(const std::regex& header, const std::set<std::string>& folders) {
+void expect_header_only_in(const std::string& header, const std::set<std::string>& folders) {
   for (const Source& source : sources()) {
     if (among(source.folder, folders)) continue;
     for (const Include& include : includes(source)) {
-      EXPECT_FALSE(std::regex_match(include.target, header))
+      EXPECT_FALSE(is_match(include.target, header))
           << "src/" << source.path << " includes " << include.target;
     }
   }
@@ -262,17 +260,15 @@ TEST(StructureTest, HeadersAreIncludedOnce) {
 
 // dwarf.h is the numbers of the standard and no more, so the unwinder may read them, too.
 TEST(StructureTest, LibdwOnlyInSymbols) {
-  expect_header_only_in(std::regex("(libelf|gelf|nlist)\\.h|(elfutils|libdw.*)/.*"),
-                        {"memlog/model/symbols"});
-  expect_header_only_in(std::regex("dwarf\\.h"),
-                        {"memlog/model/symbols", "cfi", "libmtrace/unwind"});
+  expect_header_only_in("(libelf|gelf|nlist)\\.h|(elfutils|libdw.*)/.*", {"memlog/model/symbols"});
+  expect_header_only_in("dwarf\\.h", {"memlog/model/symbols", "cfi", "libmtrace/unwind"});
 }
 
 TEST(StructureTest, PtraceOnlyInProcess) {
-  expect_header_only_in(std::regex("sys/ptrace\\.h|linux/ptrace\\.h"),
+  expect_header_only_in("sys/ptrace\\.h|linux/ptrace\\.h",
                         {"memlog/process/ptrace", "memlog/process/inspect"});
-  expect_words_only_in(std::regex("\\bptrace\\s*\\("),
-                       {"memlog/process/ptrace", "memlog/process/inspect"}, kEverywhere);
+  expect_words_only_in("\\bptrace\\s*\\(", {"memlog/process/ptrace", "memlog/process/inspect"},
+                       kEverywhere);
 }
 
 // Its templates take longer to compile than all else in a source.
@@ -286,19 +282,16 @@ TEST(StructureTest, JsonLibraryInOneSource) {
 }
 
 TEST(StructureTest, SqliteOnlyInSql) {
-  expect_header_only_in(std::regex("sqlite3.*\\.h"), {"memlog/surface/sql"});
+  expect_header_only_in("sqlite3.*\\.h", {"memlog/surface/sql"});
 }
 
 TEST(StructureTest, SocketsOnlyInServeAndFleet) {
-  expect_header_only_in(std::regex("sys/un\\.h|netinet/.*|arpa/.*|netdb\\.h"),
-                        {"memlog/surface/serve"});
-  expect_header_only_in(std::regex("httplib\\.h"),
-                        {"memlog/surface/serve", "memlog/surface/fleet"});
+  expect_header_only_in("sys/un\\.h|netinet/.*|arpa/.*|netdb\\.h", {"memlog/surface/serve"});
+  expect_header_only_in("httplib\\.h", {"memlog/surface/serve", "memlog/surface/fleet"});
   // Attaching makes none, but asks sockets of the process for their time limits.
-  expect_header_only_in(std::regex("sys/socket\\.h"),
-                        {"memlog/process/ptrace", "memlog/surface/serve"});
-  expect_words_only_in(std::regex("\\b(socket|socketpair|accept4?|listen)\\s*\\("),
-                       {"memlog/surface/serve"}, kEverywhere);
+  expect_header_only_in("sys/socket\\.h", {"memlog/process/ptrace", "memlog/surface/serve"});
+  expect_words_only_in("\\b(socket|socketpair|accept4?|listen)\\s*\\(", {"memlog/surface/serve"},
+                       kEverywhere);
 }
 
 // It takes longer to compile than a folder of the rest.
@@ -333,15 +326,15 @@ TEST(StructureTest, ProcessorsAreMirrored) {
 }
 
 TEST(StructureTest, KernelIsEnteredOnlyInBase) {
-  expect_words_only_in(std::regex("\\bsyscall\\s*\\(|\\basm\\b.*\\bsyscall\\b|\\bcall6\\s*\\(|"
-                                  "\\bsys::call\\s*\\("),
-                       {"libmtrace/base"}, kLibrary);
+  expect_words_only_in(
+      "\\bsyscall\\s*\\(|\\basm\\b.*\\bsyscall\\b|\\bcall6\\s*\\(|"
+      "\\bsys::call\\s*\\(",
+      {"libmtrace/base"}, kLibrary);
   for (const Source& source : sources()) {
     if (!in_library(source) || source.folder == "libmtrace/base") continue;
     for (const std::string& line : source.lines) {
       // The name of libc's function, which is hooked, is no instruction.
-      EXPECT_FALSE(std::regex_search(line, std::regex("\"syscall[^\"]")))
-          << source.path << ": " << line;
+      EXPECT_FALSE(has_match(line, "\"syscall[^\"]")) << source.path << ": " << line;
     }
   }
 }
@@ -364,21 +357,19 @@ TEST(StructureTest, LibraryUsesNoCxxRuntime) {
       }
     }
   }
-  expect_words_only_in(std::regex("\\b(throw|try|catch|dynamic_cast|typeid)\\b"), {},
+  expect_words_only_in("\\b(throw|try|catch|dynamic_cast|typeid)\\b", {},
                        {"libmtrace/base", "libmtrace/ledger", "libmtrace/report", "format"});
-  expect_words_only_in(std::regex("\\bthread_local\\b"), {},
+  expect_words_only_in("\\bthread_local\\b", {},
                        {"libmtrace/ledger", "libmtrace/report", "format"});
-  expect_words_only_in(std::regex("\\b(try|catch|dynamic_cast|typeid)\\b"), {}, kLibrary);
+  expect_words_only_in("\\b(try|catch|dynamic_cast|typeid)\\b", {}, kLibrary);
 }
 
 // Preload and attach expand one list, so they cannot hook different functions.
 TEST(StructureTest, OneListOfHookedFunctions) {
-  const std::regex kEntry(R"re(^\s*MTRACE_HOOK\((\w+),\s*"(\w+)")re");
   std::set<std::string> hooked;
-  for (const std::string& line :
-       lines_of(read_file(source_dir() + "/src/libmtrace/next/hooks.def"))) {
-    std::smatch match;
-    if (std::regex_search(line, match, kEntry)) hooked.insert(match[2]);
+  for (const Match& match : all_matches(read_file(source_dir() + "/src/libmtrace/next/hooks.def"),
+                                        R"re((?m)^\s*MTRACE_HOOK\((\w+),\s*"(\w+)")re")) {
+    hooked.insert(match[2]);
   }
   EXPECT_TRUE(hooked.contains("malloc") && hooked.contains("free"));
   EXPECT_GT(hooked.size(), 20u);
@@ -394,19 +385,19 @@ TEST(StructureTest, OneListOfHookedFunctions) {
 
 // Two types of one name in one namespace are one to the linker: of two destructors it takes either.
 TEST(StructureTest, TypesOfANamespaceHaveDifferentNames) {
-  const std::regex kNamespace(R"(^namespace ([\w:]+) \{)");
-  const std::regex kType(
-      R"(^(?:struct|class|enum class) (?:(?:\[\[\w+\]\]|alignas\([^)]*\)) )*(\w+)[^;]*$)");
+  const std::string kNamespace = R"(^namespace ([\w:]+) \{)";
+  const std::string kType =
+      R"(^(?:struct|class|enum class) (?:(?:\[\[\w+\]\]|alignas\([^)]*\)) )*(\w+)[^;]*$)";
   std::map<std::string, std::string> defined;  // where
   for (const Source& source : sources()) {
     const bool is_mirrored = source.path.find("/aarch64/") != std::string::npos;
     if (!source.path.ends_with(".h") || is_mirrored) continue;
     std::string space;
     for (const std::string& line : source.lines) {
-      std::smatch match;
-      if (std::regex_search(line, match, kNamespace)) space = match[1];
-      if (!std::regex_search(line, match, kType)) continue;
-      const auto [other, fresh] = defined.emplace(space + "::" + match[1].str(), source.path);
+      if (const Match opened = first_match(line, kNamespace); !opened.empty()) space = opened[1];
+      const Match match = first_match(line, kType);
+      if (match.empty()) continue;
+      const auto [other, fresh] = defined.emplace(space + "::" + match[1], source.path);
       EXPECT_TRUE(fresh) << other->first << " in " << other->second << " and " << source.path;
     }
   }
@@ -416,8 +407,8 @@ TEST(StructureTest, TypesOfANamespaceHaveDifferentNames) {
 // Sources of a folder are compiled several at a time: constants and types of their anonymous
 // namespaces are different. (Of functions the compiler tells.)
 TEST(StructureTest, NamesOfAFolderAreDifferent) {
-  const std::regex kName(
-      R"(^(?:(?:struct|class|enum class) (\w+)[^;(]*\{|constexpr [^=({]*?(k\w+)[ ={\[]))");
+  const std::string kName =
+      R"(^(?:(?:struct|class|enum class) (\w+)[^;(]*\{|constexpr [^=({]*?(k\w+)[ ={\[]))";
   std::map<std::string, std::string> defined;  // where
   for (const Source& source : sources()) {
     if (in_library(source) || !source.path.ends_with(".cc")) continue;
@@ -425,10 +416,9 @@ TEST(StructureTest, NamesOfAFolderAreDifferent) {
     for (const std::string& line : source.lines) {
       if (line == "namespace {") anonymous = true;
       if (line == "}  // namespace") anonymous = false;
-      std::smatch match;
-      if (!anonymous || !std::regex_search(line, match, kName)) continue;
-      const std::string name =
-          source.folder + ": " + (match[1].matched ? match[1] : match[2]).str();
+      const Match match = anonymous ? first_match(line, kName) : Match();
+      if (match.empty()) continue;
+      const std::string name = source.folder + ": " + match[1] + match[2];
       const auto [other, fresh] = defined.emplace(name, source.path);
       EXPECT_TRUE(fresh) << name << " in " << other->second << " and " << source.path;
     }
@@ -447,7 +437,6 @@ TEST(StructureTest, FoldersOfMemlogStayReadable) {
 // A folder is a namespace of its name. base also has what is said everywhere, and what differs by
 // processor; python completes classes of unwind; a lower layer declares what it calls in a higher.
 TEST(StructureTest, FoldersAreNamespaces) {
-  const std::regex opening("^namespace mtrace(?:::([a-z]+))? \\{$");
   const std::map<std::string, std::set<std::string>> others = {{"base", {"", "machine"}},
                                                                {"python", {"unwind"}},
                                                                {"modules", {"unwind"}},
@@ -457,8 +446,8 @@ TEST(StructureTest, FoldersAreNamespaces) {
     if (!in_library(source) && source.folder != "format") continue;
     const std::string folder = source.folder.substr(source.folder.rfind('/') + 1);
     for (const std::string& line : source.lines) {
-      std::smatch found;
-      if (!std::regex_match(line, found, opening)) continue;
+      const Match found = first_match(line, "^namespace mtrace(?:::([a-z]+))? \\{$");
+      if (found.empty()) continue;
       ++seen;
       const auto allowed = others.find(folder);
       EXPECT_TRUE(found[1] == folder ||

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -59,10 +58,10 @@ size_t rewrite(const std::string& path, bool compact, size_t every) {
 // Without what each stack held at the peak, before the file began. The times of what was before a
 // compact file are exact to 100 ns, and so those of one file differ by a millisecond.
 std::string sums(const std::string& memlog, bool compact) {
-  const std::regex moments(
-      compact ? "\tpeak=[0-9]+|# (note|taken|peak): .*\n|\t(age|lifetime-[a-z]+)=[0-9]+"
-              : "\tpeak=[0-9]+|# note: .*\n");
-  return std::regex_replace(memlog, moments, "");
+  return replaced(memlog,
+                  compact ? "\tpeak=[0-9]+|# (note|taken|peak): .*\n|\t(age|lifetime-[a-z]+)=[0-9]+"
+                          : "\tpeak=[0-9]+|# note: .*\n",
+                  "");
 }
 
 TEST(EventFiles, TheNewestHasTheSumsOfAll) {

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <regex>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -117,9 +116,9 @@ TEST_F(ReplayedLog, PerformsReallocsThatCross) {
 // What the entries allocated of which something was temporary, in the order of their sizes.
 std::vector<std::string> temporary(const std::string& memlog) {
   std::vector<std::string> found;
-  const std::regex entry("\tallocated=([0-9]+)\t[^\n]*\ttemporary=([0-9]+)\t");
-  for (std::sregex_iterator at(memlog.begin(), memlog.end(), entry), end; at != end; ++at) {
-    found.push_back((*at)[1].str() + ':' + (*at)[2].str());
+  for (const Match& match :
+       all_matches(memlog, "\tallocated=([0-9]+)\t[^\n]*\ttemporary=([0-9]+)\t")) {
+    found.push_back(match[1] + ':' + match[2]);
   }
   std::sort(found.begin(), found.end());
   return found;

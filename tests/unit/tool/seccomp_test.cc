@@ -14,7 +14,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <regex>
 #include <set>
 
 #include "process/inspect/system_calls.h"
@@ -134,14 +133,8 @@ TEST(Seccomp, WhateverIsNotAnAnswerEndsIt) {
 
 // The names of system calls in a source.
 std::set<std::string> calls_in(const std::filesystem::path& path) {
-  static const std::regex call("SYS_([a-z0-9_]+)");
-  std::ifstream file(path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  std::set<std::string> names;
-  for (std::sregex_iterator at(text.begin(), text.end(), call), end; at != end; ++at) {
-    names.insert((*at)[1]);
-  }
-  return names;
+  const std::vector<std::string> names = matches(read_file(path), "SYS_([a-z0-9_]+)");
+  return {names.begin(), names.end()};
 }
 
 // No call of the library's is forgotten, by memlog or by the library's own list.

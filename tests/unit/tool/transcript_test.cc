@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <regex>
 #include <span>
 
 #include "format/memlog.h"
@@ -169,7 +168,7 @@ TEST_P(Transcript, IsAsExpected) {
     EXPECT_TRUE(good) << step.prompt << step.command << "\nprints\n"
                       << fmt::format("{}", fmt::join(lines, "\n")) << "\nin place of\n"
                       << fmt::format("{}", fmt::join(step.expected, "\n"));
-    text += step.before + step.prompt + std::regex_replace(step.command, std::regex("\n"), "\n> ");
+    text += step.before + step.prompt + replaced(step.command, "\n", "\n> ");
     text += '\n';
     for (const std::string& line : good ? step.expected : lines) text += line + '\n';
   }

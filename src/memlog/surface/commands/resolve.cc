@@ -85,7 +85,7 @@ class Resolving {
     } else if (output != before.path) {
       profile::write_report(output, after, compress || profile::is_compressed_name(output));
     } else {
-      profile::replace_report(before, after, compress);
+      profile::replace_report(before, after, compress && !report.memlog.entries.empty());
     }
   }
 
@@ -158,9 +158,9 @@ const Command& resolve_command() {
          written when a process ended, since the process of the last FILE started. See
          MTRACE_NAME_AFTER_MS.)"},
         {"--compress", "", "",
-         R"(Compress each FILE with zstd, and rename it to FILE.zst. Every command reads such
-         reports. A report that is compressed stays so without this option. With -o: compress what
-         is written, as if the name of the file ended in .zst.)"},
+         R"(Compress each FILE that has entries with zstd, and rename it to FILE.zst. Every
+         command reads such reports. A report that is compressed stays so without this option.
+         With -o: compress what is written, as if the name of the file ended in .zst.)"},
         {"--compress-large", "", "", "The same, but only for a report of more than 1 MiB."},
         {"--quiet", "-q", "", "Print nothing; the exit status tells."}},
        R"(0: done, even if some frames have no name; 1: a file cannot be read or replaced; 2: a file

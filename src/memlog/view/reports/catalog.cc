@@ -291,8 +291,7 @@ RunReports reports_of_run(const std::string& directory, pid_t pid, const std::st
   RunReports out;
   std::vector<Listed> own;
   std::vector<Listed> all;
-  std::set<std::string> seen;
-  std::set<std::string> elsewhere;
+  std::set<std::string> seen, elsewhere;
   for (const std::string& place :
        {directory, std::string(temporary != nullptr ? temporary : ""), std::string(kLastPlace)}) {
     if (place.empty() || !seen.insert(normal(place)).second) continue;
@@ -319,9 +318,8 @@ RunReports reports_of_run(const std::string& directory, pid_t pid, const std::st
     if (listed.started == own.back().started) out.files.push_back(listed.path);
   }
   out.processes = processes_of(std::move(all), setting);
-  for (const RunProcess& process : out.processes) {
+  for (const RunProcess& process : out.processes)
     for (const std::string& file : process.files) out.elsewhere += elsewhere.count(file);
-  }
   return out;
 }
 
