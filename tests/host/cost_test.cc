@@ -78,6 +78,15 @@ TEST_F(CostTest, ResolvingReports) {
   EXPECT_LT(each(1), 1.2 * each(0));
 }
 
+// Of glibc only the symbols are read, also where its debugging information is installed: 75 million
+// instructions, 328 with it.
+TEST_F(CostTest, ResolvingASmallReport) {
+  const Result result = expect_exit(run(traced({"/bin/ls", "/"}, {{"MTRACE_RESOLVER", "none"}})));
+  const std::string path = report_path("ls", result.pid, 1);
+  EXPECT_LT(instructions(plain({memlog_tool(), "resolve", path})), 150'000'000);
+  EXPECT_HAS(read_file(path), "\t_IO_file_doallocate\t");
+}
+
 // What the loader does for a library costs a program a few times more with mtrace, not a number
 // that grows with how many come and go.
 TEST_F(CostTest, LibrariesThatComeAndGo) {
