@@ -136,8 +136,7 @@ std::vector<std::string> discovered(const Arguments& arguments, const Streams& s
 
 int run_collect(const Arguments& arguments, const Streams& streams) {
   std::vector<std::string> sources = arguments.values("--from");
-  const auto& operands = arguments.operands();
-  sources.insert(sources.end(), operands.begin(), operands.end());
+  if (!arguments.operands().empty()) throw UsageError("collect: sources are given by --from");
   const bool discovers = arguments.has("--discover");
   if (sources.empty() && !discovers) {
     throw UsageError("collect: give --from DIR, --from URL or --discover");
