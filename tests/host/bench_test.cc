@@ -1,6 +1,5 @@
 // The benchmarks' own test: that the driver measures, says what it left out, and makes a document
 // of it; and the instructions of a malloc+free pair, which callgrind counts and a file limits.
-
 #include "host_test.h"
 
 namespace mtrace::test {

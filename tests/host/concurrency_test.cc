@@ -1,6 +1,5 @@
 // Threads that come and go, and the checkers of doc/internals/testing.md ("Concurrency") in their
 // short forms: every order of the tables' scenarios, ThreadSanitizer.
-
 #include "host_test.h"
 
 namespace mtrace::test {

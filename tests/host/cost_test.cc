@@ -1,7 +1,6 @@
 // What reports cost, in instructions as callgrind counts them: the same on every machine and under
 // any load, but for the compiler. What a stack, or a byte, costs must not depend on how many there
 // are, and stays within a limit.
-
 #include "host_test.h"
 
 namespace mtrace::test {

@@ -1,7 +1,6 @@
 // Programs whose loader does not take the library: an unknown one, that of another word size, or in
 // a place from where the library is not seen. They run as if nobody had asked for the library, and
 // so do children of programs that have it.
-
 #include "host_test.h"
 
 namespace mtrace::test {

@@ -1,5 +1,4 @@
 // What memlog run says of files that could not be written in full.
-
 #include "host_test.h"
 
 namespace mtrace::test {

@@ -1,6 +1,5 @@
 // Three leaks in template-heavy code, optimised and not: each view begins with the three functions
 // that leak, and folds and groups without losing a byte.
-
 #include "host_test.h"
 #include "shell.h"
 

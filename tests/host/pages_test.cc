@@ -1,7 +1,6 @@
 // Kernels of arm64 have pages of 4, 16 or 64 KiB, and refuse addresses that are not on a boundary.
 // qemu-user gives the program pages of any size and shows the calls, but takes what such a kernel
 // refuses.
-
 #include "host_test.h"
 
 namespace mtrace::test {

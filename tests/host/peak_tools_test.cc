@@ -1,5 +1,4 @@
 // The peak against an independent tool: valgrind's DHAT, which finds it exactly.
-
 #include "host_test.h"
 
 namespace mtrace::test {

@@ -1,6 +1,5 @@
 // Debian's own programs, each at a real piece of work, with and without the library: what they
 // print and return is the same, and their memlogs hold together.
-
 #include "host_test.h"
 
 namespace mtrace::test {

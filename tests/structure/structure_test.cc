@@ -327,8 +327,7 @@ TEST(StructureTest, ProcessorsAreMirrored) {
 
 TEST(StructureTest, KernelIsEnteredOnlyInBase) {
   expect_words_only_in(
-      "\\bsyscall\\s*\\(|\\basm\\b.*\\bsyscall\\b|\\bcall6\\s*\\(|"
-      "\\bsys::call\\s*\\(",
+      "\\bsyscall\\s*\\(|\\basm\\b.*\\bsyscall\\b|\\bcall6\\s*\\(|\\bsys::call\\s*\\(",
       {"libmtrace/base"}, kLibrary);
   for (const Source& source : sources()) {
     if (!in_library(source) || source.folder == "libmtrace/base") continue;

@@ -2,20 +2,8 @@
 
 #include <re2/re2.h>
 
-#include <re2/re2.h>
-
-#include <re2/re2.h>
-
-#include <re2/re2.h>
-
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <memory>
-#include <map>
-#include <memory>
-#include <map>
-#include <memory>
 #include <map>
 #include <memory>
 #include <sstream>

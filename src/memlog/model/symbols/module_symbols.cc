@@ -71,8 +71,7 @@ std::string_view without_version(const char* name) {
 uint64_t section_end(Dwfl_Module* module, GElf_Addr address, bool* is_code) {
   GElf_Addr bias = 0;
   Elf* const elf = dwfl_module_getelf(module, &bias);
-  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr;
-       section = elf_nextscn(elf, section)) {
+  for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
     GElf_Shdr header;
     if (gelf_getshdr(section, &header) == nullptr) continue;
     if ((header.sh_flags & (SHF_ALLOC | SHF_TLS)) != SHF_ALLOC) continue;
